@@ -1,0 +1,1 @@
+"""Publish records as sets of distant candidates; recover the true cross-tabulations."""

@@ -1,0 +1,198 @@
+"""The only home of random numbers.
+
+Three kinds of stream, one interface (`Stream.uniforms`):
+
+- `SystemStream`: AES-256 in counter mode under a key from the operating system. The default.
+- `SystemStream.seeded(n)`: the same generator under a key derived from a number, for experiments. Anyone who guesses
+  the number can recompute every decoy, so a release made with it says that it is not for publication.
+- `StickyStream`: a keyed pseudo-random function of (record key, attribute, true value). The same person reporting the
+  same value draws the same decoys in every run, file, batch and machine, so repeated releases cannot be intersected.
+
+Samplers are pure functions of uniform numbers, so each of them works with every stream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from polyseme.errors import InvalidInput
+
+__all__ = ["KEY_BYTES", "StickyStream", "Stream", "SystemStream", "experiment", "new_key", "read_key"]
+
+KEY_BYTES = 32
+_BLOCK = 16
+_CHUNK = 1 << 20
+
+Words = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+
+
+class Stream(Protocol):
+    """Where a sampler's uniform numbers come from."""
+
+    def uniforms(self, draws: int, records: int) -> Floats:
+        """`draws` x `records` independent numbers, uniform on the multiples of 2**-53 in [0, 1)."""
+        ...
+
+
+def _to_unit(words: Words) -> Floats:
+    words >>= np.uint64(11)
+    unit = words.astype(np.float64)
+    unit *= 2.0**-53
+    return unit
+
+
+class SystemStream:
+    """AES-256-CTR key stream; 64-bit words, uniform numbers, unbiased integers and permutations."""
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._encryptor = Cipher(algorithms.AES(key or os.urandom(KEY_BYTES)), modes.CTR(bytes(_BLOCK))).encryptor()
+
+    @classmethod
+    def seeded(cls, seed: int) -> SystemStream:
+        """A repeatable stream for experiments; never for a release that is published."""
+        return cls(hashlib.sha256(b"polyseme seed " + str(int(seed)).encode()).digest())
+
+    def __repr__(self) -> str:
+        return "SystemStream(<hidden>)"
+
+    def words(self, count: int) -> Words:
+        """`count` independent 64-bit words."""
+        out = np.empty(count, dtype="<u8")
+        view = out.view(np.uint8)
+        zeros = bytes(min(_CHUNK, 8 * count))
+        for start in range(0, 8 * count, _CHUNK):
+            stop = min(start + _CHUNK, 8 * count)
+            self._encryptor.update_into(zeros[: stop - start], view[start:stop].data)
+        return out.astype(np.uint64, copy=False)
+
+    def uniforms(self, draws: int, records: int) -> Floats:
+        """`draws` x `records` numbers uniform on the multiples of 2**-53 in [0, 1)."""
+        return _to_unit(self.words(draws * records)).reshape(draws, records)
+
+    def integers(self, bound: int, count: int) -> NDArray[np.int64]:
+        """`count` integers uniform on 0 .. bound-1, exactly: words beyond the last whole multiple are drawn again."""
+        if not 1 <= bound <= 1 << 63:
+            raise ValueError("bound must be between 1 and 2**63")
+        limit = (1 << 64) - ((1 << 64) % bound)
+        words = self.words(count)
+        if limit < 1 << 64:
+            late = np.flatnonzero(words >= np.uint64(limit))
+            while late.size:
+                words[late] = self.words(late.size)
+                late = late[words[late] >= np.uint64(limit)]
+        return (words % np.uint64(bound)).astype(np.int64)
+
+    def permutation(self, count: int) -> NDArray[np.int64]:
+        """A uniform random order of 0 .. count-1 (equal sort keys are drawn again)."""
+        while True:
+            words = self.words(count)
+            order = np.argsort(words)
+            ordered = words[order]
+            if not np.any(ordered[1:] == ordered[:-1]):
+                return order
+
+
+class StickyStream:
+    """Uniform numbers that depend only on a secret key, an attribute, a record key and a value.
+
+    The message (lengths, attribute, value code, record key) goes through AES-CBC-MAC with its length in front, which is
+    a pseudo-random function on messages of any length; the tag is then expanded by AES under a second key. Both keys
+    are derived from the secret. All records pass through each block at once, so it runs at the speed of AES.
+    """
+
+    def __init__(self, secret: bytes, attribute: str, record_keys: Sequence[bytes], codes: NDArray[np.int64]) -> None:
+        if len(record_keys) != len(codes):
+            raise ValueError("one record key for each code")
+        self._secret = secret
+        self._tags = self._mac(attribute.encode(), record_keys, codes)
+
+    def __repr__(self) -> str:
+        return "StickyStream(<hidden>)"
+
+    def _derive(self, purpose: bytes) -> bytes:
+        return hashlib.blake2b(purpose, key=self._secret[:64], digest_size=32, person=b"polyseme-sticky").digest()
+
+    def _encrypt(self, purpose: bytes, blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        # A single application of AES to each 16-byte block: the building block of the MAC, not a mode for secrets.
+        encryptor = Cipher(algorithms.AES(self._derive(purpose)), modes.ECB()).encryptor()  # noqa: S305
+        return np.frombuffer(encryptor.update(blocks.tobytes()), dtype=np.uint8).reshape(blocks.shape)
+
+    def _mac(self, attribute: bytes, record_keys: Sequence[bytes], codes: NDArray[np.int64]) -> NDArray[np.uint8]:
+        count = len(record_keys)
+        lengths = np.fromiter(map(len, record_keys), dtype=np.int64, count=count)
+        header = np.zeros((count, _BLOCK), dtype=np.uint8)
+        header[:, :8] = lengths.astype("<i8").view(np.uint8).reshape(count, 8)
+        header[:, 8:] = codes.astype("<i8").view(np.uint8).reshape(count, 8)
+        # The attribute is the same for all records of a stream: a fixed-length digest of it selects the MAC key.
+        purpose = b"mac " + hashlib.sha256(attribute).digest()
+        state = self._encrypt(purpose, header)
+        blocks = -(-lengths // _BLOCK)
+        order = np.argsort(-blocks, kind="stable")
+        width = int(blocks.max(initial=0)) * _BLOCK
+        if width:
+            padded = np.array(record_keys, dtype=f"S{width}")
+            body = padded.view(np.uint8).reshape(count, width)
+            still = np.searchsorted(-blocks[order], -np.arange(width // _BLOCK), side="left")
+            state = state.copy()
+            for index, active in enumerate(still):
+                rows = order[:active]
+                state[rows] = self._encrypt(purpose, state[rows] ^ body[rows, index * _BLOCK : (index + 1) * _BLOCK])
+        return state
+
+    def uniforms(self, draws: int, records: int) -> Floats:
+        """`draws` x `records` numbers; the same for the same record, attribute and value."""
+        if records != len(self._tags):
+            raise ValueError("a sticky stream serves exactly its own records")
+        pairs = -(-draws // 2)
+        words = np.empty((2 * pairs, records), dtype=np.uint64)
+        for index in range(pairs):
+            blocks = self._tags.copy()
+            blocks[:, 0] ^= np.uint8(index & 0xFF)
+            blocks[:, 1] ^= np.uint8(index >> 8)
+            out = self._encrypt(b"expand", blocks).copy().view("<u8").reshape(records, 2)
+            words[2 * index] = out[:, 0]
+            words[2 * index + 1] = out[:, 1]
+        return _to_unit(words[:draws])
+
+
+def experiment(seed: int) -> np.random.Generator:
+    """An ordinary generator for bootstraps, simulations and demonstrations; never for decoys."""
+    return np.random.default_rng(seed)
+
+
+def new_key(path: Path) -> None:
+    """Write a fresh secret key that only its owner may read; never overwrites."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise InvalidInput(
+            f"{path}: there is a file already", "choose another name; a lost key cannot be made again"
+        ) from None
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(secrets.token_hex(KEY_BYTES) + "\n")
+
+
+def read_key(path: Path) -> bytes:
+    """The key in a file written by `new_key`; refuses one that others can read."""
+    try:
+        text = path.read_text(encoding="ascii").strip()
+        key = bytes.fromhex(text)
+    except FileNotFoundError:
+        raise InvalidInput(f"{path}: no such key file", f"make one with: polyseme key new {path}") from None
+    except (UnicodeDecodeError, ValueError):
+        raise InvalidInput(f"{path}: not a key file", "make one with: polyseme key new FILE") from None
+    if len(key) != KEY_BYTES:
+        raise InvalidInput(f"{path}: expected {KEY_BYTES} bytes in hexadecimal, found {len(key)}")
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        raise InvalidInput(f"{path}: other users can read this key", f"chmod 600 {path}")
+    return key
