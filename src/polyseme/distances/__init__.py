@@ -13,7 +13,7 @@ __all__ = ["Distance", "LineDistance", "distance_from"]
 
 
 def distance_from(parameters: Mapping[str, Any], size: int) -> Distance:
-    """The distance that `parameters` describe, over a domain of `size` values (the inverse of `Distance.parameters`)."""
+    """The distance that `parameters` describe over `size` values: the inverse of `Distance.parameters`."""
     (kind, argument) = next(iter(parameters.items()))
     if kind == "line":
         return LineDistance.ranks(size) if argument == "rank" else LineDistance(argument)

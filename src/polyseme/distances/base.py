@@ -59,7 +59,7 @@ class Distance(ABC):
 
 
 def recognise(compatible: Bools) -> Structure:
-    """The simplest structure with these compatible pairs: clusters if incompatibility is an equivalence, else a graph."""
+    """The simplest structure with these compatible pairs: clusters if closeness is an equivalence, else a graph."""
     close = ~compatible
     np.fill_diagonal(close, True)
     first = close.argmax(axis=1)
