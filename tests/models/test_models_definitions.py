@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from polyseme.distances.base import Distance, recognise
+from polyseme.distances.circle import CircleDistance
 from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Circle, Clusters, Graph
+from polyseme.distances.tree import TreeDistance
 from polyseme.models import (
     alpha_k_anonymity,
     beta_likeness,
@@ -91,11 +93,17 @@ class Ring(Distance):
 
 @st.composite
 def distances(draw):
-    kind = draw(st.sampled_from(["line", "ring", "graph", "clusters"]))
+    kind = draw(st.sampled_from(["line", "ring", "circle", "graph", "clusters", "tree"]))
     if kind == "line":
         return LineDistance(draw(st.lists(st.integers(0, 12), min_size=F, max_size=F, unique=True)))
     if kind == "ring":
         return Ring(draw(st.lists(st.integers(0, 11), min_size=F, max_size=F, unique=True)))
+    if kind == "circle":
+        return CircleDistance(draw(st.lists(st.integers(0, 11), min_size=F, max_size=F, unique=True)), 12.0)
+    if kind == "tree":
+        nodes = draw(st.lists(st.lists(st.sampled_from("xy"), min_size=1, max_size=3), min_size=F, max_size=F))
+        paths = [(f"leaf {i}", *["/".join(up[:k]) for k in range(len(up), 0, -1)], "*") for i, up in enumerate(nodes)]
+        return TreeDistance.from_paths(paths, measure=draw(st.sampled_from(["path", "ancestor"])))
     if kind == "clusters":
         labels = np.array(draw(st.lists(st.integers(0, 2), min_size=F, max_size=F)))
         entries = np.where(labels[:, None] == labels[None, :], 1.0, 4.0)
