@@ -27,6 +27,7 @@ from polyseme.models import (
     distinct_diversity,
     diversity,
     entropy_diversity,
+    far_apart,
     frequency_diversity,
     k_anonymity,
     k_map,
@@ -34,7 +35,7 @@ from polyseme.models import (
     recursive_diversity,
     semantic_diversity,
 )
-from polyseme.tables.classes import PublishedSets, classes_of
+from polyseme.tables.classes import Counts, PublishedSets, classes_of
 
 F = 6
 DOMAIN = list("abcdef")
@@ -286,6 +287,15 @@ def test_delta_disclosure(table, delta, absent):
     agree(verdict, [fine(g) for g in literal(table)])
 
 
+def test_delta_disclosure_is_strict():
+    """Half against a quarter is a factor of exactly 2; the bound itself is not allowed."""
+    table = [(1, "x", 0)] * 2 + [(1, "x", 1)] * 2 + [(1, "y", 1)] * 4
+    ratio = delta_disclosure.check(counts_of(table), 9, "ignored").worst
+    assert ratio == pytest.approx(math.log(2))
+    assert not delta_disclosure.check(counts_of(table), math.log(2), "ignored").holds
+    assert delta_disclosure.check(counts_of(table), math.log(2) + 1e-9, "ignored").holds
+
+
 def far(distance, values, d):
     return all(float(distance.between(np.array(u), np.array(v))) >= d for u, v in itertools.combinations(values, 2))
 
@@ -326,6 +336,11 @@ def test_worst_of_strict_and_exists(table, distance, d):
     ]
     verdict = semantic_diversity.check(counts, distance, F, d, "exists")
     assert verdict.worst == min(sizes)
+    balls = [
+        len(g) / max(sum(u == v or float(distance.between(np.array(u), np.array(v))) < d for u in g) for v in g)
+        for g in groups
+    ]
+    assert semantic_diversity.check(counts, distance, 1, d, "frequency").worst == pytest.approx(min(balls))
 
 
 @small
@@ -371,3 +386,43 @@ def test_clique_search_is_exact_on_larger_graphs():
         )
         assert isinstance(distance.structure(2), Graph | Clusters)
         assert semantic_diversity.check(counts, distance, 14, 2, "exists").worst == best
+
+
+def crowded(kind, rng):
+    """A random distance of this kind over six values."""
+    places = rng.choice(12, F, replace=False)
+    if kind == "line":
+        return LineDistance(places)
+    if kind == "circle":
+        return CircleDistance(places, 12.0)
+    if kind == "ring":
+        return Ring(places)
+    labels = rng.integers(0, 3, F)
+    entries = rng.integers(1, 7, (F, F)) if kind == "graph" else np.where(labels[:, None] == labels, 1, 4)
+    entries = np.triu(entries, 1)
+    return Table(entries + entries.T)
+
+
+@pytest.mark.parametrize("kind", ["line", "circle", "ring", "graph", "clusters"])
+def test_far_apart_on_crowded_classes(kind):
+    """Classes with most of the values, where small examples leave mistakes unseen: every number of every class."""
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        distance, d = crowded(kind, rng), int(rng.integers(1, 7))
+        classes, values = rng.integers(0, 4, 30), rng.integers(0, F, 30)
+        counts = Counts.from_codes(classes, values, F)
+        apart = distance.between(np.arange(F)[:, None], np.arange(F)[None, :])
+        near = (apart < d) | np.eye(F, dtype=bool)
+        for index, name in enumerate(np.unique(classes)):
+            group = values[classes == name]
+            assert far_apart.heaviest_balls(counts, distance, d)[index] == max(near[v, group].sum() for v in group)
+            present = sorted(set(group.tolist()))
+            pairs = [apart[u, v] for u, v in itertools.combinations(present, 2)]
+            assert far_apart.closest_pairs(counts, distance)[index] == min(pairs, default=math.inf)
+            sizes = [
+                k
+                for k in range(1, len(present) + 1)
+                for c in itertools.combinations(present, k)
+                if all(apart[u, v] >= d for u, v in itertools.combinations(c, 2))
+            ]
+            assert far_apart.largest_subsets(counts, distance, F, d)[index] == max(sizes)
