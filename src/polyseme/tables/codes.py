@@ -10,10 +10,19 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.distances.structure import Ints
-from polyseme.errors import Problem
 from polyseme.schema import Bins, Domain, Label, Missing, Periods
 
-__all__ = ["Coded", "as_series", "cast_column", "encode", "label_array", "numbers", "period_labels", "set_array"]
+__all__ = [
+    "Coded",
+    "as_series",
+    "cast_column",
+    "code_array",
+    "encode",
+    "label_array",
+    "numbers",
+    "period_labels",
+    "set_array",
+]
 
 MISSING = -1
 UNSEEN = -2
@@ -143,20 +152,6 @@ def period_labels(series: pl.Series, every: str) -> pl.Series:
     return series.dt.strftime(_PERIOD_FORMATS[every])
 
 
-def column_problems(coded: Coded, where: str, domain: Domain) -> list[Problem]:
-    """What is wrong with a coded column, by count, without any value."""
-    problems = []
-    if coded.unseen:
-        what = "outside the bins or not a number" if isinstance(domain.cut, Bins) else "not in the declared domain"
-        problems.append(Problem(where, f"{coded.unseen:,} values are {what} ({domain.size} values declared)"))
-    if coded.missing and domain.missing.action == "refuse":
-        problems.append(Problem(where, f"{coded.missing:,} values are missing", _MISSING_HINT))
-    return problems
-
-
-_MISSING_HINT = "say what to do with them: missing: drop, or missing: {category: unknown}"
-
-
 def label_array(values: Sequence[Label]) -> pa.Array:
     """The labels of a domain as an Arrow array; a mixture of types becomes text."""
     kinds = {type(value) for value in values}
@@ -170,10 +165,14 @@ def label_array(values: Sequence[Label]) -> pa.Array:
 def set_array(sets: Ints, labels: pa.Array) -> pa.Array:
     """Sets of codes (n, l) as a list column of labels."""
     count, width = sets.shape
-    flat = pa.array(sets.reshape(-1).astype(np.int32, copy=False))
-    members = pa.DictionaryArray.from_arrays(flat, labels) if pa.types.is_string(labels.type) else labels.take(flat)
     offsets = pa.array(np.arange(0, (count + 1) * width, width, dtype=np.int32))
-    return pa.ListArray.from_arrays(offsets, members)
+    return pa.ListArray.from_arrays(offsets, code_array(sets.reshape(-1), labels))
+
+
+def code_array(codes: Ints, labels: pa.Array) -> pa.Array:
+    """Codes as a column of labels; text labels are stored once."""
+    places = pa.array(codes.astype(np.int32, copy=False))
+    return pa.DictionaryArray.from_arrays(places, labels) if pa.types.is_string(labels.type) else labels.take(places)
 
 
 def missing_label(missing: Missing) -> tuple[str, ...]:

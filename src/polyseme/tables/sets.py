@@ -50,7 +50,7 @@ def code_labels(labels: pa.Array, domain: Domain) -> Ints:
     if pa.types.is_dictionary(labels.type):
         # Look each distinct label up once; the indices then only need to be taken.
         series = pl.Series(labels.dictionary)
-        table = np.append(encode(series, plain).codes, -1)
-        indices = labels.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+        table: Ints = np.append(encode(series, plain).codes, -1)
+        indices: Ints = labels.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
         return table[indices]
     return encode(pl.Series(labels), plain).codes
