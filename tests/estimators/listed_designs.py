@@ -16,9 +16,7 @@ from polyseme.mechanism import Mechanism
 
 def valid_sets(structure, l):
     far = compatibility(structure)
-    rows = [
-        row for row in combinations(range(structure.size), l) if all(far[u, v] for u, v in combinations(row, 2))
-    ]
+    rows = [row for row in combinations(range(structure.size), l) if all(far[u, v] for u, v in combinations(row, 2))]
     return np.array(rows, dtype=np.int64).reshape(-1, l)
 
 

@@ -19,7 +19,17 @@ import numpy as np
 from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line, Structure
 from polyseme.mechanism import Mechanism
 
-__all__ = ["AxisMap", "ClusterMap", "DenseMap", "ScaledMap", "along", "compatibility", "exact_map", "inverted", "is_plain"]
+__all__ = [
+    "AxisMap",
+    "ClusterMap",
+    "DenseMap",
+    "ScaledMap",
+    "along",
+    "compatibility",
+    "exact_map",
+    "inverted",
+    "is_plain",
+]
 
 SINGULAR = 1e11
 """Condition number beyond which values cannot be told apart."""
