@@ -30,7 +30,6 @@ __all__ = ["FORMAT", "MANIFEST", "Manifest", "PublishedAttribute", "Release", "f
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-_CHUNK = 1 << 20
 
 
 def structure_of(distance: Distance | None, threshold: float | None, size: int) -> Structure:
@@ -178,6 +177,10 @@ class Manifest:
             "data": dict(self.data),
         }
         return {**document, "checksum": _checksum(document)}
+
+    def to_json(self) -> str:
+        """The text of the manifest file."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Manifest:

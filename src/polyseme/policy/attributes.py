@@ -6,18 +6,22 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from polyseme.policy.reading import Reader
 from polyseme.schema import Label, Missing, Role
 
-__all__ = ["TYPES", "AttributePolicy", "AutomaticBins", "PeriodRange", "read_attribute"]
+__all__ = ["TYPES", "AttributePolicy", "AutomaticBins", "PeriodRange", "Shares", "read_attribute"]
 
 TYPES = ("text", "integer", "number", "boolean", "date", "datetime")
-_KEYS = ("role", "type", "domain", "bins", "periods", "missing", "distance", "protect", "hierarchy")
+_KEYS = ("role", "type", "domain", "bins", "periods", "missing", "distance", "protect", "prior", "reference")
 _PERIODS = ("year", "quarter", "month", "week", "day")
 _BIN_METHODS = ("equal-width", "quantile")
 _LABEL_TYPES = (str, int, float, bool)
+
+
+Shares: TypeAlias = tuple[float, ...] | Mapping[str, float]
+"""A public distribution: a number for each value in the order of the domain, or by value."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,8 @@ class AttributePolicy:
     missing: Missing = field(default_factory=Missing)
     distance: Mapping[str, Any] | None = None
     protect: Mapping[str, Mapping[str, Any]] | None = None
-    hierarchy: str | None = None
+    prior: Shares | None = None
+    reference: Shares | None = None
 
 
 def read_attribute(name: str, reader: Reader) -> AttributePolicy:
@@ -77,7 +82,8 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
         missing=_missing(reader.at("missing", given["missing"])) if "missing" in given else Missing(),
         distance=_distance(reader.at("distance", given["distance"])) if "distance" in given else None,
         protect=protect,
-        hierarchy=reader.at("hierarchy", given["hierarchy"]).text() if "hierarchy" in given else None,
+        prior=_shares(reader.at("prior", given["prior"])) if "prior" in given else None,
+        reference=_shares(reader.at("reference", given["reference"])) if "reference" in given else None,
     )
 
 
@@ -139,6 +145,15 @@ def _missing(reader: Reader) -> Missing:
         return Missing("category", reader.at("category", given.get("category")).text("(missing)"))
     action = reader.choice(("refuse", "drop", "category"), "refuse")
     return Missing(cast("Literal['refuse', 'drop', 'category']", action))
+
+
+def _shares(reader: Reader) -> Shares | None:
+    """Non-negative weights, in the order of the domain or by value; they need not add up to one."""
+    weights = reader.value if isinstance(reader.value, list) else list(reader.mapping().values())
+    if any(not isinstance(weight, int | float) or isinstance(weight, bool) or not weight >= 0 for weight in weights):
+        reader.problem("a distribution holds numbers from 0", "prior: [0.2, 0.5, 0.3] or prior: {low: 2, high: 5}")
+        return None
+    return tuple(weights) if isinstance(reader.value, list) else dict(reader.mapping())
 
 
 def _distance(reader: Reader) -> Mapping[str, Any] | None:

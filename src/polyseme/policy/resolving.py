@@ -16,9 +16,10 @@ import numpy as np
 import polars as pl
 
 from polyseme.distances import Distance, LineDistance, distance_from_policy, policy_values
+from polyseme.distances.structure import Floats
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
-from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange
+from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange, Shares
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
 from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
@@ -156,7 +157,29 @@ def _resolve_attribute(
         return Attribute(attribute.name, attribute.role)
     domain = _domain(attribute, seen.get(attribute.name), policy, reader)
     distance = _distance(attribute, domain, policy, reader) if domain.size else None
+    domain = replace(
+        domain,
+        prior=_shares(attribute.prior, domain, reader.at("prior", attribute.prior)),
+        reference=_shares(attribute.reference, domain, reader.at("reference", attribute.reference)),
+    )
     return Attribute(attribute.name, attribute.role, domain, distance, protection)
+
+
+def _shares(shares: Shares | None, domain: Domain, reader: Reader) -> Floats | None:
+    """A declared distribution in the order of the domain, adding up to one."""
+    if shares is None:
+        return None
+    if isinstance(shares, Mapping):
+        labels = [str(value) for value in domain.values]
+        unknown = [name for name in shares if name not in labels]
+        if unknown:
+            reader.problem(f"{len(unknown)} names are not in the domain", nearest(unknown[0], labels))
+        shares = tuple(shares.get(label, 0.0) for label in labels)
+    weights = np.asarray(shares, dtype=np.float64)
+    if len(weights) != domain.size or not weights.sum() > 0:
+        reader.problem(f"expected {domain.size} numbers that are not all zero, found {len(weights)}")
+        return None
+    return weights / weights.sum()
 
 
 def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, reader: Reader) -> Domain:

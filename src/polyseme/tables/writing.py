@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import polars as pl
@@ -38,12 +37,7 @@ class TableWriter:
         else:
             self._writer = pa.parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1)
 
-    def __enter__(self) -> TableWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         self._writer.close()
 
     def write(self, table: pa.Table) -> None:

@@ -1,0 +1,159 @@
+"""The verbs, one short function each: what the command line, the notebooks and the collection service all call."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from polyseme.engines.local import Job, Outcome, published_tables
+from polyseme.errors import PolicyError, TableError
+from polyseme.planning import Plan, make_plan, published_attributes
+from polyseme.policy import Policy
+from polyseme.policy.drafting import draft
+from polyseme.policy.resolving import Resolved, match_columns, resolve
+from polyseme.randomness import read_key
+from polyseme.release import MANIFEST, Manifest, Release, file_digest
+from polyseme.tables.source import Source, open_table
+from polyseme.tables.writing import TableWriter, whole_folder
+
+__all__ = ["anonymize", "init", "plan"]
+
+Progress = Callable[[int], None]
+
+
+def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
+    """A commented first policy for a table, as YAML text."""
+    return draft(open_table(data, separator, encoding))
+
+
+def plan(policy: Policy | str | Path, records: int | None = None, data: Any = None) -> Plan:
+    """What a policy comes to before any record is touched: possible? estimable? how risky? how precise?
+
+    records  the number of records to expect, for the expected error
+    data     a table, for domains that the policy leaves open (and for the number of records)
+    """
+    policy = _policy(policy)
+    source = _source(data, policy) if data is not None else None
+    if records is None and source is not None:
+        records = source.rows
+    resolved = resolve(policy, source)
+    _something_protected(resolved)
+    return make_plan(resolved, records)
+
+
+def anonymize(
+    data: Any,
+    policy: Policy | str | Path,
+    out: str | Path | None = None,
+    *,
+    form: str = "set",
+    file_format: str = "parquet",
+    seed: int | None = None,
+    key_file: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Progress = lambda rows: None,
+) -> Release:
+    """Publish a table: a release in the folder `out`, or in memory when there is none.
+
+    form         "set" (a list of candidates for each record) or "long" (a row for each candidate, as the papers do)
+    file_format  "parquet" or "csv"
+    seed         repeatable random numbers for experiments; the release then says that it is not for publication
+    key_file     a secret key for sticky decoys; the policy must name the record key
+    """
+    policy = _policy(policy)
+    source = _source(data, policy)
+    job = _job(source, policy, form, seed, key_file)
+    if out is None:
+        return _in_memory(job, policy, progress)
+    return _in_folder(job, policy, Path(out), file_format, overwrite, progress)
+
+
+def _policy(policy: Policy | str | Path) -> Policy:
+    return policy if isinstance(policy, Policy) else Policy.load(policy)
+
+
+def _source(data: Any, policy: Policy) -> Source:
+    return open_table(data, policy.table.separator, policy.table.encoding)
+
+
+def _something_protected(resolved: Resolved) -> None:
+    if not resolved.schema.protected:
+        raise PolicyError(
+            "the policy protects no attribute", "give a sensitive attribute a promise: protect: {diversity: {l: 3}}"
+        )
+
+
+def _job(source: Source, policy: Policy, form: str, seed: int | None, key_file: str | Path | None) -> Job:
+    if key_file is not None and policy.record_key is None:
+        raise PolicyError(
+            "a key was given, but the policy names no record key",
+            "add record-key: COLUMN, the column that names a person",
+        )
+    if key_file is not None and seed is not None:
+        raise PolicyError("a key and a seed exclude each other", "leave the seed out")
+    resolved = resolve(policy, source)
+    _something_protected(resolved)
+    matched = match_columns(policy, source)
+    types = {item.name: item.type for item in matched.attributes if item.type and not item.protect}
+    return Job(
+        source=source,
+        attributes=published_attributes(resolved, make_plan(resolved, source.rows)),
+        types=types,
+        missing_values=policy.table.missing_values,
+        form=form,
+        seed=seed,
+        key=read_key(Path(key_file)) if key_file is not None else None,
+        record_key=policy.record_key,
+    )
+
+
+def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) -> Manifest:
+    if not outcome.records:
+        raise TableError(
+            f"{job.source.name}: no records to publish"
+            + (f" ({outcome.dropped:,} dropped for missing values)" if outcome.dropped else "")
+        )
+    return Manifest(
+        attributes=job.published,
+        records=outcome.records,
+        rows=outcome.rows,
+        form=job.form,
+        dropped=outcome.dropped,
+        seeded=job.seed is not None,
+        sticky=job.key is not None,
+        models=tuple({model.name: dict(model.parameters)} for model in policy.models),
+        data=data,
+    )
+
+
+def _in_memory(job: Job, policy: Policy, progress: Progress) -> Release:
+    outcome = Outcome()
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        tables = list(published_tables(job, Path(folder), outcome, progress))
+    manifest = _manifest(job, policy, outcome, {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64})
+    return Release(manifest, None, pa.concat_tables(tables))
+
+
+def _in_folder(job: Job, policy: Policy, out: Path, file_format: str, overwrite: bool, progress: Progress) -> Release:
+    outcome = Outcome()
+    with whole_folder(out, overwrite) as folder:
+        path = folder / f"data.{file_format}"
+        writer = None
+        try:
+            for table in published_tables(job, folder, outcome, progress):
+                writer = writer or TableWriter(path, table.schema, file_format)
+                writer.write(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            _manifest(job, policy, outcome, {})
+        manifest = _manifest(
+            job, policy, outcome, {"file": path.name, "format": file_format, "sha256": file_digest(path)}
+        )
+        (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    return Release.open(out)
