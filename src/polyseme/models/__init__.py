@@ -1,1 +1,6 @@
-"""."""
+"""Privacy models: each one a definition, a check and a verdict."""
+
+from polyseme.models.base import Place, Verdict
+from polyseme.models.registry import MODELS, Background, Model, check_models, read_spec
+
+__all__ = ["MODELS", "Background", "Model", "Place", "Verdict", "check_models", "read_spec"]

@@ -1,0 +1,32 @@
+"""(alpha, k)-anonymity: k-anonymity, and no sensitive value has more than a share alpha of a class.
+
+    |E| >= k   and   n(E, s) / |E| <= alpha   for every class E and value s
+
+where
+    n(E, s)  records of E with sensitive value s
+    alpha    largest share, in (0, 1]
+
+Wong, Li, Fu and Wang (2006).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polyseme.models.base import Score, Verdict, judge
+from polyseme.models.frequency_diversity import largest_count
+from polyseme.tables.classes import Counts
+
+__all__ = ["check"]
+
+
+def check(counts: Counts, alpha: float, k: int) -> Verdict:
+    """Is every class large enough, and no value too frequent in it? The worst value is the largest share."""
+
+    def score() -> Score:
+        share = largest_count(counts) / counts.sizes
+        small = counts.sizes < k
+        note = f"{int(small.sum()):,} classes have fewer than {k} records" if np.any(small) else ""
+        return Score(share, (share <= alpha) & ~small, alpha, at_least=False, note=note)
+
+    return judge("alpha-k-anonymity", counts.attribute, {"alpha": alpha, "k": k}, counts, counts.sizes, score)

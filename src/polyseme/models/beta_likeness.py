@@ -1,0 +1,43 @@
+"""beta-likeness: no sensitive value is much more frequent in a class than in the whole table.
+
+    (q_s - p_s) / p_s <= beta                   basic
+    (q_s - p_s) / p_s <= min(beta, -ln p_s)     enhanced
+
+for every class and every value s with q_s > p_s, where
+    p_s   share of s in the whole table
+    q_s   share of s in the class
+    beta  largest relative gain, positive
+
+The enhanced form also bounds the gain of frequent values, for which a relative gain of beta would be certainty. Its
+worst value is the gain scaled by `beta / min(beta, -ln p_s)`, so that it compares with beta.
+
+Cao and Karras (2012).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polyseme.models.base import TOLERANCE, Score, Verdict, judge
+from polyseme.tables.classes import Counts
+
+__all__ = ["check"]
+
+
+def check(counts: Counts, beta: float, enhanced: bool = False) -> Verdict:
+    """Is the relative gain of every value in every class within the bound?"""
+
+    def score() -> Score:
+        expected = counts.total[counts.value] * counts.sizes[counts.owner]
+        gain = np.maximum(counts.count * counts.records - expected, 0) / expected
+        fine = gain <= beta
+        if enhanced:
+            surprise = -np.log(counts.total[counts.value] / counts.records)
+            fine &= gain <= surprise + TOLERANCE
+            scale = np.minimum(surprise / beta, 1.0)
+            gain = np.divide(gain, scale, out=np.zeros(len(gain)), where=gain > 0)
+        starts = counts.starts[:-1]
+        return Score(np.maximum.reduceat(gain, starts), np.logical_and.reduceat(fine, starts), beta, at_least=False)
+
+    parameters = {"beta": beta, "enhanced": enhanced}
+    return judge("beta-likeness", counts.attribute, parameters, counts, counts.sizes, score)

@@ -1,0 +1,178 @@
+"""How far apart the values of a class are: closest pair, largest subset of distant values, heaviest ball.
+
+All three are exact. They use the structure of the distance at the threshold where it helps (sorted neighbours on a
+line or circle, labels of clusters) and look at pairs otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from polyseme.distances.base import Distance
+from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line
+from polyseme.tables.classes import Counts, PublishedSets
+
+__all__ = ["closest_pairs", "heaviest_balls", "largest_subsets"]
+
+_CHUNK = 2_000_000
+"""Pairs looked at in one go."""
+
+
+def closest_pairs(subject: Counts | PublishedSets, distance: Distance, d: float) -> Floats:
+    """The smallest distance between two different values of each class; infinite for a single value."""
+    structure = distance.structure(d)
+    closest = np.full(len(subject.first), np.inf)
+    for rows, values, _ in subject.blocks():
+        width = values.shape[1]
+        if width < 2:
+            continue
+        if isinstance(structure, Line | Circle):
+            ordered = _along(structure, values)
+            left, right = ordered, np.roll(ordered, -1, axis=1)
+            if isinstance(structure, Line):
+                left, right = left[:, :-1], right[:, :-1]
+            closest[rows] = distance.between(left, right).min(axis=1)
+            continue
+        first, second = np.triu_indices(width, 1)
+        for part in _parts(len(rows), len(first)):
+            block = values[part]
+            closest[rows[part]] = distance.between(block[:, first], block[:, second]).min(axis=1)
+    return closest
+
+
+def largest_subsets(subject: Counts, distance: Distance, l: int, d: float) -> Ints:
+    """The size of the largest subset of each class's values that are pairwise at least d apart; at most l on graphs."""
+    structure = distance.structure(d)
+    largest = np.zeros(len(subject.first), dtype=np.int64)
+    if isinstance(structure, Clusters):
+        keys = np.unique(subject.owner * structure.count + structure.labels[subject.value])
+        return np.bincount(keys // structure.count, minlength=len(largest))
+    for rows, values, _ in subject.blocks():
+        if isinstance(structure, Line):
+            largest[rows] = _greedy_on_line(structure, values)
+        elif isinstance(structure, Circle):
+            largest[rows] = _greedy_on_circle(distance, d, _along(structure, values))
+        else:
+            largest[rows] = _cliques(structure, values, l)
+    return largest
+
+
+def heaviest_balls(counts: Counts, distance: Distance, d: float) -> Ints:
+    """The most records of a class that lie nearer than d to one of its values."""
+    structure = distance.structure(d)
+    if isinstance(structure, Clusters):
+        keys, inverse = np.unique(counts.owner * structure.count + structure.labels[counts.value], return_inverse=True)
+        held = np.bincount(inverse, weights=counts.count).astype(np.int64)
+        return np.maximum.reduceat(held, np.searchsorted(keys // structure.count, np.arange(len(counts.sizes))))
+    if isinstance(structure, Line):
+        return _windows(structure, counts)
+    heaviest = np.zeros(len(counts.sizes), dtype=np.int64)
+    for rows, values, count in counts.blocks():
+        for part in _parts(len(rows), values.shape[1] ** 2):
+            block = values[part]
+            near = ~distance.compatible(block[:, :, None], block[:, None, :], d)
+            near |= block[:, :, None] == block[:, None, :]
+            heaviest[rows[part]] = (near * count[part][:, None, :]).sum(axis=2).max(axis=1)
+    return heaviest
+
+
+def _parts(rows: int, each: int) -> Iterator[slice]:
+    step = max(1, _CHUNK // max(each, 1))
+    return (slice(start, start + step) for start in range(0, rows, step))
+
+
+def _along(structure: Line | Circle, values: Ints) -> Ints:
+    """Each row of values in the order of the line or circle."""
+    return structure.order[np.sort(_places(structure)[values], axis=1)]
+
+
+def _places(structure: Line | Circle) -> Ints:
+    places = np.empty(structure.size, dtype=np.int64)
+    places[structure.order] = np.arange(structure.size)
+    return places
+
+
+def _greedy_on_line(structure: Line, values: Ints) -> Ints:
+    """Taking the first value that is far enough, again and again, is optimal on a line."""
+    places = np.sort(_places(structure)[values], axis=1)
+    taken = np.zeros(len(places), dtype=np.int64)
+    free = np.zeros(len(places), dtype=np.int64)
+    for column in places.T:
+        take = column >= free
+        taken += take
+        free = np.where(take, structure.ahead[column], free)
+    return taken
+
+
+def _greedy_on_circle(distance: Distance, d: float, values: Ints) -> Ints:
+    """Cut the circle at each value in turn; after the cut it is a line whose end must stay clear of its start."""
+    best = np.minimum(values.shape[1], np.ones(len(values), dtype=np.int64))
+    for cut in range(values.shape[1]):
+        start = values[:, cut]
+        last, taken = start, np.ones(len(values), dtype=np.int64)
+        for step in range(1, values.shape[1]):
+            here = values[:, (cut + step) % values.shape[1]]
+            take = distance.compatible(last, here, d) & distance.compatible(start, here, d)
+            taken += take
+            last = np.where(take, here, last)
+        best = np.maximum(best, taken)
+    return best
+
+
+def _windows(structure: Line, counts: Counts) -> Ints:
+    """Around each value, the records from the first place that is too close to the last one."""
+    size, places = structure.size, _places(structure)
+    order = np.lexsort((places[counts.value], counts.owner))
+    place, owner = places[counts.value][order], counts.owner
+    keys = owner * size + place
+    running = np.concatenate(([0], np.cumsum(counts.count[order])))
+    behind = np.searchsorted(structure.ahead, np.arange(size), side="right")
+    high = running[np.searchsorted(keys, owner * size + structure.ahead[place])]
+    low = running[np.searchsorted(keys, owner * size + behind[place])]
+    return np.maximum.reduceat(high - low, counts.starts[:-1])
+
+
+def _cliques(structure: Graph, values: Ints, l: int) -> Ints:
+    """The largest clique among each row of values, not searched beyond l; equal rows are searched once."""
+    unique, inverse = np.unique(values, axis=0, return_inverse=True)
+    found = [_clique(structure.compatible[np.ix_(row, row)], l) for row in unique]
+    return np.array(found, dtype=np.int64)[inverse.ravel()]
+
+
+def _clique(adjacent: Bools, goal: int) -> int:
+    """The size of the largest clique, or `goal` as soon as one of that size is found.
+
+    Branch and bound: candidates are coloured greedily, a clique takes at most one of each colour, so a branch with too
+    few colours cannot improve on the best clique so far.
+    """
+    neighbours = [sum(1 << int(v) for v in np.flatnonzero(row)) for row in adjacent]
+    best = 0
+
+    def grow(size: int, candidates: int) -> None:
+        nonlocal best
+        best = max(best, size)
+        for vertex, colours in reversed(_coloured(candidates, neighbours)):
+            if best >= goal or size + colours <= best:
+                return
+            grow(size + 1, candidates & neighbours[vertex])
+            candidates &= ~(1 << vertex)
+
+    grow(0, (1 << len(neighbours)) - 1)
+    return best
+
+
+def _coloured(candidates: int, neighbours: Sequence[int]) -> list[tuple[int, int]]:
+    """The candidates with the number of colours used up to each of them."""
+    ordered = []
+    colour = 0
+    while candidates:
+        colour += 1
+        free = candidates
+        while free:
+            vertex = (free & -free).bit_length() - 1
+            free &= ~(neighbours[vertex] | (1 << vertex))
+            candidates &= ~(1 << vertex)
+            ordered.append((vertex, colour))
+    return ordered

@@ -1,0 +1,31 @@
+"""k-anonymity: every class has at least k records.
+
+    |E| >= k   for every class E
+
+where
+    E    an equivalence class
+    k    the number of records among which a person must be hidden
+"""
+
+from __future__ import annotations
+
+from polyseme.models.base import Score, Verdict, judge
+from polyseme.tables.classes import Classes
+
+__all__ = ["check"]
+
+
+def check(classes: Classes, k: int) -> Verdict:
+    """Does every class have at least k records?
+
+    >>> from polyseme.tables.classes import classes_of
+    >>> import polars as pl
+    >>> check(classes_of(pl.DataFrame({"zip": ["1", "1", "2", "2", "2"]}), ["zip"]), k=2).worst
+    2.0
+    """
+    note = f"{classes.suppressed:,} suppressed rows set aside" if classes.suppressed else ""
+
+    def score() -> Score:
+        return Score(classes.sizes, classes.sizes >= k, k, at_least=True, note=note)
+
+    return judge("k-anonymity", None, {"k": k}, classes, classes.sizes, score)

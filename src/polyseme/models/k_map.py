@@ -1,0 +1,33 @@
+"""k-map: every published combination of quasi-identifiers fits at least k people of a reference population.
+
+    |{r in reference : r matches E}| >= k   for every class E
+
+where
+    E          an equivalence class of the published table
+    reference  a table of the population with the same quasi-identifiers, generalized in the same way; a `*` of the
+               published table matches anything
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from polyseme.models.base import Score, Verdict, judge
+from polyseme.tables.classes import classes_of, match_counts
+
+__all__ = ["check"]
+
+
+def check(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str], k: int) -> Verdict:
+    """Does every class of `frame` match at least k rows of `reference`?"""
+    classes = classes_of(frame, quasi_identifiers)
+
+    def score() -> Score:
+        matches = match_counts(frame, reference, quasi_identifiers)
+        value = np.asarray(matches, dtype=np.int64)
+        return Score(value, value >= k, k, at_least=True)
+
+    return judge("k-map", None, {"k": k}, classes, classes.sizes, score)

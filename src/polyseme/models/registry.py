@@ -1,0 +1,306 @@
+"""All models by the policy's names, and the verb that checks a list of them on a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.distances.base import Distance
+from polyseme.distances.structure import Ints
+from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.models import (
+    alpha_k_anonymity,
+    beta_likeness,
+    closeness,
+    delta_disclosure,
+    distinct_diversity,
+    diversity,
+    entropy_diversity,
+    frequency_diversity,
+    k_anonymity,
+    k_map,
+    le_diversity,
+    recursive_diversity,
+    semantic_diversity,
+)
+from polyseme.models.base import Verdict, unchecked
+from polyseme.models.parameters import Parameter, validated
+from polyseme.schema import Label
+from polyseme.tables.classes import Classes, Counts, MissingAs, PublishedSets, classes_of, published_sets
+
+__all__ = ["MODELS", "Background", "Model", "Spec", "check_models", "read_spec"]
+
+
+@dataclass(frozen=True, eq=False)
+class Background:
+    """What is publicly known beside the table; each mapping by attribute.
+
+    domains      values in order of their codes
+    distances    semantic distance between codes
+    hierarchies  paths of labels, leaf first and root last, one for each value
+    reference    a table of the population, for k-map
+    missing      whether a missing sensitive value is declared to be a category
+    wildcard     whether a missing quasi-identifier matches anything
+    """
+
+    domains: Mapping[str, Sequence[Label]] = field(default_factory=dict)
+    distances: Mapping[str, Distance] = field(default_factory=dict)
+    hierarchies: Mapping[str, Sequence[Sequence[Label]]] = field(default_factory=dict)
+    reference: pl.DataFrame | None = None
+    missing: MissingAs = "refuse"
+    wildcard: bool = False
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model's name, parameters and how it is checked.
+
+    about    whether it looks at a sensitive attribute
+    semantic whether it needs a distance
+    check    on the classes of a table: (counts, background, parameters)
+    on_sets  on published sets, where the model says something about them
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    about: bool = True
+    semantic: bool = False
+    check: Callable[[Counts, Background, dict[str, Any]], Verdict] | None = None
+    on_sets: Callable[[PublishedSets, Background, dict[str, Any]], Verdict] | None = None
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A model that was asked for."""
+
+    model: Model
+    parameters: dict[str, Any]
+    attribute: str | None = None
+
+
+_L = Parameter("l", "whole", low=1)
+_REAL_L = Parameter("l", low=1)
+_K = Parameter("k", "whole", low=1)
+
+
+def _ancestors(counts: Counts, background: Background) -> Ints | None:
+    """Node numbers above each code, height by height; None without a hierarchy that covers every value."""
+    paths = {str(path[0]): path for path in background.hierarchies.get(counts.attribute, ())}
+    if not paths or any(str(label) not in paths for label in counts.labels):
+        return None
+    rows = [[str(node) for node in paths[str(label)][1:]] for label in counts.labels]
+    if len({len(row) for row in rows}) != 1:
+        raise PolicyError(
+            Problem(f"hierarchies.{counts.attribute}", "the paths are not equally long", "repeat a node to fill a path")
+        )
+    return np.column_stack([np.unique(level, return_inverse=True)[1] for level in zip(*rows, strict=True)])
+
+
+def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
+    ancestors = _ancestors(counts, background) if asked["ground"] == "hierarchical" else None
+    return closeness.check(counts, asked["t"], asked["ground"], ancestors)
+
+
+def _le(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
+    return le_diversity.check(counts, background.distances[counts.attribute], **asked)
+
+
+def _semantic(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
+    return semantic_diversity.check(counts, background.distances[counts.attribute], **asked)
+
+
+def _semantic_sets(sets: PublishedSets, background: Background, asked: dict[str, Any]) -> Verdict:
+    return semantic_diversity.check_sets(sets, background.distances[sets.attribute], asked["l"], asked["d"])
+
+
+def _plain(check: Callable[..., Verdict]) -> Callable[[Counts, Background, dict[str, Any]], Verdict]:
+    return lambda counts, background, asked: check(counts, **asked)
+
+
+_ALL = (
+    Model("k-anonymity", (_K,), about=False),
+    Model("k-map", (_K,), about=False),
+    Model(
+        "alpha-k-anonymity",
+        (Parameter("alpha", low=0, high=1, above=True), _K),
+        check=_plain(alpha_k_anonymity.check),
+    ),
+    Model("distinct-diversity", (_L,), check=_plain(distinct_diversity.check)),
+    Model("frequency-diversity", (_REAL_L,), check=_plain(frequency_diversity.check)),
+    Model("entropy-diversity", (_REAL_L,), check=_plain(entropy_diversity.check)),
+    Model("recursive-diversity", (Parameter("c", low=0, above=True), _L), check=_plain(recursive_diversity.check)),
+    Model(
+        "diversity",
+        (_L,),
+        check=_plain(frequency_diversity.check),
+        on_sets=lambda sets, background, asked: diversity.check(sets, **asked),
+    ),
+    Model(
+        "closeness",
+        (
+            Parameter("t", low=0, high=1),
+            Parameter(
+                "ground", "choice", choices=("equal", "ordered", "hierarchical"), default="equal", required=False
+            ),
+        ),
+        check=_closeness,
+    ),
+    Model(
+        "beta-likeness",
+        (Parameter("beta", low=0, above=True), Parameter("enhanced", "switch", default=False, required=False)),
+        check=_plain(beta_likeness.check),
+    ),
+    Model(
+        "delta-disclosure",
+        (
+            Parameter("delta", low=0, above=True),
+            Parameter("absent", "choice", choices=("violates", "ignored"), default="violates", required=False),
+        ),
+        check=_plain(delta_disclosure.check),
+    ),
+    Model(
+        "le-diversity",
+        (
+            _L,
+            Parameter("e", low=0),
+            Parameter("represented", "choice", choices=("distinct", "frequency"), default="distinct", required=False),
+        ),
+        semantic=True,
+        check=_le,
+    ),
+    Model(
+        "semantic-diversity",
+        (
+            _L,
+            Parameter("d", low=0),
+            Parameter("reading", "choice", choices=("strict", "exists", "frequency"), default="strict", required=False),
+        ),
+        semantic=True,
+        check=_semantic,
+        on_sets=_semantic_sets,
+    ),
+)
+
+MODELS: Mapping[str, Model] = {model.name: model for model in _ALL}
+"""Every model by the policy's word for it."""
+
+
+def read_spec(spec: Mapping[str, Mapping[str, Any]], where: str = "models") -> Spec:
+    """A policy entry such as `{"closeness": {"t": 0.2, "attribute": "income"}}`, validated."""
+    if len(spec) != 1:
+        raise PolicyError(Problem(where, "expected one model", "write one entry for each model"))
+    name, given = next(iter(spec.items()))
+    if name not in MODELS:
+        raise PolicyError(Problem(f"{where}.{name}", "unknown model", nearest(name, MODELS)))
+    given = dict(given or {})
+    attribute = given.pop("attribute", None)
+    if attribute is not None and not MODELS[name].about:
+        raise PolicyError(Problem(f"{where}.{name}.attribute", "this model has no attribute", "leave it out"))
+    return Spec(MODELS[name], validated(f"{where}.{name}", MODELS[name].parameters, given), attribute)
+
+
+def check_models(
+    frame: pl.DataFrame,
+    quasi_identifiers: Sequence[str],
+    specs: Iterable[Mapping[str, Mapping[str, Any]]],
+    *,
+    sensitive: Sequence[str] = (),
+    background: Background | None = None,
+) -> tuple[Verdict, ...]:
+    """Check every model of `specs` on a table, in order.
+
+    A model without an attribute is checked for each sensitive one. An attribute that is itself a quasi-identifier is
+    checked in the classes formed by all the others: the classes of the sensitive-QID models. A column of lists holds
+    published sets. Whatever cannot be checked does not hold; only a malformed request raises.
+
+    >>> table = pl.DataFrame({"zip": ["1", "1", "2", "2"], "ill": ["flu", "cold", "flu", "flu"]})
+    >>> found = check_models(
+    ...     table, ["zip"], [{"k-anonymity": {"k": 2}}, {"distinct-diversity": {"l": 2}}], sensitive=["ill"]
+    ... )
+    >>> [verdict.holds for verdict in found]
+    [True, False]
+    """
+    asked = _read_all(specs)
+    background = background or Background()
+    verdicts = []
+    named = sorted({*sensitive, *(spec.attribute for spec in asked if spec.attribute)})
+    grouped: dict[tuple[str, ...], Classes] = {}
+    for spec in asked:
+        attributes = (spec.attribute,) if spec.attribute or not spec.model.about else tuple(sensitive)
+        if not attributes:
+            verdicts.append(unchecked(spec.model.name, None, spec.parameters, "no sensitive attribute was named"))
+        verdicts += [
+            _check_one(frame, quasi_identifiers, spec, attribute, named, background, grouped)
+            for attribute in attributes
+        ]
+    return tuple(verdicts)
+
+
+def _read_all(specs: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Spec]:
+    read: list[Spec] = []
+    problems: list[Problem] = []
+    for number, spec in enumerate(specs):
+        try:
+            read.append(read_spec(spec, f"models[{number}]"))
+        except PolicyError as error:
+            problems += error.problems
+    if problems:
+        raise PolicyError(problems)
+    return read
+
+
+def _check_one(
+    frame: pl.DataFrame,
+    quasi_identifiers: Sequence[str],
+    spec: Spec,
+    attribute: str | None,
+    named: Sequence[str],
+    background: Background,
+    grouped: dict[tuple[str, ...], Classes],
+) -> Verdict:
+    name, asked = spec.model.name, spec.parameters
+    absent = [column for column in (*quasi_identifiers, attribute) if column and column not in frame.columns]
+    if absent:
+        return unchecked(name, attribute, asked, f"the table has no column {', '.join(map(repr, absent))}")
+    if spec.model.semantic and attribute not in background.distances:
+        return unchecked(name, attribute, asked, "no semantic distance was given for the attribute")
+    if name == "k-map":
+        if background.reference is None:
+            return unchecked(name, attribute, asked, "no reference table was given")
+        return k_map.check(frame, background.reference, quasi_identifiers, asked["k"])
+    if attribute is not None and isinstance(frame.schema[attribute], (pl.List, pl.Array)):
+        return _check_sets(frame, spec, attribute, background)
+    keys = tuple(column for column in quasi_identifiers if column != attribute)
+    if keys not in grouped:
+        # One pass counts every attribute that these classes may be asked about.
+        columns = [column for column in named if column in frame.columns and column not in keys]
+        grouped[keys] = classes_of(
+            frame,
+            keys,
+            [column for column in columns if not isinstance(frame.schema[column], (pl.List, pl.Array))],
+            domains=dict(background.domains),
+            missing=background.missing,
+            wildcard=background.wildcard,
+            generalized=quasi_identifiers,
+        )
+    classes = grouped[keys]
+    if attribute is None:
+        return k_anonymity.check(classes, asked["k"])
+    counts = classes.attributes[attribute]
+    if spec.model.semantic and background.distances[attribute].size != counts.domain_size:
+        return unchecked(name, attribute, asked, "the distance and the domain of the attribute differ in size")
+    assert spec.model.check is not None  # noqa: S101 - every model about an attribute has one
+    return replace(spec.model.check(counts, background, asked), model=name)
+
+
+def _check_sets(frame: pl.DataFrame, spec: Spec, attribute: str, background: Background) -> Verdict:
+    name, asked = spec.model.name, spec.parameters
+    if spec.model.on_sets is None:
+        return unchecked(name, attribute, asked, "the model says nothing about published sets")
+    if attribute not in background.domains:
+        return unchecked(name, attribute, asked, "no domain was given for the attribute")
+    return spec.model.on_sets(published_sets(frame, attribute, background.domains[attribute]), background, asked)

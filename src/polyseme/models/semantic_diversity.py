@@ -1,0 +1,82 @@
+"""(l, d)-semantic diversity: at least l values, far apart in meaning.
+
+For published sets (`check_sets`):
+
+    |R| >= l,   R a subset of V,   D(u, v) >= d for any two u, v of R     for every published set R
+
+For equivalence classes (`check`), one of three readings:
+
+    strict     the class has at least l different values, and any two of its different values are at least d apart
+    exists     l values of the class can be found that are pairwise at least d apart
+    frequency  around no value of the class do the values nearer than d hold more than 1/l of its records:
+               l * sum of n(E, u) over u with D(u, v) < d  <=  |E|    for every v of E
+
+where
+    R        the set of candidates published for a record
+    V        the domain
+    D        semantic distance
+    n(E, u)  records of class E with value u
+    l, d     how many values, how far apart
+
+Strict with equally frequent values implies frequency; strict implies exists; frequency implies exists (values picked
+greedily each use up at most 1/l of the class). The worst value is a number of values against l for exists and
+frequency, and the smallest distance against d for strict and for sets, unless only the number of values fails.
+
+Oishi, Sei, Tahara and Ohsuga, (l, d)-semantic diversity.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from polyseme.distances.base import Distance
+from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.models.base import Score, Verdict, judge
+from polyseme.models.diversity import strangers
+from polyseme.models.far_apart import closest_pairs, heaviest_balls, largest_subsets
+from polyseme.tables.classes import Counts, PublishedSets
+
+__all__ = ["Reading", "check", "check_sets"]
+
+Reading = Literal["strict", "exists", "frequency"]
+
+
+def check_sets(sets: PublishedSets, distance: Distance, l: int, d: float) -> Verdict:
+    """Has every published set l candidates of the domain, pairwise at least d apart?"""
+
+    def score() -> Score:
+        strange = strangers(sets)
+        if strange.any():
+            note = f"{int(strange.sum()):,} sets have a candidate outside the domain"
+            return Score(np.where(strange, 0, sets.distinct), ~strange & (sets.distinct >= l), l, True, note)
+        return _strict(sets.distinct, closest_pairs(sets, distance, d), l, d, "sets")
+
+    return judge("semantic-diversity", sets.attribute, {"l": l, "d": d}, sets, sets.counts, score)
+
+
+def check(counts: Counts, distance: Distance, l: int, d: float, reading: Reading = "strict") -> Verdict:
+    """Has every class l values far apart, in the given reading?"""
+
+    def score() -> Score:
+        if reading == "strict":
+            return _strict(counts.distinct, closest_pairs(counts, distance, d), l, d, "classes")
+        if reading == "exists":
+            subsets = largest_subsets(counts, distance, l, d)
+            return Score(subsets, subsets >= l, l, at_least=True)
+        balls = heaviest_balls(counts, distance, d)
+        return Score(counts.sizes / balls, balls * l <= counts.sizes, l, at_least=True)
+
+    parameters = {"l": l, "d": d, "reading": reading}
+    return judge("semantic-diversity", counts.attribute, parameters, counts, counts.sizes, score)
+
+
+def _strict(distinct: Ints, apart: Floats, l: int, d: float, things: str) -> Score:
+    close: Bools = apart < d
+    few = distinct < l
+    fine = ~close & ~few
+    note = f"{int(few.sum()):,} {things} have fewer than {l} values" if few.any() else ""
+    if few.any() and not close.any():
+        return Score(distinct, fine, l, at_least=True, note=note)
+    return Score(apart, fine, d, at_least=True, note=note)

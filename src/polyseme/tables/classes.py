@@ -1,0 +1,464 @@
+"""Equivalence classes, and published sets, as counts: all that a privacy model looks at.
+
+Rows are grouped once by polars; what leaves this module are small integer arrays that depend neither on row labels nor
+on the order of rows. Definitions:
+
+- A *class* is a maximal set of rows with the same values in all quasi-identifiers. A missing value is a value of its
+  own. With no quasi-identifiers the whole table is one class.
+- With `wildcard=True` a missing value or a `*` matches anything, on either side: there is one class for each distinct
+  combination, and it holds every row that matches the combination. Classes then overlap and their sizes add up to
+  more than the table.
+- A row with `*` in every quasi-identifier is *suppressed*. Suppressed rows are counted and set aside, unless all rows
+  are like that: then the table is generalized to the top and is one ordinary class.
+- A `*` in the column of a sensitive attribute is a missing value, not one more value (unless the attribute is a
+  quasi-identifier as well, where it is a generalized value).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from polyseme.distances.structure import Ints
+from polyseme.errors import Problem, TableError, nearest
+from polyseme.schema import Label
+
+__all__ = [
+    "SUPPRESSED",
+    "Classes",
+    "Counts",
+    "PublishedSets",
+    "class_of_rows",
+    "classes_of",
+    "match_counts",
+    "published_sets",
+]
+
+SUPPRESSED = "*"
+"""What anonymizers write for a value they took away."""
+
+MissingAs = Literal["refuse", "category"]
+
+_CLASS, _VALUE, _COUNT, _ROW = "\0class", "\0value", "\0count", "\0row"
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """How often each value of one sensitive attribute occurs in each class; sorted by class, then by value.
+
+    attribute  its name
+    sizes      records of each class: (classes,)
+    first      a row of each class, to name the place: (classes,)
+    starts     where each class begins in `value` and `count`: (classes + 1,)
+    value      codes of the values that occur
+    count      how often they do, at least once
+    total      how often each value of the domain occurs in the whole table: (F,)
+    labels     the domain in order of codes; the values seen, sorted, when none was declared
+    flaw       why nothing can be said about this attribute; empty when all is well
+    """
+
+    attribute: str
+    sizes: Ints
+    first: Ints
+    starts: Ints
+    value: Ints
+    count: Ints
+    total: Ints
+    labels: tuple[Label | None, ...] = field(repr=False)
+    flaw: str = ""
+
+    @property
+    def domain_size(self) -> int:
+        """F, the number of values."""
+        return len(self.total)
+
+    @property
+    def records(self) -> int:
+        """N, the number of records of the table that are not suppressed."""
+        return int(self.total.sum())
+
+    @cached_property
+    def owner(self) -> Ints:
+        """The class of each entry of `value`."""
+        return np.repeat(np.arange(len(self.sizes)), self.distinct)
+
+    @cached_property
+    def distinct(self) -> Ints:
+        """How many different values each class has."""
+        return np.diff(self.starts)
+
+    def blocks(self) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Classes with equally many values together: class numbers (m,), values (m, k) and counts (m, k)."""
+        return ragged_blocks(self.starts, self.value, self.count)
+
+    @classmethod
+    def from_codes(cls, classes: Ints, codes: Ints, size: int, attribute: str = "") -> Counts:
+        """From the class number and the value code of each record.
+
+        >>> Counts.from_codes(np.array([0, 0, 1]), np.array([2, 2, 0]), 3).distinct
+        array([1, 1])
+        """
+        flaw = "the table has no rows" if len(codes) == 0 else ""
+        names, classes, sizes = np.unique(classes, return_inverse=True, return_counts=True)
+        keys, first, count = np.unique(classes * size + codes, return_index=True, return_counts=True)
+        owner = keys // size if size else keys
+        starts = np.searchsorted(owner, np.arange(len(names) + 1))
+        return cls(
+            attribute,
+            sizes,
+            first[starts[:-1]] if len(keys) else first,
+            starts,
+            keys % size if size else keys,
+            count,
+            np.bincount(codes, minlength=size),
+            tuple(range(size)),
+            flaw,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The equivalence classes of a table.
+
+    sizes       records of each class: (classes,)
+    first       a row of each class, to name the place: (classes,)
+    records     rows of the table that are not suppressed
+    suppressed  rows with `*` in every quasi-identifier
+    attributes  counts of each sensitive attribute that was asked for
+    """
+
+    sizes: Ints
+    first: Ints
+    records: int
+    suppressed: int
+    attributes: dict[str, Counts] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def flaw(self) -> str:
+        return "" if self.records else "the table has no rows that are not suppressed"
+
+
+def classes_of(
+    frame: pl.DataFrame,
+    quasi_identifiers: Sequence[str],
+    sensitive: Iterable[str] = (),
+    *,
+    domains: dict[str, Sequence[Label]] | None = None,
+    missing: MissingAs = "refuse",
+    wildcard: bool = False,
+    generalized: Collection[str] = (),
+) -> Classes:
+    """Group a table by its quasi-identifiers and count the values of the sensitive attributes in every class.
+
+    `domains` gives the values of an attribute in order of their codes; without it they are those that occur, sorted.
+    `missing="category"` declares that a missing sensitive value is one more value; otherwise it is a flaw.
+    `generalized` names sensitive attributes that are quasi-identifiers too: there a `*` is a value like any other.
+
+    >>> table = pl.DataFrame({"zip": [1, 1, None], "ill": ["flu", "cold", "flu"]})
+    >>> classes_of(table, ["zip"], ["ill"]).attributes["ill"].distinct.tolist()
+    [1, 2]
+    """
+    sensitive = tuple(sensitive)
+    _require_columns(frame, (*quasi_identifiers, *sensitive))
+    kept, suppressed = _set_aside(frame.with_row_index(_ROW), quasi_identifiers)
+    keys = list(quasi_identifiers)
+    if wildcard:
+        kept = kept.with_columns(_star_to_null(kept, keys))
+    kept, keys = (kept, keys) if keys else (kept.with_columns(pl.lit(0).alias(_CLASS)), [_CLASS])
+    groups = kept.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT), pl.col(_ROW).min())
+    groups = groups.sort(keys).drop(_CLASS, strict=False).with_row_index(_CLASS)
+    pairs = _matching_pairs(groups, keys) if wildcard else None
+    sizes = groups[_COUNT].to_numpy().astype(np.int64)
+    if pairs is not None:
+        sizes = np.bincount(pairs[0], weights=sizes[pairs[1]], minlength=groups.height).astype(np.int64)
+    classes = Classes(sizes, groups[_ROW].to_numpy().astype(np.int64), kept.height, suppressed)
+    for name in sensitive:
+        counted = _count_values(kept, groups, keys, name)
+        if name not in generalized and _textual(counted, _VALUE):
+            counted = counted.with_columns(pl.col(_VALUE).cast(pl.String).replace(SUPPRESSED, None))
+        classes.attributes[name] = _sparse(classes, counted, name, (domains or {}).get(name), missing, pairs)
+    return classes
+
+
+def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
+    """The class of each row, numbered 0 .. in sorted order of the quasi-identifiers; suppressed rows are one class."""
+    _require_columns(frame, quasi_identifiers)
+    keys = list(quasi_identifiers)
+    if not keys:
+        return np.zeros(frame.height, dtype=np.int64)
+    groups = frame.select(keys).unique().sort(keys).with_row_index(_CLASS)
+    joined = frame.select(keys).join(groups, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined[_CLASS].to_numpy().astype(np.int64)
+
+
+def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
+    """For each class of `frame`, how many rows of `reference` match it; a `*` of `frame` matches anything."""
+    _require_columns(frame, quasi_identifiers)
+    _require_columns(reference, quasi_identifiers)
+    keys = list(quasi_identifiers)
+    kept, _ = _set_aside(frame, keys)
+    groups = kept.select(keys).unique().sort(keys).with_row_index(_CLASS)
+    population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
+    population = population.with_columns(pl.col(key).cast(groups.schema[key]) for key in keys)
+    stars = [pl.col(key).cast(pl.String).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
+    found = np.zeros(groups.height, dtype=np.int64)
+    marked = groups.with_columns(pl.concat_str(stars).alias(_VALUE))
+    for (mask,), part in marked.partition_by(_VALUE, as_dict=True).items():
+        shared = [key for key, star in zip(keys, str(mask), strict=True) if star == "0"]
+        joined = part.join(population, on=shared, nulls_equal=True) if shared else part.join(population, how="cross")
+        np.add.at(found, joined[_CLASS].to_numpy(), joined[_COUNT].to_numpy())
+    return found
+
+
+def _require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise TableError(Problem(name, "the table has no such column", nearest(name, frame.columns)) for name in absent)
+
+
+def _textual(frame: pl.DataFrame, name: str) -> bool:
+    return frame.schema[name] in (pl.String, pl.Categorical, pl.Enum)
+
+
+def _star_to_null(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
+    texts = [name for name in names if _textual(frame, name)]
+    return [pl.when(pl.col(name).cast(pl.String) != SUPPRESSED).then(pl.col(name)).alias(name) for name in texts]
+
+
+def _set_aside(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, int]:
+    if not names or not all(_textual(frame, name) for name in names):
+        return frame, 0
+    stars = pl.all_horizontal((pl.col(name).cast(pl.String) == SUPPRESSED).fill_null(False) for name in names)
+    kept = frame.filter(~stars)
+    return (kept, frame.height - kept.height) if kept.height else (frame, 0)
+
+
+def _count_values(frame: pl.DataFrame, groups: pl.DataFrame, keys: list[str], name: str) -> pl.DataFrame:
+    """Class, value and count, one row for each value of each class."""
+    table = frame.select(*(pl.col(key) for key in keys), pl.col(name).alias(_VALUE))
+    counted = table.group_by([*keys, _VALUE]).agg(pl.len().cast(pl.Int64).alias(_COUNT))
+    if keys != [_CLASS]:
+        counted = counted.join(groups.select(_CLASS, *keys), on=keys, how="left", nulls_equal=True)
+    return counted.select(_CLASS, _VALUE, _COUNT)
+
+
+def _sparse(
+    classes: Classes,
+    counted: pl.DataFrame,
+    name: str,
+    domain: Sequence[Label] | None,
+    missing: MissingAs,
+    pairs: tuple[Ints, Ints] | None,
+) -> Counts:
+    values = counted[_VALUE].cast(pl.String) if _textual(counted, _VALUE) else counted[_VALUE]
+    codes, labels, flaw = _encode(values, counted[_COUNT], domain, missing)
+    owner = counted[_CLASS].to_numpy().astype(np.int64)
+    count = counted[_COUNT].to_numpy().astype(np.int64)
+    size = len(labels)
+    total = np.bincount(codes[codes >= 0], weights=count[codes >= 0], minlength=size).astype(np.int64)
+    known = codes >= 0
+    owner, codes, count = _merged(owner[known], codes[known], count[known], size, pairs)
+    starts = np.searchsorted(owner, np.arange(classes.count + 1)).astype(np.int64)
+    flaw = classes.flaw or flaw
+    return Counts(name, classes.sizes, classes.first, starts, codes, count, total, labels, flaw)
+
+
+def _merged(
+    owner: Ints, codes: Ints, count: Ints, size: int, pairs: tuple[Ints, Ints] | None
+) -> tuple[Ints, Ints, Ints]:
+    """Entries in order of class and value; where classes overlap, each takes in the entries of those it matches."""
+    if pairs is not None:
+        # Entries of class j go to every class i that matches it.
+        into, source = pairs
+        order = np.argsort(owner, kind="stable")
+        bounds = np.searchsorted(owner[order], np.arange(int(source.max(initial=-1)) + 2))
+        lengths = (bounds[1:] - bounds[:-1])[source]
+        offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        entries = order[np.repeat(bounds[:-1][source], lengths) + offsets]
+        owner, codes, count = np.repeat(into, lengths), codes[entries], count[entries]
+    keys, inverse = np.unique(owner * max(size, 1) + codes, return_inverse=True)
+    summed = np.bincount(inverse, weights=count, minlength=len(keys)).astype(np.int64)
+    return keys // max(size, 1), keys % max(size, 1), summed
+
+
+def _encode(
+    values: pl.Series, counts: pl.Series, domain: Sequence[Label] | None, missing: MissingAs
+) -> tuple[Ints, tuple[Label | None, ...], str]:
+    """Codes (-1 for what has none), labels in order of codes, and the flaw if there is one."""
+    labels: tuple[Label | None, ...]
+    if domain is None:
+        present = values.drop_nulls().unique().sort()
+        labels = tuple(present.to_list())
+    else:
+        values, present = _as_labels(values, domain)
+        labels = tuple(domain)
+    table = pl.DataFrame({_VALUE: present}).with_row_index(_CLASS)
+    joined = pl.DataFrame({_VALUE: values}).join(table, on=_VALUE, how="left", maintain_order="left")
+    codes = joined[_CLASS].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+    null = values.is_null().to_numpy()
+    weight = counts.to_numpy()
+    unknown = int(weight[(codes < 0) & ~null].sum())
+    absent = int(weight[null].sum())
+    if absent and missing == "category":
+        codes[null] = len(labels)
+        labels, absent = (*labels, None), 0
+    flaws = []
+    if absent:
+        flaws.append(f"{absent:,} records have no value, and missing values were not declared to be a category")
+    if unknown:
+        flaws.append(f"{unknown:,} records have a value outside the declared domain")
+    return codes, labels, "; ".join(flaws)
+
+
+def _as_labels(values: pl.Series, domain: Sequence[Label]) -> tuple[pl.Series, pl.Series]:
+    """The column and the domain in one type, so that 1 read from a file meets the declared 1, 1.0 or '1'."""
+    if all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in domain):
+        null = values.is_null()
+        numbers = values.cast(pl.String).cast(pl.Float64, strict=False) if values.dtype == pl.String else values
+        numbers = numbers.cast(pl.Float64, strict=False)
+        # What is no number must stay an unknown value, not become a missing one.
+        numbers = pl.select(pl.when(numbers.is_null() & ~null).then(float("nan")).otherwise(numbers)).to_series()
+        return numbers, pl.Series([float(label) for label in domain], dtype=pl.Float64)
+    return values.cast(pl.String), pl.Series([_text(label) for label in domain], dtype=pl.String)
+
+
+def _text(label: Label) -> str:
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def _matching_pairs(groups: pl.DataFrame, keys: list[str]) -> tuple[Ints, Ints]:
+    """Pairs (i, j) of combinations that match: equal wherever neither has a missing value."""
+    if keys == [_CLASS]:
+        return np.zeros(groups.height, dtype=np.int64), np.zeros(groups.height, dtype=np.int64)
+    masked = groups.select(_CLASS, *keys, pl.concat_str(pl.col(k).is_null().cast(pl.Int8) for k in keys).alias(_VALUE))
+    parts = {str(mask[0]): part for mask, part in masked.partition_by(_VALUE, as_dict=True).items()}
+    left, right = [], []
+    for mask, part in parts.items():
+        for other, others in parts.items():
+            shared = [key for key, a, b in zip(keys, mask, other, strict=True) if a == b == "0"]
+            one = part.select(_CLASS, *shared)
+            two = others.select(pl.col(_CLASS).alias(_ROW), *shared)
+            joined = one.join(two, on=shared) if shared else one.join(two, how="cross")
+            left.append(joined[_CLASS].to_numpy())
+            right.append(joined[_ROW].to_numpy())
+    return np.concatenate(left).astype(np.int64), np.concatenate(right).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedSets:
+    """The distinct sets of candidates that were published for one attribute.
+
+    attribute  its name
+    starts     where each set begins in `value`: (sets + 1,)
+    value      codes of the candidates, ascending within a set, no repeats; -1 for a candidate outside the domain
+    counts     how many records published this set: (sets,)
+    first      a row that published it: (sets,)
+    size       F, the number of values of the domain
+    """
+
+    attribute: str
+    starts: Ints
+    value: Ints
+    counts: Ints
+    first: Ints
+    size: int
+
+    @property
+    def records(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def flaw(self) -> str:
+        return "" if self.records else "there are no published sets"
+
+    @cached_property
+    def distinct(self) -> Ints:
+        """How many different candidates of the domain each set has."""
+        owner = np.repeat(np.arange(len(self.counts)), np.diff(self.starts))
+        return np.bincount(owner[self.value >= 0], minlength=len(self.counts))
+
+    def blocks(self) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Sets with equally many candidates together: set numbers (m,), candidates (m, k) twice."""
+        return ragged_blocks(self.starts, self.value, self.value)
+
+    @classmethod
+    def from_codes(cls, sets: Ints, size: int, attribute: str = "") -> PublishedSets:
+        """From one row of l candidate codes for each record.
+
+        >>> PublishedSets.from_codes(np.array([[0, 2], [2, 0], [1, 1]]), 3).distinct
+        array([2, 1])
+        """
+        sets = np.asarray(sets, dtype=np.int64)
+        sets = np.where((sets >= 0) & (sets < size), sets, -1)
+        ordered = np.sort(sets, axis=1)
+        order = np.lexsort(ordered.T[::-1]) if ordered.size else np.arange(len(ordered))
+        ordered = ordered[order]
+        new = np.ones(len(ordered), dtype=bool)
+        new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+        heads = np.flatnonzero(new)
+        counts = np.diff(np.append(heads, len(ordered)))
+        unique = ordered[heads]
+        fresh = np.ones(unique.shape, dtype=bool)
+        fresh[:, 1:] = unique[:, 1:] != unique[:, :-1]
+        starts = np.concatenate(([0], np.cumsum(fresh.sum(axis=1)))).astype(np.int64)
+        first = np.minimum.reduceat(order, heads) if len(heads) else heads
+        return cls(attribute, starts, unique[fresh], counts, first, size)
+
+
+def published_sets(frame: pl.DataFrame, column: str, domain: Sequence[Label] | int) -> PublishedSets:
+    """The distinct sets of a list column, whose members are labels of `domain`, or codes when it is a number.
+
+    Sets may have any length, repeated or unknown members, or be missing: what is wrong with them is for a model to say.
+    """
+    _require_columns(frame, [column])
+    lists = frame[column]
+    if not isinstance(lists.dtype, (pl.List, pl.Array)):
+        raise TableError(Problem(column, f"published sets are lists, not {lists.dtype}", "write one list for each row"))
+    lists = lists.cast(pl.List(lists.dtype.inner)) if isinstance(lists.dtype, pl.Array) else lists
+    table = pl.DataFrame({_ROW: np.arange(frame.height), _VALUE: lists}).explode(_VALUE)
+    members, rows = table[_VALUE], table[_ROW].to_numpy()
+    # An empty or missing list explodes to one null; a null inside a list is an unknown candidate.
+    void = (lists.is_null() | (lists.list.len() == 0)).to_numpy()
+    if isinstance(domain, int):
+        size, codes = domain, members.cast(pl.Int64, strict=False).fill_null(-1).to_numpy()
+    else:
+        size = len(domain)
+        codes = _encode(members, pl.repeat(1, len(members), eager=True), domain, "refuse")[0]
+    codes = np.where((codes >= 0) & (codes < size), codes, -1)
+    lengths = np.where(void, 0, lists.list.len().fill_null(0).to_numpy()).astype(np.int64)
+    width = int(lengths.max(initial=0))
+    # Short sets are filled up with their own first member (repeats do not count), empty ones with a mark beyond F.
+    offset = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    padded = np.full((frame.height, max(width, 1)), size, dtype=np.int64)
+    padded[rows, offset] = np.where(void[rows], size, codes)
+    short = np.arange(max(width, 1))[None, :] >= lengths[:, None]
+    padded = np.where(short, padded[:, :1], padded)
+    result = PublishedSets.from_codes(padded + 1, size + 2, column)
+    return _without_empty_mark(result, size)
+
+
+def _without_empty_mark(sets: PublishedSets, size: int) -> PublishedSets:
+    """Undo the shift by one that kept unknown candidates apart, and drop the mark of the empty set."""
+    owner = np.repeat(np.arange(len(sets.counts)), np.diff(sets.starts))
+    value = sets.value - 1
+    real = value < size
+    starts = np.searchsorted(owner[real], np.arange(len(sets.counts) + 1)).astype(np.int64)
+    return PublishedSets(sets.attribute, starts, value[real], sets.counts, sets.first, size)
+
+
+def ragged_blocks(starts: Ints, value: Ints, other: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+    """Rows of a ragged array grouped by their length, so that each group is a rectangle."""
+    lengths = np.diff(starts)
+    for length in np.unique(lengths):
+        rows = np.flatnonzero(lengths == length)
+        places = starts[rows][:, None] + np.arange(length)
+        yield rows, value[places], other[places]
