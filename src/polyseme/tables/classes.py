@@ -400,6 +400,11 @@ class PublishedSets:
         sets = np.asarray(sets, dtype=np.int64)
         sets = np.where((sets >= 0) & (sets < size), sets, -1)
         ordered = np.sort(sets, axis=1)
+        repeated = ordered[:, 1:] == ordered[:, :-1]
+        if repeated.any():
+            # The same set in one way only: whatever is repeated, the smallest member takes its place.
+            ordered[:, 1:] = np.where(repeated, ordered[:, :1], ordered[:, 1:])
+            ordered.sort(axis=1)
         order = np.lexsort(ordered.T[::-1]) if ordered.size else np.arange(len(ordered))
         ordered = ordered[order]
         new = np.ones(len(ordered), dtype=bool)
