@@ -14,23 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.designs.base import Design
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Clusters, Floats, Ints, Structure
+from polyseme.distances.structure import Clusters, Floats, Structure
 from polyseme.errors import PolicyError, Problem
 from polyseme.mechanism import Mechanism
 from polyseme.recipes.accuracy import expected_l2
-from polyseme.recipes.closeness import (
-    CELL_LIMIT,
-    closeness_of_epsilon,
-    exact_distance,
-    exact_odds,
-    probability,
-    safe_odds,
-    uniform_distance,
-    uniform_odds,
-)
-from polyseme.recipes.ground import Ground, ground_from
+from polyseme.recipes.closeness import closeness_of_epsilon, probability
+from polyseme.recipes.ground import ground_from
+from polyseme.recipes.limits import Frame, Limits
 from polyseme.recipes.promises import Promises, read_promises
 
 __all__ = ["Choice", "choose", "mechanism_for"]
@@ -49,10 +40,11 @@ class Choice:
     p          truth probability
     design     the name of the design
     prior      the public distribution the design is balanced for; None for uniform
-    binding    the promise that decided
+    binding    the promise that decided: the one that limits p, or that sets l when p = 1
     epsilon    what local differential privacy they give; infinite at p = 1
     t_any      how far a posterior can be from its prior, for every prior and ground
-    t          the same for the reference distribution and the ground that was asked for; None without a reference
+    t          the same for the reference distribution and the ground that was asked for; None without a reference, or
+               for a design with distances when no closeness was promised
     lines      the reasoning, for people
     warnings   what the reader must not miss
     """
@@ -78,7 +70,11 @@ class Choice:
     @property
     def uniform(self) -> bool:
         """Whether every set of l values is equally likely."""
-        return self.prior is None and _free(self.structure)
+        return self.frame.uniform
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(self.structure, self.d, self.design, self.prior)
 
     @property
     def estimable(self) -> bool:
@@ -88,10 +84,6 @@ class Choice:
     def expected_l2(self, records: int) -> float | None:
         """Equation 9, for shares; None for designs that are not uniform."""
         return float(expected_l2(records, self.size, self.l, self.p)) if self.uniform else None
-
-
-def _free(structure: Structure) -> bool:
-    return isinstance(structure, Clusters) and structure.count == structure.size
 
 
 def choose(
@@ -118,43 +110,26 @@ def choose(
     """
     if domain_size < 1:
         raise PolicyError(Problem("domain", "a domain needs at least one value"))
+    if distance is not None and distance.size != domain_size:
+        raise PolicyError(Problem("distance", f"made for {distance.size:,} values, but the domain has {domain_size:,}"))
     promises = read_promises(protection, domain_size, distance is not None)
     reference, prior = _distribution("reference", reference, domain_size), _distribution("prior", prior, domain_size)
     ground = ground_from(promises.closeness.ground, distance) if promises.closeness else ground_from("equal")
     frame = _frame(promises, domain_size, distance, prior)
     if domain_size == 1:
-        return _constant(frame, promises)
-    limits = _Limits(frame, promises, reference, ground)
+        return _constant(frame, promises, next(iter(protection)))
+    limits = Limits(frame, promises, reference, ground)
     etas = limits.etas()
     odds, names = limits.odds(etas)
     best = 0 if len(etas) == 1 else int(expected_l2(1.0, domain_size, etas, probability(odds)).argmin())
     return _explain(limits, int(etas[best]), float(odds[best]), names[best])
 
 
-@dataclass(frozen=True, eq=False)
-class _Frame:
-    """What is settled before any number is sought."""
-
-    structure: Structure
-    d: float
-    design: str
-    prior: Floats | None
-
-    @property
-    def uniform(self) -> bool:
-        return self.prior is None and _free(self.structure)
-
-    def build(self, l: int) -> Design:
-        from polyseme.designs import make_design
-
-        return make_design(self.design, self.structure, l, self.prior)
-
-
-def _frame(promises: Promises, size: int, distance: Distance | None, prior: Floats | None) -> _Frame:
+def _frame(promises: Promises, size: int, distance: Distance | None, prior: Floats | None) -> Frame:
     if promises.semantic is None or distance is None:
-        return _Frame(Clusters(np.arange(size, dtype=np.int64)), 0.0, "balanced", prior)
+        return Frame(Clusters(np.arange(size, dtype=np.int64)), 0.0, "balanced", prior)
     semantic = promises.semantic
-    return _Frame(distance.structure(semantic.d), semantic.d, semantic.mechanism, prior)
+    return Frame(distance.structure(semantic.d), semantic.d, semantic.mechanism, prior)
 
 
 def _distribution(name: str, values: Floats | None, size: int) -> Floats | None:
@@ -169,103 +144,11 @@ def _distribution(name: str, values: Floats | None, size: int) -> Floats | None:
     return np.asarray(values / total)
 
 
-@dataclass(frozen=True, eq=False)
-class _Limits:
-    """The largest odds of truth that each promise allows, by set size."""
-
-    frame: _Frame
-    promises: Promises
-    reference: Floats | None
-    ground: Ground
-
-    @property
-    def size(self) -> int:
-        return self.frame.structure.size
-
-    def etas(self) -> Ints:
-        """The set sizes to choose from."""
-        least, _ = self.promises.least_size
-        for size in self.promises.fixed_sizes.values():
-            return np.array([size])
-        # Without a limit on truth the smallest set is the most accurate (Theorem 1). The expected error has a closed
-        # form for uniform sets only; a design with distances keeps the size it was asked for.
-        limited = self.promises.ldp is not None or self.promises.closeness is not None
-        if not limited or not self.frame.uniform or least >= self.size:
-            return np.array([least])
-        return np.arange(least, self.size)
-
-    def odds(self, etas: Ints) -> tuple[Floats, list[str]]:
-        """For each size the largest odds that keep every promise, and the promise that sets them."""
-        by_name: dict[str, Floats] = {}
-        if self.promises.closeness is not None:
-            by_name["closeness"] = self._closeness_odds(self.promises.closeness.t, etas)
-        if self.promises.ldp is not None:
-            least = np.array([self.least_inclusion(eta) for eta in etas.tolist()])
-            by_name["ldp"] = np.expm1(min(self.promises.ldp.epsilon, 700.0)) * least
-        if not by_name:
-            return np.full(len(etas), np.inf), [self.promises.least_size[1]] * len(etas)
-        table, names = np.array(list(by_name.values())), list(by_name)
-        binding = [names[index] for index in table.argmin(axis=0)]
-        smallest = table.min(axis=0)
-        return smallest, [
-            name if np.isfinite(value) else (self.promises.least_size[1] or name)
-            for name, value in zip(binding, smallest.tolist(), strict=True)
-        ]
-
-    def _closeness_odds(self, t: float, etas: Ints) -> Floats:
-        least = np.array([self.least_inclusion(eta) for eta in etas.tolist()])
-        safe = safe_odds(t, least)
-        if self.reference is None or t in {0.0, 1.0}:
-            return safe
-        if self.frame.uniform:
-            return np.maximum(safe, uniform_odds(self.reference, etas, t, self.ground))
-        tightened = [self._listed(eta) for eta in etas.tolist()]
-        return np.array(
-            [
-                floor if listed is None else max(floor, exact_odds(*listed, self.reference, t, self.ground))
-                for floor, listed in zip(safe.tolist(), tightened, strict=True)
-            ]
-        )
-
-    def least_inclusion(self, eta: int) -> float:
-        """One over the largest pull `K(R | v) / B(R)`; a lower bound where it cannot be had exactly."""
-        if self.frame.uniform:
-            return eta / self.size
-        if self.frame.design == "balanced":
-            return eta * (1.0 / self.size if self.frame.prior is None else float(self.frame.prior.min()))
-        listed = self._listed(eta)
-        # A sequential design's B is K averaged over all values, so no pull can exceed F.
-        return 1.0 / self.size if listed is None else 1.0 / float(listed[1].max())
-
-    def _listed(self, eta: int) -> tuple[Ints, Floats] | None:
-        """Every valid set and its members' pulls, if they are few enough."""
-        design = self.frame.build(eta)
-        if design.count() * self.size > CELL_LIMIT:
-            return None
-        sets = design.sets()
-        return sets, design.likelihood(sets) / design.blind_likelihood(sets)[:, None]
-
-    def reached(self, eta: int, odds: float) -> float | None:
-        """The largest distance from the reference that a set can cause."""
-        if self.reference is None:
-            return None
-        if self.frame.uniform:
-            return uniform_distance(self.reference, eta, odds, self.ground)
-        listed = self._listed(eta)
-        if listed is None:
-            return closeness_of_epsilon(self.epsilon(eta, odds))
-        return exact_distance(*listed, self.reference, odds, self.ground)
-
-    def epsilon(self, eta: int, odds: float) -> float:
-        if eta == self.size:
-            return 0.0
-        return math.log1p(odds / self.least_inclusion(eta)) if odds < math.inf else math.inf
-
-
-def _explain(limits: _Limits, eta: int, odds: float, binding: str) -> Choice:
+def _explain(limits: Limits, eta: int, odds: float, binding: str) -> Choice:
     frame, promises = limits.frame, limits.promises
     epsilon = limits.epsilon(eta, odds)
-    p, t = float(probability(odds)), limits.reached(eta, odds)
+    wanted = frame.uniform or promises.closeness is not None
+    p, t = float(probability(odds)), limits.reached(eta, odds) if wanted else None
     return Choice(
         structure=frame.structure,
         l=eta,
@@ -275,14 +158,14 @@ def _explain(limits: _Limits, eta: int, odds: float, binding: str) -> Choice:
         prior=frame.prior,
         binding=binding or "closeness",
         epsilon=epsilon,
-        t_any=closeness_of_epsilon(epsilon) if math.isfinite(epsilon) else 1.0,
+        t_any=closeness_of_epsilon(epsilon),
         t=t,
         lines=tuple(_lines(limits, eta, p, epsilon, t, binding)),
         warnings=tuple(_warnings(promises, limits.size, eta, p)),
     )
 
 
-def _lines(limits: _Limits, eta: int, p: float, epsilon: float, t: float | None, binding: str) -> list[str]:
+def _lines(limits: Limits, eta: int, p: float, epsilon: float, t: float | None, binding: str) -> list[str]:
     promises, size = limits.promises, limits.size
     least, asked_by = promises.least_size
     lines = [f"each set holds {eta} of {size:,} values"]
@@ -299,10 +182,10 @@ def _lines(limits: _Limits, eta: int, p: float, epsilon: float, t: float | None,
     if p == 1.0:
         lines.append("every set holds the true value (p = 1)")
     else:
-        lines.append(f"with probability {p:.6g} a set is drawn around the true value, otherwise blindly: {binding}")
+        lines.append(f"with probability {p:.6g} a set is drawn around the true value, otherwise blindly ({binding})")
     if promises.closeness is not None:
         known = "every distribution" if limits.reference is None else "the reference distribution"
-        reached = closeness_of_epsilon(epsilon) if t is None and math.isfinite(epsilon) else (1.0 if t is None else t)
+        reached = closeness_of_epsilon(epsilon) if t is None else t
         lines.append(f"closeness: a set moves {known} by at most {reached:.4g} (promised: {promises.closeness.t:g})")
         if limits.reference is not None and math.isfinite(epsilon):
             lines.append(f"someone who expects another distribution can move by {closeness_of_epsilon(epsilon):.4g}")
@@ -332,9 +215,8 @@ def _warnings(promises: Promises, size: int, eta: int, p: float) -> list[str]:
     return warnings
 
 
-def _constant(frame: _Frame, promises: Promises) -> Choice:
+def _constant(frame: Frame, promises: Promises, binding: str) -> Choice:
     """A domain of one value: every promise about what a set reveals holds by itself."""
-    names = [promise for promise in (promises.least_size[1], "closeness", "ldp") if promise]
     return Choice(
         structure=frame.structure,
         l=1,
@@ -342,7 +224,7 @@ def _constant(frame: _Frame, promises: Promises) -> Choice:
         p=1.0,
         design=frame.design,
         prior=frame.prior,
-        binding=names[0],
+        binding=binding,
         epsilon=0.0,
         t_any=0.0,
         t=0.0,
@@ -353,4 +235,4 @@ def _constant(frame: _Frame, promises: Promises) -> Choice:
 
 def mechanism_for(choice: Choice) -> Mechanism:
     """The mechanism of a choice; `ImpossibleError` when no such design exists."""
-    return Mechanism(_Frame(choice.structure, choice.d, choice.design, choice.prior).build(choice.l), choice.p)
+    return Mechanism(choice.frame.build(choice.l), choice.p)
