@@ -15,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from polyseme.distances import Distance, LineDistance, distance_from_policy, policy_values
+from polyseme.distances import Distance, LineDistance, distance_from_policy
+from polyseme.distances.implied import policy_values
 from polyseme.distances.structure import Floats
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
@@ -51,7 +52,7 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
         attributes.append(_resolve_attribute(attribute, seen, policy, reader))
     if problems:
         raise PolicyError(problems)
-    open_names = tuple(attribute.name for attribute in policy.protected if _open(attribute, policy))
+    open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
     return Resolved(Schema(tuple(attributes)), open_names)
 
 
@@ -92,6 +93,12 @@ def _with_default(policy: Policy, attribute: AttributePolicy) -> AttributePolicy
     return replace(attribute, protect=policy.protect)
 
 
+def _described(attribute: AttributePolicy) -> bool:
+    """Whether an attribute needs a domain: it is protected, or its values have a distance or an order to be checked."""
+    declared = attribute.distance is not None or attribute.values is not None
+    return bool(attribute.protect) or (declared and attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID))
+
+
 def _open(attribute: AttributePolicy, policy: Policy) -> bool:
     """Whether the domain has to be looked up in the data."""
     if attribute.values is not None or attribute.edges is not None:
@@ -115,7 +122,7 @@ class _Seen:
 
 def _look(policy: Policy, source: Source) -> Mapping[str, _Seen]:
     """One pass over the columns whose domain the policy leaves open."""
-    wanted = [attribute for attribute in policy.protected if _open(attribute, policy)]
+    wanted = [attribute for attribute in policy.attributes if _described(attribute) and _open(attribute, policy)]
     seen = {attribute.name: _Seen(set(), []) for attribute in wanted}
     if not wanted:
         return seen
@@ -148,7 +155,7 @@ def _resolve_attribute(
     attribute: AttributePolicy, seen: Mapping[str, _Seen], policy: Policy, reader: Reader
 ) -> Attribute:
     protection = Protection(attribute.protect) if attribute.protect else None
-    if protection is None:
+    if not _described(attribute):
         return Attribute(attribute.name, attribute.role)
     if _open(attribute, policy) and attribute.name not in seen:
         reader.problem(
@@ -179,7 +186,8 @@ def _shares(shares: Shares | None, domain: Domain, reader: Reader) -> Floats | N
     if len(weights) != domain.size or not weights.sum() > 0:
         reader.problem(f"expected {domain.size} numbers that are not all zero, found {len(weights)}")
         return None
-    return weights / weights.sum()
+    shares_of_one: Floats = weights / weights.sum()
+    return shares_of_one
 
 
 def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, reader: Reader) -> Domain:
@@ -197,11 +205,19 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
     if values is None and seen is not None:
         if len(seen.labels) > _DOMAIN_LIMIT:
             reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ..")
-        values = sorted(seen.labels, key=lambda label: (isinstance(label, str), label))
+        values = sorted(seen.labels, key=_natural)
         if not values:
             reader.problem("no values to make a domain of", "declare them with domain: [..]")
     ordered = attribute.distance is not None and next(iter(attribute.distance)) in ("line", "circle")
     return Domain((*cast("Iterable[Label]", values or ()), *extra), ordered, None, attribute.missing)
+
+
+def _natural(label: Label) -> tuple[bool, float, str]:
+    """Numbers by size, also when they are written as text, then everything else by the alphabet."""
+    try:
+        return (False, float(label), "")
+    except ValueError:
+        return (True, 0.0, str(label))
 
 
 def _bin_domain(attribute: AttributePolicy, edges: tuple[float, ...]) -> Domain:
@@ -267,7 +283,14 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
             return LineDistance(_positions(domain))
         return distance_from_policy(spec, domain.values, policy.folder)
     except InvalidInput as error:
-        inner.adopt(error)
+        if _open(attribute, policy):
+            # The domain came from the table, so the problems may name values of it.
+            inner.problem(
+                "some values of the table have no place in this distance",
+                "declare the values with domain: [..], and this message can name them",
+            )
+        else:
+            inner.adopt(error)
         return None
 
 
