@@ -97,7 +97,9 @@ def _ancestors(counts: Counts, background: Background) -> Ints | None:
         raise PolicyError(
             Problem(f"hierarchies.{counts.attribute}", "the paths are not equally long", "repeat a node to fill a path")
         )
-    return np.column_stack([np.unique(level, return_inverse=True)[1] for level in zip(*rows, strict=True)])
+    # A node is its label and all labels above it, so equal labels in different branches stay apart.
+    heights = range(len(rows[0]))
+    return np.column_stack([np.unique(["\0".join(row[h:]) for row in rows], return_inverse=True)[1] for h in heights])
 
 
 def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
