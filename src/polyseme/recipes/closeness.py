@@ -129,7 +129,8 @@ def exact_odds(sets: Ints, pull: Floats, prior: Floats, t: float, ground: Ground
 def exact_distance(sets: Ints, pull: Floats, prior: Floats, odds: float, ground: Ground) -> float:
     """The largest distance between prior and posterior over these sets. Exact."""
     strength, distance = _learnt(sets, pull, prior, ground)
-    return float((probability(odds * strength) * distance)[strength > 0.0].max(initial=0.0))
+    seen = strength > 0.0
+    return float((probability(odds * strength[seen]) * distance[seen]).max(initial=0.0))
 
 
 def _mass_range(prior: Floats, etas: Ints) -> tuple[Floats, Floats]:

@@ -82,11 +82,12 @@ class Limits:
         if not by_name:
             return np.full(len(etas), np.inf), [self.promises.least_size[1]] * len(etas)
         table, names = np.array(list(by_name.values())), list(by_name)
-        binding = [names[index] for index in table.argmin(axis=0)]
         smallest = table.min(axis=0)
+        least_size, asking = self.promises.least_size
+        # Where truth is unlimited the set size did it: the one a diversity asked for, or a larger one.
+        free = np.isinf(smallest) & (etas == least_size) & bool(asking)
         return smallest, [
-            name if np.isfinite(value) else (self.promises.least_size[1] or name)
-            for name, value in zip(binding, smallest.tolist(), strict=True)
+            asking if idle else names[index] for index, idle in zip(table.argmin(axis=0), free, strict=True)
         ]
 
     def _closeness_odds(self, t: float, etas: Ints) -> Floats:
