@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,34 @@ import pyarrow as pa
 
 from polyseme.engines.local import Job, Outcome, published_tables
 from polyseme.errors import PolicyError, TableError
+from polyseme.estimators.estimate import Estimate
+from polyseme.facts import FrontierRow
+from polyseme.facts import frontier as grid
+from polyseme.metrics import compare
 from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
 from polyseme.policy.resolving import Resolved, match_columns, resolve
+from polyseme.questions import ask, true_table
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
 from polyseme.tables.source import Source, open_table
 from polyseme.tables.writing import TableWriter, whole_folder
+from polyseme.verification import Verification, verify_release, verify_table
 
-__all__ = ["anonymize", "init", "plan"]
+__all__ = [
+    "Evaluation",
+    "anonymize",
+    "attack",
+    "estimate",
+    "evaluate",
+    "frontier",
+    "init",
+    "plan",
+    "report",
+    "verify",
+    "warnings",
+]
 
 Progress = Callable[[int], None]
 
@@ -70,6 +89,92 @@ def anonymize(
     if out is None:
         return _in_memory(job, policy, progress)
     return _in_folder(job, policy, Path(out), file_format, overwrite, progress)
+
+
+def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:
+    """What the data holder should hear before publishing."""
+    found = []
+    if policy.repeats and not keyed:
+        found.append(
+            "the policy says that releases repeat; without a key, two releases of the same people can be intersected. "
+            "Make a key (polyseme key new FILE), name the record-key in the policy, and use --key-file."
+        )
+    if seeded:
+        found.append(
+            "with a seed anyone who guesses it can tell decoys from truth: this release is not for publication."
+        )
+    return found
+
+
+def frontier(made: Plan) -> dict[str, list[FrontierRow]]:
+    """For each attribute with a distance: the facts of every (l, d), for the chart of risk against error."""
+    return {
+        item.name: grid(item.attribute.distance, name=item.choice.design, records=made.records)
+        for item in made.attributes
+        if item.attribute.distance is not None
+    }
+
+
+def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:
+    """Check every promise of a release, or the models that a policy lists on any table."""
+    if policy is not None:
+        rules = _policy(policy)
+        return verify_table(_source(subject, rules), rules)
+    if isinstance(subject, str | Path) and Path(subject).is_file():
+        raise PolicyError(
+            "a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
+        )
+    return verify_release(_release(subject))
+
+
+def estimate(release: Release | str | Path, of: Sequence[str], by: Sequence[str] = (), **options: Any) -> Estimate:
+    """The cross-tabulation of true values, with intervals.
+
+    of         protected attributes to recover
+    by         untouched attributes to break them down by
+    options    estimator, level, population, nonnegative: see `polyseme.estimators`
+    """
+    return ask(_release(release), _names(of), _names(by), **options)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How far estimates are from the truth: the metrics of each table that was compared."""
+
+    tables: Mapping[str, Mapping[str, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The metrics by name; for several tables, by table first."""
+        if len(self.tables) == 1:
+            return dict(next(iter(self.tables.values())))
+        return {name: dict(metrics) for name, metrics in self.tables.items()}
+
+
+def evaluate(
+    release: Release | str | Path, original: Any, of: Sequence[str] = (), by: Sequence[str] = (), **options: Any
+) -> Evaluation:
+    """Compare what is estimated from a release with the original table."""
+    opened = _release(release)
+    source = open_table(original)
+    questions = [_names(of)] if of else [(item.name,) for item in opened.manifest.protected]
+    tables = {}
+    for names in questions:
+        estimated = ask(opened, names, _names(by), **options)
+        truth = true_table(opened, source, names, _names(by), estimated.cells)
+        tables[_title(names, _names(by))] = compare(truth, estimated.values, opened.manifest.records)
+    return Evaluation(tables)
+
+
+def _title(of: Sequence[str], by: Sequence[str]) -> str:
+    return " x ".join(of) + (f" by {', '.join(by)}" if by else "")
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _release(release: Release | str | Path | Any) -> Release:
+    return release if isinstance(release, Release) else Release.open(release)
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

@@ -131,7 +131,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 def _read(reader: Reader, folder: Path) -> Policy:
     given = reader.mapping(_KEYS)
-    if "attributes" not in given:
+    if "attributes" not in given and "protect-all-but" not in given:
         reader.problem("no attributes", "attributes: {age: {role: quasi-identifier}}")
     attributes = [
         read_attribute(name, inner) for name, inner in reader.at("attributes", given.get("attributes", {})).items()
@@ -218,9 +218,6 @@ def _check_names(reader: Reader, policy: Policy) -> None:
         for name in (exclusion.attribute, *exclusion.when):
             if name not in names:
                 inner.problem(f"no attribute '{name}'", nearest(name, names))
-    for name in policy.protect_all_but or ():
-        if name not in names:
-            reader.at("protect-all-but", None).problem(f"no attribute '{name}'", nearest(name, names))
     for attribute in policy.attributes:
         place = reader.at("attributes", None).at(attribute.name, None)
         if attribute.distance is None and attribute.protect and "semantic-diversity" in attribute.protect:

@@ -64,6 +64,11 @@ def match_columns(policy: Policy, source: Source) -> Policy:
         for name in policy.by_name
         if name not in columns
     ]
+    problems += [
+        Problem("$.protect-all-but", f"no column '{name}' in {source.name}", nearest(name, columns))
+        for name in policy.protect_all_but or ()
+        if name not in columns
+    ]
     attributes = []
     for name in columns:
         if name in policy.by_name:
