@@ -1,0 +1,27 @@
+"""The estimators by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from polyseme.errors import Problem, QuestionError, nearest
+from polyseme.estimators.base import Estimator
+from polyseme.estimators.linear import Existing, Inverse, Paper, Simple, ValueAdding
+from polyseme.estimators.maximum import Bayes, MaximumLikelihood
+
+__all__ = ["ESTIMATORS", "estimator_named"]
+
+ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
+    {
+        estimator.name: estimator
+        for estimator in (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood())
+    }
+)
+
+
+def estimator_named(name: str) -> Estimator:
+    """The estimator of this name; raises with the nearest name when there is none."""
+    if name not in ESTIMATORS:
+        raise QuestionError(Problem("estimator", f"there is no estimator '{name}'", nearest(name, ESTIMATORS)))
+    return ESTIMATORS[name]
