@@ -112,7 +112,7 @@ class DenseMap(AxisMap):
 class ClusterMap(AxisMap):
     """The exact map when incompatibility is an equivalence: a system of clusters instead of one of values.
 
-    Within a cluster decoys fall on the values in fixed shares, whoever drew them, so with `W`, `X` the counts by cluster
+    Within a cluster decoys fall on the values in fixed shares, whoever drew them, so with `W`, `X` counts by cluster
 
         w_u = p * (x_u + share_u * (W_c - X_c)) + (1 - p) * n * rho_u,     W = G^T X   at p = 1
 
@@ -152,7 +152,7 @@ class ClusterMap(AxisMap):
 
     def _sum(self, values: Floats) -> Floats:
         # Clusters of the last axis; bincount over rows keeps it linear in the number of values.
-        rows, size = values.shape
+        rows = len(values)
         clusters = len(self.solve)
         flat = (np.arange(rows)[:, None] * clusters + self.labels).ravel()
         sums = np.bincount(flat, weights=values.ravel(), minlength=rows * clusters)

@@ -7,8 +7,8 @@ where
     A_j  the map of attribute j: each estimator has its own, see `axes`
 
 Their variance comes from the contributions `y(R) = A 1_R` of single reports. With the people in the table fixed, a
-report of true value v has variance `E[y y^T | v] - E[y | v] E[y | v]^T`; summed over records the first part is estimated
-without bias by the sum of `y y^T` over the reports, and the second by the unbiased estimate of x.
+report of true value v has variance `E[y y^T | v] - E[y | v] E[y | v]^T`; summed over records the first part is
+estimated without bias by the sum of `y y^T` over the reports, and the second by the unbiased estimate of x.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ class Paper(Linear):
     where
         extract(S, {v_i}, d)  the values at least d away from v_i
 
-    Exact for `l = 2` with the simple algorithm; biased from `l = 3` on, because later decoys must be far from each other
-    too. A truth probability below one, which the paper does not have, is taken as in the sensitive-QID paper: a blind
-    set holds every value with probability l / F.
+    Exact for `l = 2` with the simple algorithm; biased from `l = 3` on, because later decoys must be far from each
+    other too. A truth probability below one, which the paper does not have, is taken as in the sensitive-QID paper:
+    a blind set holds every value with probability l / F.
     """
 
     name = "paper"

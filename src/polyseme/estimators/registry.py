@@ -8,11 +8,15 @@ from types import MappingProxyType
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator
 from polyseme.estimators.linear import Existing, Inverse, Paper, Simple, ValueAdding
+from polyseme.estimators.maximum import Bayes, MaximumLikelihood
 
 __all__ = ["ESTIMATORS", "estimator_named"]
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
-    {estimator.name: estimator for estimator in (Simple(), Existing(), Paper(), Inverse(), ValueAdding())}
+    {
+        estimator.name: estimator
+        for estimator in (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood())
+    }
 )
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from polyseme.designs import make_design
 from polyseme.designs.base import Design, SetDistribution
 from polyseme.distances.structure import Clusters, Floats, Ints, Structure
 from polyseme.recipes.closeness import (
@@ -41,8 +42,6 @@ class Frame:
         return self.prior is None and free
 
     def build(self, l: int) -> Design:
-        from polyseme.designs import make_design
-
         return make_design(self.design, self.structure, l, self.prior)
 
 

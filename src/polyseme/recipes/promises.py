@@ -12,7 +12,7 @@ from polyseme.recipes.ground import GROUNDS
 
 __all__ = ["PROMISES", "Closeness", "Diversity", "Ldp", "Promises", "SemanticDiversity", "read_promises"]
 
-MECHANISMS = ("balanced", "simple", "duplicate")
+MECHANISMS = ("balanced", "simple", "duplicate", "least-risk")
 
 PROMISES: Mapping[str, tuple[str, ...]] = {
     "semantic-diversity": ("l", "d", "mechanism"),
