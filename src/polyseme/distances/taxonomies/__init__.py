@@ -88,7 +88,9 @@ def taxonomy_distance(name: str, values: Sequence[Hashable], measure: Measure = 
             spellings.setdefault(path, []).append(label)
     repeated = [same for same in spellings.values() if len(same) > 1]
     if repeated:
-        shared = f"{sum(map(len, repeated))} of {len(labels)} values share their place in the taxonomy {name} with another"
+        shared = (
+            f"{sum(map(len, repeated))} of {len(labels)} values share their place in the taxonomy {name} with another"
+        )
         what = f"{shared}: {named([' = '.join(same) for same in repeated])}"
         problems.append(Problem("", what, "values at distance zero are one value: keep one spelling"))
     if problems:
