@@ -63,7 +63,8 @@ class Taxonomy:
     def hint(self, value: str) -> str:
         """What may have been meant by an unknown value."""
         words = chain.from_iterable((node.code, node.name, *node.also) for node in self.nodes.values())
-        return nearest(value, words)
+        hint = nearest(value, words)
+        return hint if hint.startswith("did you mean") else f"see 'polyseme taxonomy show {self.name}'"
 
     @cached_property
     def _codes(self) -> Mapping[str, str]:
