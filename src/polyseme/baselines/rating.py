@@ -1,14 +1,14 @@
 """Rating (Liu, Luo and Huang 2011), in the two ways in which it can be read.
 
-The method publishes a table of value groups for each attribute and a table that points every record to one group an
-attribute. The sensitive quasi-identifier paper compares with it and says that it adds values of other records instead of
-random ones, and that it flattens a table as much as random values do.
+The method publishes a table of value groups for each attribute and a table that points every record to one group for
+each attribute. The sensitive quasi-identifier paper, which compares with it, says that it adds values of other records
+instead of random ones, and that it flattens a table as much as random values do.
 
 - `rating`: each record's set is filled with values of other records, so frequent values are added often. Drawing
   records one after the other until l - 1 other values have come up is drawing values without replacement in
   proportion to their counts. This keeps some of the distribution, more than the paper reports.
-- `value_groups` and `rating_table`: the values of each attribute are parted into fixed groups of at least l, and records
-  point to the group of their value. Within a group all values look alike, which flattens as the paper reports.
+- `value_groups` and `rating_table`: the values of each attribute are parted into fixed groups of at least l, and
+  records point to the group of their value. Within a group all values look alike, which flattens as the paper reports.
 """
 
 from __future__ import annotations
