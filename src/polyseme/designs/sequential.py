@@ -12,13 +12,14 @@ where `degree` is the number of candidates. The sum runs over subsets of R, not 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyseme.designs.base import SET_LIMIT, Design
 from polyseme.designs.extensions import extensions_of
+from polyseme.designs.feasibility import largest_l
 from polyseme.designs.listing import compatible_sets, count_sets, list_sets
 from polyseme.distances.structure import Floats, Ints, Structure
 from polyseme.errors import ImpossibleError
@@ -108,13 +109,17 @@ class Simple(Sequential):
 
     name = "simple"
 
-    def __init__(self, structure: Structure, l: int) -> None:
+    def __init__(self, structure: Structure, l: int, labels: Sequence[object] | None = None) -> None:
         self.structure, self.l, self.draws = structure, l, max(l - 1, 1)
         self._extensions = extensions_of(structure, l)
         if l > 1:
             stuck = np.flatnonzero(self._extensions.degree(np.arange(self.size)[:, None]) == 0)
             if stuck.size:
-                raise ImpossibleError(f"no set of {l} compatible values holds value {stuck[0]}")
+                name = stuck[0] if labels is None else labels[stuck[0]]
+                raise ImpossibleError(
+                    f"{len(stuck)} of {self.size:,} values are in no set of {l} compatible values, the first is {name}",
+                    f"the largest l for which every value has decoys is {largest_l(structure)}; or choose a smaller d",
+                )
 
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         sets = np.empty((len(codes), self.l), dtype=np.int64)
