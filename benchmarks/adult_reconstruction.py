@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from polyseme.baselines import random_table, rating
+from polyseme.baselines import random_table, rating, rating_table, value_groups
 from polyseme.estimators.base import Reports
 from polyseme.estimators.registry import ESTIMATORS
 from polyseme.mechanism import Mechanism
@@ -82,6 +82,8 @@ def methods(codes: Table, shape: tuple[int, int], l: int, seed: int) -> dict[str
         name: (lambda name=name: ESTIMATORS[name].fit(ours, made).values[0]) for name in WANTED if name in ESTIMATORS
     }
     found["rating"] = lambda: ESTIMATORS["valueadding"].fit(rated, made).values[0]
+    parts = [value_groups(np.bincount(code, minlength=size), l) for code, size in zip(codes, shape, strict=True)]
+    found["rating-groups"] = lambda: rating_table(codes, parts)
     found["random"] = lambda: random_table(len(codes[0]), shape, experiment(seed))
     return found
 
@@ -115,15 +117,15 @@ def main() -> None:
         print(json.dumps(summary))
         return
     print(
-        f"{'method':<12}{'L2':>10}{'+/-':>8}{'L1':>10}{'Hellinger':>11}{'seconds':>9}   mean of {arguments.runs} runs"
+        f"{'method':<15}{'L2':>10}{'+/-':>8}{'L1':>10}{'Hellinger':>11}{'seconds':>9}   mean of {arguments.runs} runs"
     )
     for name, row in sorted(summary.items(), key=lambda item: item[1]["l2"]):
         print(
-            f"{name:<12}{row['l2']:>10,.0f}{row['l2_stderr']:>8,.0f}{row['l1']:>10,.0f}"
+            f"{name:<15}{row['l2']:>10,.0f}{row['l2_stderr']:>8,.0f}{row['l1']:>10,.0f}"
             f"{row['hellinger']:>11.2f}{row['seconds']:>9.2f}"
         )
     best = min(row["l2"] for name, row in summary.items() if name in {"ml", "shrink", "inverse"})
-    for name in ("valueadding", "rating", "bayes"):
+    for name in ("valueadding", "rating", "rating-groups", "bayes"):
         if name in summary:
             print(f"{name} is {summary[name]['l2'] / best:.2f} times our best")
 

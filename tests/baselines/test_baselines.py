@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from polyseme.baselines import random_table, rating
+from polyseme.baselines import random_table, rating, rating_table, value_groups
 from polyseme.errors import ImpossibleError
 from polyseme.randomness import SystemStream, experiment
 
@@ -47,3 +47,22 @@ def test_random_table_holds_all_records():
     assert table.shape == (4, 5)
     assert table.sum() == 10_000
     assert np.abs(table - 500).max() < 5 * np.sqrt(500)
+
+
+def test_groups_of_values_flatten():
+    """Every value of a group gets the mean of its group."""
+    rng = np.random.default_rng(4)
+    codes = [rng.integers(0, 7, 5_000) ** 2 // 7, rng.integers(0, 4, 5_000)]
+    counts = [np.bincount(codes[0], minlength=7), np.bincount(codes[1], minlength=4)]
+    groups = [value_groups(count, 2) for count in counts]
+    assert all(np.bincount(group).min() >= 2 for group in groups)
+    table = rating_table(codes, groups)
+    truth = np.zeros((7, 4))
+    np.add.at(truth, tuple(codes), 1)
+    assert table.sum() == pytest.approx(5_000)
+    for row in range(7):
+        for column in range(4):
+            block = np.ix_(groups[0] == groups[0][row], groups[1] == groups[1][column])
+            assert table[row, column] == pytest.approx(truth[block].mean())
+    with pytest.raises(ImpossibleError):
+        value_groups(np.ones(3), 4)
