@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polyseme.models import Background, check_models, closeness
+from polyseme.distances.tree import TreeDistance
+from polyseme.models import Background, check_models, closeness, distinct_diversity, le_diversity
 from polyseme.tables.classes import Counts, class_of_rows, classes_of
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
@@ -49,6 +50,80 @@ def test_sensitive_qid_table_is_exactly_a_quarter_close():
     assert exact.holds
     assert exact.worst == 0.25
     assert not below.holds
+
+
+DISEASES = TreeDistance.from_paths(
+    [
+        ("flu", "respiratory infection", "respiratory", "disease"),
+        ("pneumonia", "respiratory infection", "respiratory", "disease"),
+        ("cancer", "tumour", "growths", "disease"),
+        ("carcinoid", "tumour", "growths", "disease"),
+        ("gastric ulcer", "stomach", "digestive", "disease"),
+        ("dyspepsia", "stomach", "digestive", "disease"),
+        ("gastritis", "stomach", "digestive", "disease"),
+    ],
+    measure="path",
+)
+FLU, PNEUMONIA, CANCER, CARCINOID, ULCER, DYSPEPSIA, GASTRITIS = range(7)
+
+
+def test_similarity_of_diseases():
+    assert DISEASES.between(np.array(FLU), np.array(PNEUMONIA)) == 1
+    assert DISEASES.between(np.array(FLU), np.array(GASTRITIS)) == 3
+
+
+def test_tables_of_the_le_paper():
+    groups = np.repeat([1, 2, 3], 3)
+    plain = [FLU, PNEUMONIA, CANCER, FLU, CARCINOID, CANCER, ULCER, DYSPEPSIA, GASTRITIS]
+    bucketed = [FLU, CANCER, ULCER, FLU, CANCER, DYSPEPSIA, PNEUMONIA, CARCINOID, GASTRITIS]
+    for values, holds in ((plain, False), (bucketed, True)):
+        counts = Counts.from_codes(groups, np.array(values), 7)
+        assert distinct_diversity.check(counts, 3).holds
+        assert le_diversity.check(counts, DISEASES, 3, 1).holds == holds
+    assert not le_diversity.check(counts, DISEASES, 3, 3).holds
+
+
+def test_the_tree_of_the_distance_serves_as_hierarchy():
+    names = ["flu", "pneumonia", "cancer", "carcinoid", "gastric ulcer", "dyspepsia", "gastritis"]
+    rng = np.random.default_rng(1)
+    table = pl.DataFrame({"q": rng.integers(0, 4, 60), "s": [names[i] for i in rng.integers(0, 7, 60)]})
+    middle = ["lung"] * 2 + ["tumour"] * 2 + ["stomach"] * 3
+    spec = [{"closeness": {"t": 0.3, "ground": "hierarchical"}}]
+    paths = [(n, m, m + " system", "all") for n, m in zip(names, middle)]
+    declared = Background(domains={"s": names}, hierarchies={"s": paths})
+    derived = Background(domains={"s": names}, distances={"s": DISEASES})
+    (one,), (other,) = (check_models(table, ["q"], spec, sensitive=["s"], background=b) for b in (declared, derived))
+    assert one.worst == pytest.approx(other.worst, rel=1e-12)
+    assert one.worst is not None
+    assert one.worst > 0
+
+
+def test_tampered_sets_are_found_and_named():
+    names = ["flu", "pneumonia", "cancer", "carcinoid", "gastric ulcer", "dyspepsia", "gastritis"]
+    good = [["flu", "cancer", "gastritis"]] * 40 + [["pneumonia", "carcinoid", "dyspepsia"]] * 40
+    background = Background(domains={"s": names}, distances={"s": DISEASES})
+    spec = [{"semantic-diversity": {"l": 3, "d": 2}}, {"diversity": {"l": 3}}]
+
+    def verdicts(rows):
+        return check_models(pl.DataFrame({"s": rows}), [], spec, sensitive=["s"], background=background)
+
+    assert all(v.holds for v in verdicts(good))
+    for bad, answers in [
+        (["flu", "pneumonia", "gastritis"], [False, True]),
+        (["flu", "gastritis"], [False, False]),
+        (["flu", "flu", "gastritis"], [False, False]),
+        (["flu", "cancer", "unheard of"], [False, False]),
+        ([], [False, False]),
+        (None, [False, False]),
+    ]:
+        found = verdicts([*good[:57], bad, *good[57:]])
+        assert [v.holds for v in found] == answers
+        for verdict in found:
+            if not verdict.holds:
+                assert verdict.worst_classes[0].row == 57
+                assert verdict.worst_classes[0].size == 1
+                assert verdict.violations == 1
+            assert not any(name in repr(verdict) for name in [*names, "unheard of"])
 
 
 def generalized(levels: dict[str, int]) -> pl.DataFrame:
