@@ -50,7 +50,7 @@ COLOURS: Final = {
     "wash": "#d6e5f3",
 }
 _ORIGINAL, _PUBLISHED, _ESTIMATE = "original", "published candidates", "estimated"
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+_FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
 
 
 _TEXT: Final[dict[str, Any]] = {
@@ -206,7 +206,7 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
             rows.append({"group": group, "value": label, "share": share, "about": about})
     bands = alt.Scale(paddingInner=0.05)
     # Opacity rather than a range of colours: it suits a light and a dark background alike.
-    shade = alt.FillOpacity(
+    shade = alt.Opacity(
         "share:Q",
         scale=alt.Scale(range=[0.02, 1], domainMin=0),
         legend=alt.Legend(title="share of the group", format=".0%", orient="top", tickCount=5, symbolType="square"),
@@ -218,6 +218,7 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
     return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=_LOOK)
 
 
+_DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 5)]
 _STATUS = ["estimable", "not estimable", "impossible"]
 
 
@@ -255,7 +256,7 @@ def _trade(data: alt.InlineData, side: int) -> alt.LayerChart:
                 "error:Q",
                 title="expected error, percentage points",
                 scale=alt.Scale(type="log", padding=14, nice=False),
-                axis=alt.Axis(tickCount=5, format="~g"),
+                axis=alt.Axis(values=_DECADES, format="~g"),
             ),
         )
     )
@@ -268,7 +269,7 @@ def _trade(data: alt.InlineData, side: int) -> alt.LayerChart:
 
 def _grid(data: alt.InlineData, side: int) -> alt.Chart:
     legend = alt.Legend(title=None, orient="bottom", symbolSize=70)
-    return (
+    grid: alt.Chart = (
         alt.Chart(data, title="What can be had", width=side, height=side)
         .mark_point(filled=True, size=80, opacity=1)
         .encode(
@@ -283,6 +284,7 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
             alt.Description("about:N"),
         )
     )
+    return grid
 
 
 def chart_svg(chart: AnyChart) -> str:
