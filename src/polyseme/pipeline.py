@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from polyseme.attacks.base import Finding
+from polyseme.auditing import attack_release
 from polyseme.engines.local import Job, Outcome, published_tables
 from polyseme.errors import PolicyError, TableError
 from polyseme.estimators.estimate import Estimate
@@ -23,6 +25,8 @@ from polyseme.policy.resolving import Resolved, match_columns, resolve
 from polyseme.questions import ask, true_table
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
+from polyseme.reporting import make_page
+from polyseme.reports.page import render_page
 from polyseme.tables.source import Source, open_table
 from polyseme.tables.writing import TableWriter, whole_folder
 from polyseme.verification import Verification, verify_release, verify_table
@@ -163,6 +167,22 @@ def evaluate(
         truth = true_table(opened, source, names, _names(by), estimated.cells)
         tables[_title(names, _names(by))] = compare(truth, estimated.values, opened.manifest.records)
     return Evaluation(tables)
+
+
+def attack(
+    release: Release | str | Path, original: Any = None, other: Release | str | Path | None = None
+) -> tuple[Finding, ...]:
+    """Run the adversaries against a release; `other` is a second release of the same people."""
+    source = open_table(original) if original is not None else None
+    return attack_release(_release(release), source, _release(other) if other is not None else None)
+
+
+def report(release: Release | str | Path, original: Any = None, by: str | None = None) -> str:
+    """One self-contained HTML page about a release."""
+    opened = _release(release)
+    source = open_table(original) if original is not None else None
+    findings = attack_release(opened, source) if opened.manifest.form == "set" else ()
+    return render_page(make_page(opened, verify_release(opened), source, by, findings))
 
 
 def _title(of: Sequence[str], by: Sequence[str]) -> str:

@@ -77,16 +77,21 @@ def _group(release: Release, targets: Sequence[PublishedAttribute], by: Sequence
     return group_sets(release.batches([*by, *(item.name for item in targets)]), wanted, by)
 
 
-def published_counts(release: Release, attribute: str) -> Floats:
-    """How often each value stands among the published candidates, divided by l: what a naive reader would see."""
+def published_counts(release: Release, attribute: str, by: str | None = None) -> Floats:
+    """How often each value stands among the candidates, as a naive reader would count: (cells, F), cells sorted.
+
+    Counts are divided by l, so that a cell adds up to its number of records.
+    """
     item = release.manifest[attribute]
     if item.mechanism is None:
         raise QuestionError(f"'{attribute}' is published as it is")
-    grouped = _group(release, [item], ())
-    weights = np.repeat(grouped.counts, grouped.sets[0].shape[1]).astype(np.float64)
-    counts = np.bincount(grouped.sets[0].ravel(), weights, minlength=item.domain.size)
-    scale: Floats = counts * (release.manifest.records / max(counts.sum(), 1.0))
-    return scale
+    grouped = _group(release, [item], (by,) if by else ())
+    width = grouped.sets[0].shape[1]
+    cells = max(grouped.cells.height, 1)
+    place = np.repeat(grouped.cell, width) * item.domain.size + grouped.sets[0].ravel()
+    weights = np.repeat(grouped.counts, width).astype(np.float64)
+    counts: Floats = np.bincount(place, weights, minlength=cells * item.domain.size).reshape(cells, -1)
+    return counts * (release.manifest.records / max(counts.sum(), 1.0))
 
 
 def true_table(

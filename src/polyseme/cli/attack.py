@@ -23,7 +23,9 @@ def command(release: Path, original: Path | None, other: Path | None, as_json: b
 
     findings = pipeline.attack(release, original, other)
     if as_json:
-        print_json({"findings": [finding.to_dict() for finding in findings]})
+        from polyseme.auditing import finding_dict
+
+        print_json({"findings": [finding_dict(finding) for finding in findings]})
     else:
         from polyseme.reports.terminal import findings_view
 
