@@ -196,6 +196,11 @@ def test_order_of_the_values_does_not_matter(case: Case) -> None:
         np.testing.assert_array_equal(shuffled, compatible_pairs(here.structure(threshold))[np.ix_(order, order)])
 
 
+def test_shows_itself_without_its_values(case: Case) -> None:
+    make, size = case
+    assert repr(make(range(size))).endswith(f"Distance over {size} values>")
+
+
 def test_between_broadcasts(case: Case) -> None:
     make, size = case
     distance = make(range(size))
