@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyseme.distances.structure import Bools, Clusters, Floats, Graph, Ints, Structure
-from polyseme.errors import ImpossibleError
+from polyseme.errors import ImpossibleError, PolicyError
 
-__all__ = ["MATRIX_LIMIT", "Distance", "recognise"]
+__all__ = ["MATRIX_LIMIT", "Distance", "numbers", "recognise"]
 
 MATRIX_LIMIT = 5_000
 """Largest domain for which a full F x F matrix is ever built."""
@@ -43,6 +43,9 @@ class Distance(ABC):
     def parameters(self) -> Mapping[str, Any]:
         """Everything needed to build this distance again, ready for JSON."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} over {self.size:,} values>"
+
     def compatible(self, left: Ints, right: Ints, threshold: float) -> Bools:
         """Whether pairs of codes are at least `threshold` apart."""
         return self.between(left, right) >= threshold
@@ -71,3 +74,14 @@ def recognise(compatible: Bools) -> Structure:
     graph = compatible.copy()
     np.fill_diagonal(graph, False)
     return Graph(graph)
+
+
+def numbers(given: Sequence[float] | Floats, expected: str) -> Floats:
+    """`given` as a row of finite numbers, or a `PolicyError` that says what was expected."""
+    try:
+        row = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PolicyError(expected) from error
+    if row.ndim != 1 or not np.all(np.isfinite(row)):
+        raise PolicyError(expected)
+    return row

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.distances.base import Distance
+from polyseme.distances.base import Distance, numbers
 from polyseme.distances.structure import Clusters, Floats, Ints, Line, Structure
 from polyseme.errors import PolicyError
 
@@ -24,12 +24,15 @@ class LineDistance(Distance):
     kind = "line"
 
     def __init__(self, positions: Sequence[float] | Floats) -> None:
-        self.positions: Floats = np.asarray(positions, dtype=np.float64)
-        if self.positions.ndim != 1 or not np.all(np.isfinite(self.positions)):
-            raise PolicyError("a line distance needs one finite number for each value")
-        if len(np.unique(self.positions)) != len(self.positions):
+        self.positions: Floats = numbers(positions, "a line distance needs one finite number for each value")
+        # Halved first: the span of two huge numbers of opposite sign is beyond what a float holds.
+        if self.size and self.positions.max() / 2.0 - self.positions.min() / 2.0 > np.finfo(np.float64).max / 2.0:
+            raise PolicyError("the positions on the line are too far apart for their difference to be a number")
+        same = self.size - len(np.unique(self.positions))
+        if same:
             raise PolicyError(
-                "two values have the same position on the line", "values at distance zero are one value: merge them"
+                f"{same} of {self.size} values repeat the position of another on the line",
+                "values at distance zero are one value: merge them",
             )
 
     @classmethod
@@ -46,11 +49,7 @@ class LineDistance(Distance):
 
     def structure(self, threshold: float) -> Structure:
         order = np.argsort(self.positions, kind="stable").astype(np.int64)
-        sorted_positions = self.positions[order]
-        # Compare differences, not sums, so that the verifier's |x - y| >= d agrees to the last bit.
-        ahead = np.searchsorted(sorted_positions, sorted_positions + threshold, side="left").astype(np.int64)
-        ahead = _settle(ahead, sorted_positions, threshold)
-        ahead = np.maximum(ahead, np.arange(1, self.size + 1))
+        ahead = _first_far_enough(self.positions[order], threshold)
         if np.array_equal(ahead, np.arange(1, self.size + 1)):
             return Clusters(np.arange(self.size, dtype=np.int64))
         return Line(order, ahead)
@@ -61,13 +60,19 @@ class LineDistance(Distance):
         return {"line": self.positions.tolist()}
 
 
-def _settle(ahead: Ints, positions: Floats, threshold: float) -> Ints:
-    """Correct `ahead` by one place where rounding of `position + threshold` put it on the wrong side."""
+def _first_far_enough(positions: Floats, threshold: float) -> Ints:
+    """For each of the sorted positions, the first later place at least `threshold` away; their number where none is.
+
+    All places are bisected at once on the difference itself. A search for `position + threshold` would round
+    otherwise than the `|x - y| >= d` by which a release is checked.
+    """
     size = len(positions)
-    places = np.arange(size)
-    back = np.maximum(ahead - 1, 0)
-    early = (ahead > 0) & (positions[back] - positions >= threshold) & (back > places)
-    ahead = np.where(early, back, ahead)
-    here = np.minimum(ahead, size - 1)
-    late = (ahead < size) & (positions[here] - positions < threshold)
-    return np.where(late, ahead + 1, ahead)
+    low = np.arange(1, size + 1, dtype=np.int64)
+    high = np.full(size, size, dtype=np.int64)
+    while np.any(low < high):
+        middle = (low + high) // 2
+        far = positions[np.minimum(middle, size - 1)] - positions >= threshold
+        open_ = low < high
+        high = np.where(open_ & far, middle, high)
+        low = np.where(open_ & ~far, middle + 1, low)
+    return low

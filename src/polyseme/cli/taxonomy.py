@@ -1,0 +1,161 @@
+"""`polyseme taxonomy`: which classifications come with the package, what they hold, and whether they fit some data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from polyseme.distances.taxonomies import Coverage, Taxonomy
+
+__all__ = ["command"]
+
+
+@click.group(
+    "taxonomy", short_help="Built-in classifications: list, show, check.", epilog="Example: polyseme taxonomy list"
+)
+def command() -> None:
+    """Look at the classifications that `distance: {taxonomy: NAME}` can use."""
+
+
+@command.command("list", short_help="Name every taxonomy.", epilog="Example: polyseme taxonomy list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def list_(as_json: bool) -> None:
+    """Name every taxonomy with its levels, from the value upwards."""
+    from polyseme.distances.taxonomies import load_taxonomy, taxonomy_names
+
+    taxonomies = [load_taxonomy(name) for name in taxonomy_names()]
+    if as_json:
+        click.echo(json.dumps({"taxonomies": [_summary(taxonomy) for taxonomy in taxonomies]}, indent=2))
+        return
+    for taxonomy in taxonomies:
+        click.echo(f"{taxonomy.name:<12} {taxonomy.title}\n{'':<12} levels: {' < '.join(taxonomy.levels)}")
+
+
+@command.command("show", short_help="Print the tree of a taxonomy.", epilog="Example: polyseme taxonomy show icd10")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def show(name: str, as_json: bool) -> None:
+    """Print the categories of a taxonomy as a tree."""
+    from polyseme.distances.taxonomies import load_taxonomy
+
+    taxonomy = load_taxonomy(name)
+    if as_json:
+        nodes = [
+            {"code": node.code, "parent": node.parent or None, "name": node.name, "also": list(node.also)}
+            for node in taxonomy.nodes.values()
+        ]
+        click.echo(json.dumps({**_summary(taxonomy), "nodes": nodes}, indent=2, ensure_ascii=False))
+        return
+    click.echo(f"{taxonomy.title}\nlevels: {' < '.join(taxonomy.levels)}\n")
+    for line in _branches(taxonomy, "", ""):
+        click.echo(line)
+
+
+@command.command(
+    "check",
+    short_help="Count the values of a file that a taxonomy knows.",
+    epilog="Example: polyseme taxonomy check icd10 patients.csv --column diagnosis",
+)
+@click.argument("name")
+@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--column", metavar="C", help="Column with the values; by default the first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
+def check_(context: click.Context, name: str, data: Path, column: str | None, as_json: bool) -> None:
+    """Count how many values of DATA (CSV or Parquet, or one value a line) have a place in the taxonomy.
+
+    Values themselves are never printed. Without --column, a first line that is no value of the taxonomy counts as the
+    header of a CSV file. Exit code 0 when every value has a place, 1 when some have none.
+    """
+    from polyseme.distances.taxonomies import check, load_taxonomy
+
+    taxonomy = load_taxonomy(name)
+    cells = _cells(data, column, taxonomy)
+    empty = 0
+
+    def filled() -> Iterator[str]:
+        nonlocal empty
+        for cell in cells:
+            if cell.strip():
+                yield cell.strip()
+            else:
+                empty += 1
+
+    coverage = check(name, filled())
+    if as_json:
+        click.echo(json.dumps(_counts(coverage, empty), indent=2))
+    else:
+        _tell(coverage, empty)
+    context.exit(0 if not coverage.unknown else 1)
+
+
+def _summary(taxonomy: Taxonomy) -> dict[str, object]:
+    return {
+        "name": taxonomy.name,
+        "title": taxonomy.title,
+        "levels": list(taxonomy.levels),
+        "categories": len(taxonomy.nodes),
+    }
+
+
+def _branches(taxonomy: Taxonomy, code: str, indent: str) -> Iterator[str]:
+    for node in taxonomy.children(code):
+        yield f"{indent}{node.code}  {node.name}"
+        yield from _branches(taxonomy, node.code, indent + "  ")
+
+
+def _cells(data: Path, column: str | None, taxonomy: Taxonomy) -> Iterator[str]:
+    """The column's cells as text."""
+    from polyseme.distances.paths import read_rows
+    from polyseme.errors import TableError, nearest
+
+    if data.suffix.lower() == ".parquet":
+        import polars as pl
+
+        names = list(pl.read_parquet_schema(data))
+        chosen = column if column is not None else names[0]
+        if chosen not in names:
+            raise TableError(f"{data.name} has no column '{chosen}'", nearest(chosen, names))
+        values = pl.read_parquet(data, columns=[chosen])[chosen].cast(pl.String)
+        return iter(values.fill_null("").to_list())
+    try:
+        rows = read_rows(data)
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableError(f"{data.name} cannot be read as UTF-8 text") from error
+    if not rows:
+        return iter(())
+    header = [cell.strip() for cell in rows[0]]
+    if column is None:
+        first = () if taxonomy.find(header[0]) is None else (header[0],)
+        return chain(first, (row[0] for row in rows[1:]))
+    if column not in header:
+        # The first line may be data after all, so its cells are not shown.
+        raise TableError(f"none of the {len(header)} columns in the first line of {data.name} is '{column}'")
+    place = header.index(column)
+    return (row[place] if place < len(row) else "" for row in rows[1:])
+
+
+def _counts(coverage: Coverage, empty: int) -> dict[str, object]:
+    return {
+        "taxonomy": coverage.taxonomy,
+        "found": {"values": len(coverage.found), "records": coverage.found_records},
+        "unknown": {"values": len(coverage.unknown), "records": coverage.unknown_records},
+        "repeated": {"places": len(coverage.repeated), "values": sum(map(len, coverage.repeated))},
+        "empty": {"records": empty},
+    }
+
+
+def _tell(coverage: Coverage, empty: int) -> None:
+    click.echo(f"found      {len(coverage.found):>9,} values {coverage.found_records:>12,} records")
+    click.echo(f"not found  {len(coverage.unknown):>9,} values {coverage.unknown_records:>12,} records")
+    if empty:
+        click.echo(f"empty      {'':>9}        {empty:>12,} records")
+    if coverage.repeated:
+        spellings = sum(map(len, coverage.repeated))
+        click.echo(f"{spellings:,} values are spellings of only {len(coverage.repeated):,} places: merge them first")

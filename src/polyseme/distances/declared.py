@@ -1,0 +1,252 @@
+"""Distances as a policy declares them: the words after `distance:`.
+
+    {line: rank}                   {line: [0.5, 1.5, 3]}           {line: value}
+    {circle: rank}                 {circle: {length: 24}}          {circle: {length: 24, positions: [0, 6, 12]}}
+    {tree: file.csv}               {tree: {file: tree.yaml, measure: path}}
+    {tree: {lung: [flu, asthma]}}  {tree: {nested: {..}, measure: path}}
+    {tree: {prefixes: [1, 3]}}     {tree: {separator: "."}}
+    {lattice: {node: [parents]}}   {lattice: file.yaml}
+    {matrix: [[0, 1], [1, 0]]}     {matrix: file.csv}
+    {taxonomy: icd10}              {taxonomy: {name: icd10, measure: path}}
+
+Files are looked up in the policy's own folder. Problems say where they are within the declaration, such as `tree.file`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from polyseme.distances.base import Distance
+from polyseme.distances.circle import CircleDistance
+from polyseme.distances.lattice import LatticeDistance
+from polyseme.distances.line import LineDistance
+from polyseme.distances.matrix import MatrixDistance
+from polyseme.distances.paths import cut_paths, named, nested_places, read_rows, row_places, split_paths, value_paths
+from polyseme.distances.taxonomies import taxonomy_distance
+from polyseme.distances.tree import TreeDistance
+from polyseme.errors import InvalidInput, PolicyError, Problem, nearest
+
+__all__ = ["KINDS", "distance_from_policy"]
+
+Values: TypeAlias = Sequence[Hashable]
+
+TREE_SOURCES = ("file", "nested", "prefixes", "separator")
+
+
+def distance_from_policy(spec: Any, values: Values, base_folder: Path | str) -> Distance:
+    """The distance that a policy declares over the domain `values`; `where` in its problems is relative to `spec`."""
+    if not isinstance(spec, Mapping) or len(spec) != 1:
+        raise PolicyError(
+            "a distance is one word with its argument", f"for instance {{line: rank}}; the words are {', '.join(KINDS)}"
+        )
+    ((kind, argument),) = spec.items()
+    if kind not in KINDS:
+        raise PolicyError(Problem("", f"unknown distance '{kind}'", nearest(str(kind), KINDS)))
+    try:
+        distance = KINDS[kind](argument, values, Path(base_folder))
+        if distance.size != len(values):
+            came, wanted = f"{distance.size:,}", f"{len(values):,}"
+            raise PolicyError(f"it describes {came} values, but the domain has {wanted}")
+    except InvalidInput as error:
+        raise type(error)([_under(kind, problem) for problem in error.problems]) from error
+    return distance
+
+
+def _under(kind: str, problem: Problem) -> Problem:
+    return Problem(".".join(filter(None, (kind, problem.where))), problem.what, problem.hint)
+
+
+def _line(argument: Any, values: Values, _: Path) -> Distance:
+    if argument == "rank":
+        return LineDistance.ranks(len(values))
+    if argument == "value":
+        return LineDistance(_numbers_of(values))
+    if isinstance(argument, list | tuple):
+        return LineDistance(argument)
+    raise PolicyError(
+        f"a line is 'rank', 'value' or a list of {len(values):,} numbers", "one representative number for each value"
+    )
+
+
+def _circle(argument: Any, values: Values, _: Path) -> Distance:
+    if argument == "rank":
+        return CircleDistance.ranks(len(values))
+    options = _options(argument, ("length", "positions"), "a circle is 'rank' or {length: .., positions: [..]}")
+    length = options.get("length")
+    if isinstance(length, bool) or not isinstance(length, int | float):
+        raise PolicyError(Problem("length", "a circle needs a number for its length", "24 for hours, 360 for degrees"))
+    if "positions" in options:
+        return CircleDistance(options["positions"], length)
+    # Numbers stand at their own place; anything else is spread evenly in its order.
+    if all(_is_number(value) for value in values):
+        return CircleDistance(_numbers_of(values), length)
+    return CircleDistance.equally_spaced(len(values), length)
+
+
+def _tree(argument: Any, values: Values, folder: Path) -> Distance:
+    if isinstance(argument, str):
+        argument = {"file": argument}
+    declared = isinstance(argument, Mapping) and set(argument) <= {*TREE_SOURCES, "measure"} and len(argument) > 0
+    if not declared:
+        argument = {"nested": argument}
+    sources = [source for source in TREE_SOURCES if source in argument]
+    if len(sources) != 1:
+        raise PolicyError(f"a tree comes from exactly one of {', '.join(TREE_SOURCES)}; here are {len(sources)}")
+    measure = argument.get("measure", "ancestor")
+    try:
+        paths = _TREES[sources[0]](argument[sources[0]], values, folder)
+    except InvalidInput as error:
+        raise type(error)([_under(sources[0] if declared else "", problem) for problem in error.problems]) from error
+    return TreeDistance.from_paths(paths, measure)
+
+
+def _file_paths(name: Any, values: Values, folder: Path) -> list[tuple[str, ...]]:
+    file = _file(name, folder)
+    places = nested_places(_document(file)) if _is_document(file) else row_places(_rows(file))
+    return value_paths(places, values, f"the tree {file.name}")
+
+
+def _nested_paths(tree: Any, values: Values, _: Path) -> list[tuple[str, ...]]:
+    if not isinstance(tree, Mapping | list):
+        raise PolicyError("a tree is a file name, a nested mapping, or one of " + ", ".join(TREE_SOURCES))
+    return value_paths(nested_places(tree), values)
+
+
+def _prefix_paths(lengths: Any, values: Values, _: Path) -> list[tuple[str, ...]]:
+    whole = isinstance(lengths, list) and all(type(length) is int and length > 0 for length in lengths)
+    if not whole or not lengths or len(set(lengths)) != len(lengths):
+        raise PolicyError("prefixes are different positive numbers of characters", "for instance [1, 3]")
+    return cut_paths(values, lengths)
+
+
+def _separator_paths(separator: Any, values: Values, _: Path) -> list[tuple[str, ...]]:
+    if not isinstance(separator, str) or not separator:
+        raise PolicyError("a separator is a piece of text", 'for instance "."')
+    return split_paths(values, separator)
+
+
+def _lattice(argument: Any, values: Values, folder: Path) -> Distance:
+    if isinstance(argument, str):
+        argument = _document(_file(argument, folder))
+    if not isinstance(argument, Mapping):
+        raise PolicyError("a lattice is a mapping of each node to its parents, or a YAML or JSON file with one")
+    return LatticeDistance.from_parents(argument, values)
+
+
+def _matrix(argument: Any, values: Values, folder: Path) -> Distance:
+    if isinstance(argument, str):
+        return _matrix_from_rows(_rows(_file(argument, folder)), values)
+    if not isinstance(argument, list):
+        raise PolicyError("a matrix is a list of rows of numbers, or a CSV file whose header names the values")
+    return MatrixDistance(argument)
+
+
+def _matrix_from_rows(rows: list[list[str]], values: Values) -> Distance:
+    """A header of labels, then one row for each of them, with or without its label in front; any order."""
+    labels = [str(value) for value in values]
+    header, body = [cell.strip() for cell in rows[0]] if rows else [], rows[1:]
+    if body and len(header) == len(body) + 1:
+        header = header[1:]
+    place = {label: index for index, label in enumerate(header)}
+    missing = [label for label in labels if label not in place]
+    if missing:
+        what = f"{len(missing)} of {len(labels)} values are not in the header of the matrix: {named(missing)}"
+        raise PolicyError(Problem("", what, f"for '{missing[0]}': {nearest(missing[0], header)}"))
+    if len(place) != len(header) or len(body) != len(header):
+        raise PolicyError(
+            f"the matrix has {len(body)} rows under {len(header)} columns with {len(place)} different labels",
+            "one row and one column for each value",
+        )
+    if all(len(row) == len(header) + 1 for row in body):
+        rows_by_label = {row[0].strip(): row[1:] for row in body}
+        unnamed = [label for label in header if label not in rows_by_label]
+        if unnamed:
+            raise PolicyError(f"{len(unnamed)} columns of the matrix have no row of that name: {named(unnamed)}")
+        body = [rows_by_label[label] for label in header]
+    chosen = [place[label] for label in labels]
+    if any(len(row) != len(header) for row in body):
+        raise PolicyError("the rows of the matrix are not all as long as its header")
+    return MatrixDistance(np.array([[body[row][column] for column in chosen] for row in chosen], dtype=object))
+
+
+def _taxonomy(argument: Any, values: Values, _: Path) -> Distance:
+    if isinstance(argument, str):
+        return taxonomy_distance(argument, values)
+    options = _options(argument, ("name", "measure"), "a taxonomy is a name, or {name: .., measure: ..}")
+    return taxonomy_distance(str(options.get("name")), values, options.get("measure", "ancestor"))
+
+
+KINDS: Mapping[str, Callable[[Any, Values, Path], Distance]] = {
+    "line": _line,
+    "circle": _circle,
+    "tree": _tree,
+    "lattice": _lattice,
+    "matrix": _matrix,
+    "taxonomy": _taxonomy,
+}
+"""The words a policy may use, with what builds them."""
+
+_TREES: Mapping[str, Callable[[Any, Values, Path], list[tuple[str, ...]]]] = {
+    "file": _file_paths,
+    "nested": _nested_paths,
+    "prefixes": _prefix_paths,
+    "separator": _separator_paths,
+}
+
+
+def _options(argument: Any, known: Sequence[str], expected: str) -> Mapping[str, Any]:
+    if not isinstance(argument, Mapping):
+        raise PolicyError(expected)
+    unknown = [str(key) for key in argument if key not in known]
+    if unknown:
+        raise PolicyError([Problem(key, "unknown key", nearest(key, known)) for key in unknown])
+    return argument
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _numbers_of(values: Values) -> list[float]:
+    numbers = [float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    if len(numbers) != len(values):
+        raise PolicyError(
+            f"{len(values) - len(numbers)} of {len(values)} values of the domain are not numbers",
+            "give their positions as a list, or use 'rank'",
+        )
+    return numbers
+
+
+def _file(name: Any, folder: Path) -> Path:
+    if not isinstance(name, str):
+        raise PolicyError("a file is given by its name")
+    file = folder / name
+    if not file.is_file():
+        raise PolicyError(f"no file '{name}' beside the policy", "file names are relative to the policy's folder")
+    return file
+
+
+def _is_document(file: Path) -> bool:
+    return file.suffix.lower() in {".yaml", ".yml", ".json"}
+
+
+def _rows(file: Path) -> list[list[str]]:
+    try:
+        return read_rows(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{file.name} cannot be read as UTF-8 text") from error
+
+
+def _document(file: Path) -> Any:
+    import yaml
+
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        return json.loads(text) if file.suffix.lower() == ".json" else yaml.safe_load(text)
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise PolicyError(f"{file.name} cannot be read as {'JSON' if file.suffix == '.json' else 'YAML'}") from error

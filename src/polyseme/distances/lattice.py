@@ -1,0 +1,124 @@
+"""Distance in a semilattice: categories that overlap, nodes with several parents."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polyseme.distances.base import MATRIX_LIMIT, Distance, recognise
+from polyseme.distances.paths import named
+from polyseme.distances.structure import Floats, Ints, Structure
+from polyseme.errors import ImpossibleError, PolicyError, Problem, nearest
+
+__all__ = ["LatticeDistance"]
+
+
+class LatticeDistance(Distance):
+    """The smallest height of a common ancestor: 1 under a common parent, 2 under a common grandparent, and so on.
+
+    where
+        height    of a node: the most steps down from it to a value of the domain
+
+    Values without any common ancestor meet in a root that is added above everything. A value that has others below
+    it counts as a leaf just below itself. On a tree this is `TreeDistance`.
+
+    `parents[i]` are the parents of node i; `values[v]` is the node of value v; `names` label the nodes for readers.
+
+    >>> above = {"10": ["5-15"], "15": ["5-15", "15-25"], "20": ["15-25"]}
+    >>> ages = LatticeDistance.from_parents(above, ["10", "15", "20"])
+    >>> ages.between(np.array([0, 1, 0]), np.array([1, 2, 2]))
+    array([1., 1., 2.])
+    """
+
+    kind = "lattice"
+
+    def __init__(
+        self, parents: Sequence[Sequence[int]], values: Sequence[int], names: Sequence[str] | None = None
+    ) -> None:
+        self.parents = tuple(tuple(above) for above in parents)
+        self.values: Ints = np.asarray(values, dtype=np.int64)
+        self.names = tuple(names) if names is not None else ("",) * len(self.parents)
+        if len(self.values) > MATRIX_LIMIT:
+            raise ImpossibleError(
+                f"a lattice is refused for {len(self.values):,} values (limit {MATRIX_LIMIT:,})",
+                "use a tree, which needs no matrix",
+            )
+        nodes = {*range(len(self.parents))}
+        if not nodes.issuperset(chain(self.values.tolist(), *self.parents)):
+            raise PolicyError(f"a parent or a value of the lattice is not among its {len(nodes)} nodes")
+        if len(self.names) != len(nodes):
+            raise PolicyError(f"a lattice of {len(nodes)} nodes came with {len(self.names)} names")
+        if len(np.unique(self.values)) != len(self.values):
+            raise PolicyError("two values have the same node in the lattice", "merge them")
+        self._distances = self._all_distances()
+
+    @classmethod
+    def from_parents(cls, parents: Mapping[Any, Any], values: Sequence[Hashable]) -> LatticeDistance:
+        """From a mapping of each node to its parents (one label or a list), for values in the domain's order."""
+        above = {str(node): _labels(given) for node, given in parents.items()}
+        names = list(dict.fromkeys([*above, *(label for labels in above.values() for label in labels)]))
+        number = {name: node for node, name in enumerate(names)}
+        missing = [str(value) for value in values if str(value) not in number]
+        if missing:
+            what = f"{len(missing)} of {len(values)} values are not in the lattice: {named(missing)}"
+            raise PolicyError(Problem("", what, f"for '{missing[0]}': {nearest(missing[0], names)}"))
+        rows = [[number[label] for label in above.get(name, [])] for name in names]
+        return cls(rows, [number[str(value)] for value in values], names)
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    def between(self, left: Ints, right: Ints) -> Floats:
+        return self._distances[left, right].astype(np.float64)
+
+    def structure(self, threshold: float) -> Structure:
+        return recognise(self._distances >= threshold)
+
+    def parameters(self) -> Mapping[str, Any]:
+        return {
+            "lattice": {
+                "parents": [list(above) for above in self.parents],
+                "names": list(self.names),
+                "values": self.values.tolist(),
+            }
+        }
+
+    def _all_distances(self) -> NDArray[np.int32]:
+        heights, below = self._heights_and_values_below()
+        matrix = np.full((self.size, self.size), max(heights, default=0) + 1, dtype=np.int32)
+        # From the highest node down, so that the lowest common ancestor has the last word.
+        for node in sorted(range(len(heights)), key=heights.__getitem__, reverse=True):
+            matrix[np.ix_(below[node], below[node])] = heights[node]
+        np.fill_diagonal(matrix, 0)
+        return matrix
+
+    def _heights_and_values_below(self) -> tuple[list[int], list[list[int]]]:
+        """For every node, how high it stands and which values are under it (itself included)."""
+        try:
+            upwards = list(TopologicalSorter(dict(enumerate(self.parents))).static_order())[::-1]
+        except CycleError as error:
+            cycle = named([self.names[node] for node in error.args[1]])
+            raise PolicyError(f"the lattice has a node above itself: {cycle}") from error
+        # -1 marks a node with no value under it.
+        heights = [-1] * len(self.parents)
+        below: list[set[int]] = [set() for _ in self.parents]
+        for value, node in enumerate(self.values.tolist()):
+            heights[node] = 0
+            below[node].add(value)
+        for node in upwards:
+            for parent in self.parents[node] if heights[node] >= 0 else ():
+                heights[parent] = max(heights[parent], heights[node] + 1)
+                below[parent] |= below[node]
+        return heights, [sorted(values) for values in below]
+
+
+def _labels(given: Any) -> list[str]:
+    if given is None:
+        return []
+    return [str(label) for label in given] if isinstance(given, list | tuple) else [str(given)]

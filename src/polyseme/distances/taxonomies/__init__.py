@@ -1,0 +1,98 @@
+"""Taxonomies that come with the package: trees of public classifications, looked up by code or by name.
+
+Each is a small table of ours in `data/`: the upper levels only. Codes below them are found by their structure, so that
+`J45.0` has its place without a list of every code. See `taxonomy_names` for what there is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from polyseme.distances.paths import named
+from polyseme.distances.taxonomies.taxonomy import Node, Taxonomy, load_taxonomy, taxonomy_names
+from polyseme.distances.tree import Measure, TreeDistance
+from polyseme.errors import PolicyError, Problem
+
+__all__ = ["Coverage", "Node", "Taxonomy", "check", "load_taxonomy", "taxonomy_distance", "taxonomy_names"]
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which of some values a taxonomy knows."""
+
+    taxonomy: str
+    found: tuple[str, ...]
+    """Different values that have a place."""
+    unknown: tuple[str, ...]
+    """Different values that have none."""
+    repeated: tuple[tuple[str, ...], ...]
+    """Groups of values that are spellings of one and the same place, such as J450 and J45.0."""
+    found_records: int
+    unknown_records: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every value has a place of its own."""
+        return not self.unknown and not self.repeated
+
+
+def check(name: str, values: Iterable[Hashable]) -> Coverage:
+    """How a taxonomy covers `values`, which may repeat (then records are counted as well as different values).
+
+    >>> check("icd10", ["J45.0", "J45.0", "flu"]).unknown
+    ('flu',)
+    """
+    taxonomy = load_taxonomy(name)
+    counts = Counter(str(value) for value in values)
+    spellings: dict[tuple[str, ...], list[str]] = {}
+    unknown = []
+    for label in counts:
+        path = taxonomy.find(label)
+        if path is None:
+            unknown.append(label)
+        else:
+            spellings.setdefault(path, []).append(label)
+    return Coverage(
+        taxonomy=name,
+        found=tuple(label for labels in spellings.values() for label in labels),
+        unknown=tuple(unknown),
+        repeated=tuple(tuple(labels) for labels in spellings.values() if len(labels) > 1),
+        found_records=sum(counts.values()) - sum(counts[label] for label in unknown),
+        unknown_records=sum(counts[label] for label in unknown),
+    )
+
+
+def taxonomy_distance(name: str, values: Sequence[Hashable], measure: Measure = "ancestor") -> TreeDistance:
+    """The tree distance of a taxonomy over the domain `values`, in their order.
+
+    Every value gets the full number of levels: one that names a category above the lowest level counts as a leaf below
+    it. So all are equally deep, and both measures agree.
+
+    >>> import numpy as np
+    >>> taxonomy_distance("icd10", ["J45.0", "J45.1", "J44.9", "K02"]).between(np.array([0]), np.array([1, 2, 3]))
+    array([1., 2., 4.])
+    """
+    taxonomy = load_taxonomy(name)
+    labels = [str(value) for value in values]
+    paths = [taxonomy.find(label) for label in labels]
+    problems = []
+    missing = [label for label, path in zip(labels, paths) if path is None]
+    if missing:
+        what = f"{len(missing)} of {len(labels)} values are not in the taxonomy {name}: {named(missing)}"
+        problems.append(Problem("", what, f"for '{missing[0]}': {taxonomy.hint(missing[0])}"))
+    spellings: dict[tuple[str, ...], list[str]] = {}
+    for label, path in zip(labels, paths):
+        if path is not None:
+            spellings.setdefault(path, []).append(label)
+    repeated = [same for same in spellings.values() if len(same) > 1]
+    if repeated:
+        shared = (
+            f"{sum(map(len, repeated))} of {len(labels)} values share their place in the taxonomy {name} with another"
+        )
+        what = f"{shared}: {named([' = '.join(same) for same in repeated])}"
+        problems.append(Problem("", what, "values at distance zero are one value: keep one spelling"))
+    if problems:
+        raise PolicyError(problems)
+    return TreeDistance.from_paths([(*path, "*") for path in paths if path is not None], measure)
