@@ -95,6 +95,14 @@ def test_unequal_circle_has_no_spacing() -> None:
     assert structure.threshold == 4
 
 
+def test_nearly_equal_spacing_is_not_equal_spacing() -> None:
+    distance = CircleDistance([0, 1, 2.001, 3], 4)
+    assert distance.between(np.array([1, 2]), np.array([2, 3])).tolist() == pytest.approx([1.001, 0.999], abs=1e-12)
+    structure = distance.structure(1)
+    assert isinstance(structure, Circle)
+    assert structure.spacing is None
+
+
 def test_circle_refuses_what_is_no_circle() -> None:
     for length in (0, -1, np.inf, np.nan):
         with pytest.raises(PolicyError, match="length"):

@@ -158,6 +158,12 @@ def test_lattice_without_common_ancestor_gets_a_root() -> None:
     assert distance.matrix()[0].tolist() == [0, 1, 2]
 
 
+def test_lattice_with_values_above_values() -> None:
+    parents = {"a": "g", "b": "g", "g": "top", "h": "top", "unused": "h"}
+    distance = LatticeDistance.from_parents(parents, ["a", "g", "h"])
+    assert distance.matrix().tolist() == [[0, 1, 2], [1, 0, 2], [2, 2, 0]]
+
+
 def test_lattice_problems() -> None:
     with pytest.raises(PolicyError, match="1 of 2 values are not in the lattice: d"):
         LatticeDistance.from_parents({"a": ["x"]}, ["a", "d"])
