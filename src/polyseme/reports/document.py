@@ -78,14 +78,21 @@ class FactLine:
 
 @dataclass(frozen=True)
 class FindingLine:
-    """What one attack reached, against the promised bound."""
+    """What one attack reached, against the promised bound.
+
+    baseline  what guessing from the public distribution alone reaches
+    knows     what the attacker knows
+    helps     what would help against it
+    """
 
     attack: str
     attribute: str | None
     success: float
     bound: float | None
     exceeded: bool
-    note: str = ""
+    baseline: float | None = None
+    knows: str = ""
+    helps: str = ""
 
 
 @dataclass(frozen=True, eq=False)

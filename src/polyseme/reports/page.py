@@ -6,6 +6,7 @@ page's own style sheet; pointing at a mark shows its numbers, because every mark
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,6 +43,8 @@ def render_page(page: Page) -> str:
         protected=[line for line in page.attributes if line.protected],
         from_data=[line for line in page.attributes if line.domain_from_data],
         questions=_questions(page),
+        excesses=_excesses(page),
+        infinity=math.inf,
     )
 
 
@@ -167,7 +170,8 @@ def _highest_share(distribution: Distribution) -> float:
     total = float(distribution.published.sum())
     finite = np.concatenate([column[np.isfinite(column)] for column in columns])
     # Tiny groups have intervals far beyond the whole group; they would flatten every other chart.
-    return min(100.0 * float(finite.max(initial=0.0)) / total, 100.0) if total > 0 else 1.0
+    highest = 100.0 * float(finite.max(initial=0.0)) / total if total > 0 else 0.0
+    return min(5.0 * math.ceil(max(highest, 1.0) / 5.0), 100.0)
 
 
 def _heat(groups: Sequence[Distribution]) -> _Figure:
@@ -186,6 +190,21 @@ def _questions(page: Page) -> list[tuple[str, list[float | None]]]:
         return []
     names = dict.fromkeys(name for metrics in page.metrics.values() for name in metrics)
     return [(name, [metrics.get(name) for metrics in page.metrics.values()]) for name in names]
+
+
+def _excesses(page: Page) -> list[str]:
+    """Where more can be learnt than was promised, in sentences."""
+    sentences = [
+        f"But the way the sets for {fact.attribute} are drawn favours some candidates: who knows it guesses right with "
+        f"probability up to {formats.quantity(fact.worst_posterior)} instead of {formats.quantity(fact.promised)}. "
+        "The balanced mechanism does not have this weakness."
+        for fact in page.facts
+        if fact.exceeded
+    ]
+    attacks = dict.fromkeys(item.attack for item in page.findings or () if item.exceeded)
+    if attacks:
+        sentences.append(f"Attacks that did better than their bound: {', '.join(attacks)}.")
+    return sentences
 
 
 _ROOT = re.compile(r'<svg [^>]*?width="(\d+)" height="\d+" viewBox="([^"]*)"[^>]*>')
