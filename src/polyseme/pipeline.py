@@ -181,7 +181,7 @@ def report(release: Release | str | Path, original: Any = None, by: str | None =
     """One self-contained HTML page about a release."""
     opened = _release(release)
     source = open_table(original) if original is not None else None
-    findings = attack_release(opened, source) if opened.manifest.form == "set" else ()
+    findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     return render_page(make_page(opened, verify_release(opened), source, by, findings))
 
 
