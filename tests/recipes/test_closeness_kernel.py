@@ -43,7 +43,7 @@ def worst(prior, eta, p, ground):
     return float(ground.work(posteriors(prior, eta, p) - prior).max())
 
 
-@pytest.mark.parametrize(("size", "eta"), [(1, 1), (5, 1), (5, 3), (6, 6), (9, 4)])
+@pytest.mark.parametrize(("size", "eta"), [(1, 1), (5, 1), (5, 3), (6, 6), (9, 4), (9, 7), (12, 6), (5, 0)])
 def test_subsets(size, eta):
     assert subsets(size, eta).tolist() == [list(members) for members in combinations(range(size), eta)]
 

@@ -24,7 +24,7 @@ Hence three limits, each a closed form:
 
 from __future__ import annotations
 
-from math import comb
+from math import comb, log
 
 import numpy as np
 
@@ -87,6 +87,12 @@ def subsets(size: int, eta: int) -> Ints:
     >>> subsets(3, 2).tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
+    if 2 * eta > size:
+        # Fewer are left out than taken; leaving out in descending order is taking in ascending order.
+        left_out = subsets(size, size - eta)[::-1]
+        taken = np.ones((len(left_out), size), dtype=np.bool_)
+        taken[np.arange(len(left_out))[:, None], left_out] = False
+        return np.nonzero(taken)[1].reshape(len(left_out), eta)
     sets = np.zeros((1, 0), dtype=np.int64)
     for chosen in range(eta):
         last = sets[:, -1] if chosen else np.full(1, -1)
@@ -96,6 +102,14 @@ def subsets(size: int, eta: int) -> Ints:
         offset = np.arange(len(rows)) - np.repeat(np.cumsum(choices) - choices, choices)
         sets = np.column_stack([sets[rows], last[rows] + 1 + offset])
     return sets
+
+
+def _few(size: int, eta: int) -> bool:
+    """Whether all sets of this size can be listed; huge binomials are not even computed."""
+    fewer = min(eta, size - eta)
+    # C(F, k) is at least (F / k)^k.
+    at_least = log(size) + (fewer * log(size / fewer) if fewer else 0.0)
+    return at_least <= log(CELL_LIMIT) + 1e-9 and comb(size, fewer) * size <= CELL_LIMIT
 
 
 def _learnt(sets: Ints, pull: Floats, prior: Floats, ground: Ground) -> tuple[Floats, Floats]:
@@ -176,7 +190,7 @@ def uniform_odds(prior: Floats, etas: Ints, t: float, ground: Ground | None = No
     if ground is None or isinstance(ground, Equal):
         return odds
     for index, eta in enumerate(etas.tolist()):
-        if eta < size and comb(size, eta) * size <= CELL_LIMIT:
+        if _few(size, eta):
             sets = subsets(size, eta)
             odds[index] = exact_odds(sets, np.full(sets.shape, size / eta), prior, t, ground)
     return odds
@@ -190,7 +204,7 @@ def uniform_distance(prior: Floats, eta: int, odds: float, ground: Ground | None
     size = len(prior)
     if eta == size or odds == 0.0:
         return 0.0
-    if not (ground is None or isinstance(ground, Equal)) and comb(size, eta) * size <= CELL_LIMIT:
+    if not (ground is None or isinstance(ground, Equal)) and _few(size, eta):
         sets = subsets(size, eta)
         return exact_distance(sets, np.full(sets.shape, size / eta), prior, odds, ground)
     gain = odds * size / eta
