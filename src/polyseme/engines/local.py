@@ -73,7 +73,8 @@ def published_tables(
             if published is not None and not problems.found:
                 shuffler.add(published)
         problems.raise_any()
-        yield from shuffler.tables()
+        for table in shuffler.tables():
+            yield _labelled(job, table)
 
 
 def _streams(seed: int | None) -> tuple[SystemStream, SystemStream]:
@@ -179,7 +180,7 @@ def _stream(
 
 
 def _arrange(job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Ints], keep: Bools) -> pa.RecordBatch:
-    """Columns in the table's order; in the long form, a row for each combination of candidates."""
+    """Columns in the table's order, sets still as codes; in the long form, a row for each combination of candidates."""
     count = int(keep.sum())
     rows = np.flatnonzero(keep)
     if job.form == "long":
@@ -189,13 +190,34 @@ def _arrange(job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Int
     columns = []
     for item in job.published:
         if item.name in sets:
-            labels, codes = label_array(item.domain.values), sets[item.name]
-            columns.append(set_array(codes, labels) if job.form == "set" else code_array(codes, labels))
+            columns.append(_code_column(sets[item.name]))
         else:
             column = untouched[item.name]
             whole = job.form == "set" and count == len(column)
             columns.append(column if whole else column.take(pa.array(rows)))
     return pa.RecordBatch.from_arrays(columns, names=[item.name for item in job.published])
+
+
+def _code_column(codes: Ints) -> pa.Array:
+    """Codes (n,) or sets of codes (n, l) as an Arrow column that is quick to shuffle."""
+    flat = pa.array(codes.reshape(-1).astype(np.int32))
+    return flat if codes.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
+
+
+def _labelled(job: Job, table: pa.Table) -> pa.Table:
+    """A shuffled table with the labels of the domain in place of codes."""
+    for index, item in enumerate(job.published):
+        if item.mechanism is None:
+            continue
+        column = table.column(index).combine_chunks()
+        labels = label_array(item.domain.values)
+        if job.form == "set":
+            members = column.flatten().to_numpy(zero_copy_only=False)
+            labelled = set_array(members.reshape(-1, item.mechanism.l), labels)
+        else:
+            labelled = code_array(column.to_numpy(zero_copy_only=False), labels)
+        table = table.set_column(index, item.name, labelled)
+    return table
 
 
 def _expand(sets: Mapping[str, Ints], count: int) -> tuple[Ints, Mapping[str, Ints]]:

@@ -22,7 +22,7 @@ from polyseme.randomness import SystemStream
 
 __all__ = ["Shuffler"]
 
-MEMORY_BYTES = 128 << 20
+MEMORY_BYTES = 64 << 20
 FILES = 256
 
 
@@ -66,7 +66,8 @@ class Shuffler:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix=".shuffle-", dir=self._parent))
         table = self._table()
-        place = self._stream.integers(self._files, table.num_rows)
+        # Small integers are sorted by counting, in one pass.
+        place = self._stream.integers(self._files, table.num_rows).astype(np.uint16)
         order = np.argsort(place, kind="stable")
         bounds = np.searchsorted(place[order], np.arange(self._files + 1))
         table = table.take(order).combine_chunks()
