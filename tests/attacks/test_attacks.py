@@ -29,6 +29,7 @@ from polyseme.attacks import (
 )
 from polyseme.attacks.base import hit_rate, significantly_above
 from polyseme.attacks.posterior import posterior_of
+from polyseme.designs import make_design
 from polyseme.designs.base import SetDistribution
 from polyseme.designs.sequential import Simple
 from polyseme.distances.line import LineDistance
@@ -157,6 +158,20 @@ def test_transparency_breaks_simple_and_not_balanced(l, d):
         assert kept.success == pytest.approx(1 / l)
     # What the adversary expects to happen is what happens.
     assert broken.success == pytest.approx(transparency.attack(sets, mechanism, truth=truth).success, abs=0.01)
+
+
+@pytest.mark.parametrize(("l", "d", "worst"), WORST)
+def test_the_designs_of_the_package(l, d, worst):
+    structure = LineDistance.ranks(14).structure(d)
+    truth = np.random.default_rng(1).integers(0, 14, 30_000)
+    for name, broken in (("simple", True), ("balanced", False)):
+        mechanism = Mechanism(make_design(name, structure, l))
+        sets = mechanism.sample(truth, SystemStream.seeded(1))
+        exact = bayes.attack(sets, mechanism)
+        assert exact.success == pytest.approx(worst if broken else 1 / l, abs=6e-4)
+        assert exact.success <= mechanism.worst_posterior() + 1e-12
+        assert exact.exceeded == broken
+        assert transparency.attack(sets, mechanism, truth=truth).exceeded == broken
 
 
 def test_observed_success_needs_significance():

@@ -244,7 +244,8 @@ def check_models(
     asked = _read_all(specs)
     background = background or Background()
     verdicts = []
-    named = sorted({*sensitive, *(spec.attribute for spec in asked if spec.attribute)})
+    about = any(spec.model.about for spec in asked)
+    named = sorted({*(sensitive if about else ()), *(spec.attribute for spec in asked if spec.attribute)})
     grouped: dict[tuple[str, ...], Classes] = {}
     for spec in asked:
         attributes = (spec.attribute,) if spec.attribute or not spec.model.about else tuple(sensitive)
@@ -293,7 +294,7 @@ def _check_one(
         return _check_sets(frame, spec, attribute, background)
     keys = tuple(column for column in quasi_identifiers if column != attribute)
     if keys not in grouped:
-        # One pass counts every attribute that these classes may be asked about.
+        # One grouping serves every attribute that these classes may be asked about.
         columns = [column for column in named if column in frame.columns and column not in keys]
         grouped[keys] = classes_of(
             frame,
