@@ -149,8 +149,10 @@ def _as_sets(table: pl.DataFrame, attributes: Sequence[str]) -> pl.DataFrame:
         raise TableError(Problem(name, "the table has no such column", nearest(name, table.columns)) for name in absent)
     columns = []
     for name in attributes:
-        nested = isinstance(table.schema[name], (pl.List, pl.Array))
-        column = pl.col(name).cast(pl.List(table.schema[name].inner)) if nested else pl.concat_list(name)  # type: ignore[attr-defined]
+        dtype = table.schema[name]
+        column = pl.concat_list(name)
+        if isinstance(dtype, pl.List | pl.Array):
+            column = pl.col(name).cast(pl.List(dtype.inner))
         columns.append(column.list.unique(maintain_order=True).alias(name))
     return table.select(columns).with_row_index(_ROW)
 
