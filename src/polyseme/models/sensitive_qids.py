@@ -11,9 +11,9 @@ every record all combinations of its candidates. An ordinary table is the case o
     k-anonymity        a class has at least k rows                                            (Definitions 17, 18)
 
 Where the combinations are too many to list, each record is checked as a class of its own. That is enough: shares of a
-union are a weighted mean of the shares of its parts, entropy is concave and the earth mover's distance convex (Lemma 1),
-so no union is worse than its worst record. It fails closed: a record that violates alone may be saved by a larger class,
-which is then not looked for.
+union are a weighted mean of the shares of its parts, entropy is concave and the earth mover's distance convex
+(Lemma 1), so no union is worse than its worst record. It fails closed: a record that violates alone may be saved by a
+larger class, which is then not looked for.
 
 Nothing here trusts the program that made the table; the verdicts follow from the published cells and public numbers.
 """
