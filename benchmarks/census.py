@@ -67,6 +67,7 @@ def run(records: int, l: int, threads: int) -> dict[str, float]:
         "records": records,
         "attributes": ATTRIBUTES,
         "l": l,
+        "published_as_they_are": sum(mechanism.l == 1 for mechanism in made),
         "threads": threads,
         "seconds": round(seconds, 2),
         "cells_per_second": round(cells / seconds),
@@ -86,6 +87,7 @@ def main() -> None:
         print(json.dumps(result))
         return
     print(f"{result['records']:,} records x {result['attributes']} attributes at l = {result['l']}")
+    print(f"{result['published_as_they_are']} attributes have two values, so that l = F - 1 leaves them as they are")
     print(f"{result['seconds']} s on {result['threads']} threads, {result['cells_per_second']:,} cells/s")
     print(f"peak memory {result['peak_memory_gb']} GB")
 

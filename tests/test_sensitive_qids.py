@@ -16,6 +16,7 @@ from polyseme.models.sensitive_qids import Public, classes_for, expand
 from polyseme.recipes import choose
 from polyseme.recipes.closeness import subsets
 from polyseme.recipes.ground import Equal, Ordered
+from polyseme.tables import expansion
 
 AGE = [41, 41, 51, 51, 51, 51, 51, 51]
 DISEASE = ["Fever", "Obesity", "Fever", "Obesity", "HIV", "HIV", "Fever", "Obesity"]
@@ -236,7 +237,7 @@ def test_record_by_record_is_never_kinder(drawn, l):
     sizes, table = drawn
     frame = pl.DataFrame(table)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sq, "EXPANSION_LIMIT", 0)
+        patch.setattr(expansion, "EXPANSION_LIMIT", 0)
         alone = [classes_for(frame, name, domain=size) for name, size in zip(table, sizes, strict=True)]
     for name, size, records in zip(table, sizes, alone, strict=True):
         exact = classes_for(frame, name, domain=size)
@@ -367,6 +368,13 @@ def test_wrong_questions():
         classes_for(TABLE_1, "desease")
     with pytest.raises(PolicyError, match="did you mean 'diversity'"):
         sq.check(TABLE_1, {"age": {"divresity": {"l": 2}}})
+    with pytest.raises(PolicyError) as caught:
+        sq.check(TABLE_1, {"age": {"diversity": {"l": 0}}, "job": {"closeness": {}, "k-anonymity": {"k": "two"}}})
+    assert [problem.where for problem in caught.value.problems] == [
+        "age.diversity.l",
+        "job.closeness.t",
+        "job.k-anonymity.k",
+    ]
     wide = pl.DataFrame({f"s{j}": [[0, 1, 2]] for j in range(20)})
     with pytest.raises(TableError, match="3,486,784,401 rows"):
         expand(wide)

@@ -6,8 +6,11 @@ from scipy.optimize import linprog
 
 from polyseme.distances.base import Distance, recognise
 from polyseme.distances.line import LineDistance
+from polyseme.distances.tree import TreeDistance
 from polyseme.errors import PolicyError
+from polyseme.models.closeness import equal_distances, hierarchical_distances, ordered_distances
 from polyseme.recipes.ground import Equal, Hierarchical, Ordered, ground_from
+from polyseme.tables.classes import Counts
 
 
 class Given(Distance):
@@ -79,6 +82,23 @@ def test_a_hierarchy_of_something_else_is_never_too_small(seed):
     a, b = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
     ground = Hierarchical.from_distance(line)
     assert float(ground.work(b - a)) >= programme(a, b, line.matrix() / line.matrix().max()) - 1e-9
+
+
+def test_a_tree_agrees_with_the_model_of_ordinary_tables():
+    """The same distance by another route: ancestors level by level."""
+    rng = np.random.default_rng(9)
+    paths = [(f"v{v}", f"a{v // 2}", f"b{v // 5}", "*") for v in range(10)]
+    # Every value of a pair has the same grandparent, as a tree must.
+    paths = [(leaf, parent, f"b{int(parent[1:]) // 2}", root) for leaf, parent, _, root in paths]
+    codes, classes = rng.integers(0, 10, 400) ** 2 // 10, np.arange(400) // 20
+    counts = Counts.from_codes(classes, codes, 10)
+    levels = np.array([[int(parent[1:]), int(grand[1:]), 0] for _, parent, grand, _ in paths])
+    whole = np.bincount(codes, minlength=10) / 400
+    shares = np.array([np.bincount(codes[classes == c], minlength=10) / 20 for c in range(20)])
+    ground = Hierarchical.from_distance(TreeDistance.from_paths(paths))
+    np.testing.assert_allclose(ground.work(shares - whole), hierarchical_distances(counts, levels), atol=1e-12)
+    np.testing.assert_allclose(Ordered().work(shares - whole), ordered_distances(counts), atol=1e-12)
+    np.testing.assert_allclose(Equal().work(shares - whole), equal_distances(counts), atol=1e-12)
 
 
 def test_work_takes_many_differences_at_once():
