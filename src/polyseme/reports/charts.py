@@ -233,7 +233,7 @@ def frontier_chart(rows: Sequence[FrontierPoint], width: int = 640) -> alt.HConc
             "error": None if point.expected_mse is None else 100 * float(np.sqrt(point.expected_mse)),
             "status": point.status,
             "about": f"l = {point.l}, d = {quantity(point.d)}: {point.status}, worst posterior "
-            f"{quantity(point.worst_posterior)}, expected error {points(point.expected_mse)}",
+            f"{quantity(point.worst_posterior)}, expected error {points(point.expected_mse)} points",
         }
         for point in rows
     ]

@@ -39,22 +39,25 @@ def quantity(number: float | None, digits: int = 3) -> str:
         return count(number)
     exponent = math.floor(math.log10(abs(number)))
     if -4 <= exponent < 7:
-        decimals = max(digits - 1 - exponent, 0)
-        text = f"{number:,.{decimals}f}"
-        return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+        return _short(f"{number:,.{max(digits - 1 - exponent, 0)}f}")
     mantissa, power = f"{number:.{digits - 1}e}".split("e")
-    return f"{mantissa} × 10{str(int(power)).translate(_SUPERSCRIPTS)}".replace("-", "−", 1)
+    return f"{_short(mantissa)} × 10{str(int(power)).translate(_SUPERSCRIPTS)}"
+
+
+def _short(text: str) -> str:
+    """Without the zeros after the last digit, and with a true minus sign."""
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
 def points(mse: float | None) -> str:
     """The typical error of a share, in percentage points, from its squared error.
 
     >>> points(4e-6)
-    '0.2 points'
+    '0.2'
     """
     if mse is None or not math.isfinite(mse):
         return NOTHING
-    return f"{quantity(100 * math.sqrt(max(mse, 0.0)), 2)} points"
+    return quantity(100 * math.sqrt(max(mse, 0.0)), 2)
 
 
 def parameters(values: Mapping[str, Any]) -> str:
