@@ -144,7 +144,7 @@ def _attack_attribute(
         return []
     sets = _sets(release, item, mechanism.l)
     promises = item.attribute.protection.models
-    common = {
+    common: dict[str, Any] = {
         "attribute": item.name,
         "distance": item.attribute.distance,
         "d": promises.get("semantic-diversity", {}).get("d"),
@@ -152,19 +152,19 @@ def _attack_attribute(
         "bound": _bound(promises, mechanism),
     }
     rows = _some(len(sets))
-    codes, measured = None, {}
+    codes, measured, features = None, {}, None
     if truth is not None and len(truth.rows) >= ENOUGH:
         rows, codes = truth.rows[:SAMPLE], truth.codes[item.name][truth.originals[:SAMPLE]]
         measured = {"matched_records": float(len(rows))}
-        features = _features(frame[rows])
+        features = _features(frame[rows]) if frame.width else None
     elif truth is not None:
         people = _some(len(truth.codes[item.name]))
         codes = truth.codes[item.name][people]
         sets, rows = mechanism.sample(codes, SystemStream()), np.arange(len(people))
         measured = {"fresh_sets": float(len(people))}
         features = _features(truth.table[people]) if truth.table.width else None
-    else:
-        features = _features(frame[rows]) if frame.width else None
+    elif frame.width:
+        features = _features(frame[rows])
     found = list(attack_sets(sets[rows], mechanism, truth=codes, features=features, **common))
     if truth is not None:
         found = [replace(finding, detail={**finding.detail, **measured}) for finding in found]

@@ -15,8 +15,8 @@ from polyseme.auditing import attack_release
 from polyseme.engines.local import Job, Outcome, published_tables
 from polyseme.errors import PolicyError, TableError
 from polyseme.estimators.estimate import Estimate
-from polyseme.facts import FrontierRow
-from polyseme.facts import frontier as grid
+from polyseme.facts import Setting, thresholds
+from polyseme.facts import frontier as settings_grid
 from polyseme.metrics import compare
 from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import Policy
@@ -26,6 +26,7 @@ from polyseme.questions import ask, true_table
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
 from polyseme.reporting import make_page
+from polyseme.reports.document import FrontierPoint
 from polyseme.reports.page import render_page
 from polyseme.tables.source import Source, open_table
 from polyseme.tables.writing import TableWriter, whole_folder
@@ -110,13 +111,35 @@ def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:
     return found
 
 
-def frontier(made: Plan) -> dict[str, list[FrontierRow]]:
-    """For each attribute with a distance: the facts of every (l, d), for the chart of risk against error."""
-    return {
-        item.name: grid(item.attribute.distance, name=item.choice.design, records=made.records)
-        for item in made.attributes
-        if item.attribute.distance is not None
-    }
+def frontier(made: Plan, largest: int = 6, steps: int = 12) -> dict[str, list[FrontierPoint]]:
+    """Risk against expected error over (l, d), for each attribute of a plan that has a distance.
+
+    largest  the most candidates to look at
+    steps    how many of the distances that occur to look at
+    """
+    points = {}
+    for item in made.attributes:
+        distance, domain = item.attribute.distance, item.attribute.domain
+        if distance is None or domain is None:
+            continue
+        occurring = thresholds(distance)
+        asked = occurring[:: -(-len(occurring) // steps)]
+        sizes = range(2, min(largest, domain.size) + 1)
+        settings = settings_grid(distance, sizes, asked, item.choice.design, made.records, domain.prior, item.choice.p)
+        points[item.name] = [_point(setting) for setting in settings]
+    return points
+
+
+def _point(setting: Setting) -> FrontierPoint:
+    found = setting.facts
+    return FrontierPoint(
+        setting.l,
+        setting.d,
+        found.worst_posterior if found else None,
+        found.expected_mse if found else None,
+        feasible=setting.status != "infeasible",
+        identifiable=setting.status == "feasible",
+    )
 
 
 def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:

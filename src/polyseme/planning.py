@@ -47,7 +47,8 @@ class AttributePlan:
 
     @property
     def identifiable(self) -> bool:
-        return self.facts is not None and self.facts.identifiable
+        """False only when it is known that some values cannot be told apart, or there is no mechanism."""
+        return self.facts is not None and self.facts.identifiable is not False
 
     @property
     def usable(self) -> bool:
@@ -66,7 +67,11 @@ class AttributePlan:
             "worst_posterior": found.worst_posterior if found else None,
             "epsilon": _finite(found.epsilon) if found else None,
             "expected_mse": _finite(found.expected_mse) if found else None,
-            "limit_mse": _finite(found.limit_mse) if found else None,
+            "mse_inverse": _finite(found.mse_inverse) if found else None,
+            "mse_paper": _finite(found.mse_paper) if found else None,
+            "mse_limit": _finite(found.mse_limit) if found else None,
+            "average_posterior": found.average_posterior if found else None,
+            "prior_vulnerability": found.prior_vulnerability if found else None,
             "condition": _finite(found.condition) if found else None,
             "confounded": [list(group) for group in self.confounded],
             "reasoning": list(self.choice.lines),
@@ -156,7 +161,7 @@ def _plan_attribute(attribute: Attribute, records: int | None, reader: Reader) -
     except ImpossibleError as error:
         return AttributePlan(attribute, choice, None, None, str(error), _nearest(attribute, choice))
     found = facts(mechanism, attribute.domain.prior, records)
-    if not found.identifiable:
+    if found.identifiable is False:
         nearest = _nearest(attribute, choice)
     return AttributePlan(attribute, choice, mechanism, found, nearest=nearest)
 

@@ -90,8 +90,9 @@ def published_counts(release: Release, attribute: str, by: str | None = None) ->
     cells = max(grouped.cells.height, 1)
     place = np.repeat(grouped.cell, width) * item.domain.size + grouped.sets[0].ravel()
     weights = np.repeat(grouped.counts, width).astype(np.float64)
-    counts: Floats = np.bincount(place, weights, minlength=cells * item.domain.size).reshape(cells, -1)
-    return counts * (release.manifest.records / max(counts.sum(), 1.0))
+    counts = np.bincount(place, weights, minlength=cells * item.domain.size).reshape(cells, -1)
+    scaled: Floats = counts * (release.manifest.records / max(float(counts.sum()), 1.0))
+    return scaled
 
 
 def true_table(

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.errors import PolicyError, ReleaseError
-from polyseme.facts import facts
+from polyseme.facts.summary import epsilon
 from polyseme.models import MODELS, Background, Verdict, check_models
 from polyseme.models import diversity as set_diversity
 from polyseme.models import semantic_diversity as set_semantic_diversity
@@ -137,12 +137,14 @@ def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribu
 
 
 def _epsilon(item: PublishedAttribute) -> float:
-    return facts(item.mechanism).epsilon if item.mechanism is not None else math.inf
+    """What the published channel gives; infinite where it could not be computed, so that the check fails closed."""
+    found = epsilon(item.mechanism) if item.mechanism is not None else None
+    return math.inf if found is None else found
 
 
 def _closeness_reached(item: PublishedAttribute) -> float:
-    epsilon = _epsilon(item)
-    return closeness_of_epsilon(epsilon) if math.isfinite(epsilon) else 1.0
+    reached = _epsilon(item)
+    return closeness_of_epsilon(reached) if math.isfinite(reached) else 1.0
 
 
 def _channel_verdict(

@@ -77,4 +77,4 @@ def command(
         from polyseme.tables.writing import whole_file
 
         with whole_file(chart, force) as partial:
-            save_chart(table.plot(), partial, chart.suffix)
+            save_chart(table.plot(), partial)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -34,19 +35,23 @@ def command(
     made = pipeline.plan(policy, records, data)
     grid = pipeline.frontier(made) if frontier else None
     if as_json:
-        extra = {"frontier": {name: [row.to_dict() for row in rows] for name, rows in grid.items()}} if grid else {}
+        extra = (
+            {"frontier": {name: [asdict(point) for point in points] for name, points in grid.items()}} if grid else {}
+        )
         print_json({**made.to_dict(), **extra})
     else:
-        from polyseme.reports.terminal import frontier_view, plan_view
+        from polyseme.reports.frontier import frontier_view
+        from polyseme.reports.terminal import plan_view
 
         show(plan_view(made))
         for name, rows in (grid or {}).items():
             show(frontier_view(name, rows))
     if chart is not None and grid:
-        from polyseme.reports.charts import frontier_chart, save_chart
+        from polyseme.reports.charts import save_chart
+        from polyseme.reports.frontier import frontier_charts
         from polyseme.tables.writing import whole_file
 
         with whole_file(chart, force) as partial:
-            save_chart(frontier_chart(grid), partial, chart.suffix)
+            save_chart(frontier_charts(grid), partial)
     if not made.usable:
         sys.exit(2)

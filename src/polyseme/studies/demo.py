@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+from polyseme.studies.income import INCOME_POLICY, income_table
+
 from polyseme import pipeline
 from polyseme.policy import Policy
-from polyseme.studies.income import INCOME_POLICY, income_table
 from polyseme.tables.writing import whole_folder
 
 __all__ = ["run_demo"]

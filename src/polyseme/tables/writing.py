@@ -102,7 +102,7 @@ def whole_file(target: Path, overwrite: bool = False) -> Iterator[Path]:
     """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise."""
     _refuse_existing(target, overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=f".partial{target.suffix}", dir=target.parent)
     os.close(handle)
     partial = Path(name)
     try:
