@@ -1,1 +1,62 @@
-"""."""
+"""Designs: distributions over valid sets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from polyseme.designs.balanced import balanced, least_risk, read_maximum_entropy
+from polyseme.designs.base import SET_LIMIT, Design, SetDistribution
+from polyseme.designs.duplicate import Duplicate
+from polyseme.designs.feasibility import best_l, largest_l
+from polyseme.designs.restriction import restrict
+from polyseme.designs.sequential import Simple
+from polyseme.distances.structure import Floats, Structure
+from polyseme.errors import PolicyError, nearest
+
+__all__ = [
+    "DESIGNS",
+    "SET_LIMIT",
+    "Design",
+    "SetDistribution",
+    "best_l",
+    "design_from",
+    "largest_l",
+    "make_design",
+    "restrict",
+]
+
+DESIGNS = ("balanced", "least-risk", "simple", "duplicate")
+"""The policy's words for designs."""
+
+
+def make_design(
+    name: str,
+    structure: Structure,
+    l: int,
+    prior: Floats | None = None,
+    labels: Sequence[object] | None = None,
+) -> Design:
+    """The design called `name`; raises `ImpossibleError` with the reason and the best that can be had.
+
+    prior   reference prior of the balanced and least-risk designs, uniform by default
+    labels  names of the values for messages, by code
+    """
+    if l < 1:
+        raise PolicyError(f"a set needs at least one candidate, not {l}")
+    if name == "balanced":
+        return balanced(structure, l, prior, labels)
+    if name == "least-risk":
+        return least_risk(structure, l, prior)
+    if name == "simple":
+        return Simple(structure, l, labels)
+    if name == "duplicate":
+        return Duplicate(structure, l)
+    raise PolicyError(f"unknown design '{name}'", nearest(name, DESIGNS))
+
+
+def design_from(name: str, structure: Structure, l: int, parameters: Mapping[str, Any]) -> Design:
+    """The design whose `parameters()` these are: nothing is fitted again."""
+    if name in ("balanced", "least-risk"):
+        return read_maximum_entropy(name, structure, l, parameters)
+    return make_design(name, structure, l)

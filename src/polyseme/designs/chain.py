@@ -1,0 +1,181 @@
+"""Sets as chains of places: the dynamic programme behind lines and clusters.
+
+A set of `l` places in ascending order is a chain in which each place is followed by one of its `next` places. With
+weights `w`, `P(R)` is proportional to the product of `w` over the chain, and everything follows from two tables
+
+    before[r, k]   total weight of r members that can stand before k
+    after[r, k]    total weight of r members that can stand after k
+
+filled by cumulative sums in `O(F l)`. Rows are scaled to a maximum of one, so nothing overflows.
+
+A *tight* window of mutually incompatible places holds exactly one member of every set. Then a place may be followed
+only by places that leap over no tight window; this is how a target on the boundary of the possible is met exactly.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.distances.structure import Floats, Ints
+
+__all__ = ["Chain", "Steps"]
+
+
+class Steps:
+    """Which place may follow which: `low[k] <= next < high[k]`, and the same looking back.
+
+    ahead  first compatible place after each place, F when there is none
+    tight  first places of windows `[k, ahead[k])` of which every set holds exactly one member
+    """
+
+    def __init__(self, ahead: Ints, tight: Ints) -> None:
+        size = len(ahead)
+        self.size, self.low, self.tight = size, ahead, tight
+        # A member after k may stand no later than the end of the first tight window that starts after k.
+        ends = np.append(ahead[tight], size)
+        self.high: Ints = ends[np.searchsorted(tight, np.arange(size), side="right")]
+        self.first_end = int(ends[0])
+        self.last_start = int(tight[-1]) if tight.size else 0
+        places = np.arange(size)
+        self.back_high: Ints = np.searchsorted(self.low, places, side="right").astype(np.int64)
+        self.back_low: Ints = np.searchsorted(self.high, places, side="right").astype(np.int64)
+
+    def valid(self, places: Ints) -> Floats:
+        """Whether each row of ascending places is a chain, as 1.0 or 0.0."""
+        fits = (places[:, 0] < self.first_end) & (places[:, -1] >= self.last_start)
+        for column in range(places.shape[1] - 1):
+            here, following = places[:, column], places[:, column + 1]
+            fits &= (following >= self.low[here]) & (following < self.high[here])
+        return fits.astype(np.float64)
+
+
+class Chain:
+    """The distribution with log weights `log_weights` over chains of `l` places."""
+
+    def __init__(self, steps: Steps, l: int, log_weights: Floats) -> None:
+        self.steps, self.l, self.size = steps, l, steps.size
+        # A common factor of the weights cancels; this choice keeps sums near one.
+        top = log_weights.max()
+        shift = top + np.log(np.exp(log_weights - top).sum() / l)
+        self.log_weights = log_weights - shift
+        self.weights = np.exp(self.log_weights)
+        self._fill()
+        self.log_partition = self.log_total + l * float(shift)
+
+    def _fill(self) -> None:
+        steps, l, w = self.steps, self.l, self.weights
+        self.before, self.after = np.zeros((l, self.size)), np.zeros((l, self.size))
+        self.before[0, : steps.first_end] = 1.0
+        self.after[0, steps.last_start :] = 1.0
+        self.prefix, self.suffix = np.zeros((l, self.size + 1)), np.zeros((l, self.size + 1))
+        before_scale, after_scale = np.zeros(l), np.zeros(l)
+        for r in range(l):
+            np.cumsum(w * self.before[r], out=self.prefix[r, 1:])
+            np.cumsum((w * self.after[r])[::-1], out=self.suffix[r, -2::-1])
+            if r + 1 < l:
+                row = self.prefix[r, steps.back_high] - self.prefix[r, steps.back_low]
+                self.before[r + 1], before_scale[r + 1] = _scaled(row, before_scale[r])
+                row = self.suffix[r, steps.low] - self.suffix[r, steps.high]
+                self.after[r + 1], after_scale[r + 1] = _scaled(row, after_scale[r])
+        self.before_scale, self.after_scale = before_scale, after_scale
+        total = (w * self.before[l - 1])[steps.last_start :].sum()
+        self.log_total = float(np.log(total) + before_scale[l - 1]) if total > 0 else -np.inf
+        # mix[r]: brings before[r] * after[l-1-r] to a probability
+        self.mix = np.exp(before_scale + after_scale[::-1] - self.log_total)
+
+    @cached_property
+    def split(self) -> Floats:
+        """`P(k is a member and exactly r members stand before it)`: (l, F)."""
+        split: Floats = self.mix[:, None] * self.before * self.after[::-1] * self.weights
+        return split
+
+    @cached_property
+    def inclusion(self) -> Floats:
+        total: Floats = self.split.sum(axis=0)
+        return total
+
+    def log_probability(self, places: Ints) -> Floats:
+        """`ln P` of rows of ascending places."""
+        value = self.log_weights[places].sum(axis=1) - self.log_total
+        return np.where(self.steps.valid(places) > 0, value, -np.inf)
+
+    def joint(self, places: Ints) -> Floats:
+        """`P(places[i] and k are both members)` for every k: (len(places), F)."""
+        out = np.zeros((len(places), self.size))
+        rows = np.arange(len(places))
+        out[rows, places] = self.inclusion[places]
+        steps, l, w = self.steps, self.l, self.weights
+        forward, backward = np.zeros_like(out), np.zeros_like(out)
+        sums = np.zeros((len(places), self.size + 1))
+        for r in range(1, l):
+            # forward[i, k]: weight of r members before k, place i one of them; in the scale of before[r]
+            forward *= w
+            forward[rows, places] = w[places] * self.before[r - 1, places]
+            np.cumsum(forward, axis=1, out=sums[:, 1:])
+            sums[:, 0] = 0.0
+            forward = sums[:, steps.back_high]
+            if steps.tight.size:
+                forward -= sums[:, steps.back_low]
+            forward *= np.exp(self.before_scale[r - 1] - self.before_scale[r])
+            out += forward * (w * self.after[l - 1 - r] * self.mix[r])
+            backward *= w
+            backward[rows, places] = w[places] * self.after[r - 1, places]
+            np.cumsum(backward[:, ::-1], axis=1, out=sums[:, -2::-1])
+            sums[:, -1] = 0.0
+            backward = sums[:, steps.low]
+            if steps.tight.size:
+                backward -= sums[:, steps.high]
+            backward *= np.exp(self.after_scale[r - 1] - self.after_scale[r])
+            out += backward * (w * self.before[l - 1 - r] * self.mix[l - 1 - r])
+        return out
+
+    def covariance(self) -> Floats:
+        """Covariances of membership, all places: (F, F)."""
+        joint = np.concatenate([self.joint(np.arange(s, min(s + 64, self.size))) for s in range(0, self.size, 64)])
+        return joint - np.outer(self.inclusion, self.inclusion)
+
+    def covariance_times(self, vector: Floats) -> Floats:
+        """`covariance() @ vector` without the matrix: the tables differentiated along `vector`."""
+        steps, l, w = self.steps, self.l, self.weights
+        slope_before, slope_after = np.zeros_like(self.before), np.zeros_like(self.after)
+        sums = np.zeros(self.size + 1)
+        for r in range(l - 1):
+            np.cumsum(w * (vector * self.before[r] + slope_before[r]), out=sums[1:])
+            sums[0] = 0.0
+            row = sums[steps.back_high] - sums[steps.back_low]
+            slope_before[r + 1] = row * np.exp(self.before_scale[r] - self.before_scale[r + 1])
+            np.cumsum((w * (vector * self.after[r] + slope_after[r]))[::-1], out=sums[-2::-1])
+            sums[-1] = 0.0
+            row = sums[steps.low] - sums[steps.high]
+            slope_after[r + 1] = row * np.exp(self.after_scale[r] - self.after_scale[r + 1])
+        slope = self.mix @ (slope_before * self.after[::-1] + self.before * slope_after[::-1])
+        result: Floats = self.inclusion * (vector - self.inclusion @ vector) + w * slope
+        return result
+
+    def lightest(self, cost: Floats) -> Floats:
+        """For each place, the least total `cost` of a possible set that holds it; infinite if there is none."""
+        steps, l = self.steps, self.l
+        before, after = np.full((l, self.size), np.inf), np.full((l, self.size), np.inf)
+        before[0, : steps.first_end] = 0.0
+        after[0, steps.last_start :] = 0.0
+        for r in range(l - 1):
+            before[r + 1] = _least(cost + before[r], steps.back_low, steps.back_high)
+            after[r + 1] = _least(cost + after[r], steps.low, steps.high)
+        least: Floats = cost + (before + after[::-1]).min(axis=0)
+        return least
+
+
+def _scaled(row: Floats, scale: float) -> tuple[Floats, float]:
+    row = np.maximum(row, 0.0)
+    top = row.max(initial=0.0)
+    return (row / top, scale + float(np.log(top))) if top > 0 else (row, scale)
+
+
+def _least(values: Floats, low: Ints, high: Ints) -> Floats:
+    """The minimum of `values[low:high]` for each pair; infinite for an empty range."""
+    # reduceat takes pairs of ends; a last entry keeps an end of F legal, and empty ranges are masked after.
+    ends = np.stack([np.minimum(low, len(values)), np.minimum(high, len(values))], axis=1).ravel()
+    least = np.minimum.reduceat(np.append(values, np.inf), ends)[::2]
+    return np.where(low < high, least, np.inf)

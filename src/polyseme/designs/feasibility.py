@@ -1,0 +1,241 @@
+"""Is there a design with these inclusion probabilities, and if not, what stands in the way?
+
+On a line (and over clusters, which are a line) the answer is exact: inclusion probabilities `rho` that add up to `l`
+can be had if and only if no window of mutually incompatible values holds more than one, `rho(W) <= 1`.
+
+Proof. Necessary, as a set holds at most one value of W. Sufficient: list the windows `[k, ahead[k])` and the whole line
+as rows of a 0/1 matrix; in each row the ones are consecutive, so the matrix is totally unimodular and the polytope
+`{rho >= 0, rho(W) <= 1, rho(all) = l}` has integral corners. These are exactly the valid sets, so every point of the
+polytope is a mixture of them.
+
+With `rho = l * pi` the condition reads: no crowd of values that are mutually too close holds more than `1/l` of the
+prior. A window that holds exactly `1/l` is *tight*: every possible set then has one member in it.
+
+On a circle or a graph the windows are only necessary; there a linear programme over the listed sets decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array, hstack, vstack
+
+from polyseme.designs.listing import count_sets, list_sets
+from polyseme.designs.ring import as_line, ring_of
+from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Ints, Line, Structure
+from polyseme.errors import ImpossibleError
+
+__all__ = [
+    "LISTED_LIMIT",
+    "Crowd",
+    "best_l",
+    "heaviest_crowd",
+    "largest_l",
+    "least_posterior",
+    "least_uneven",
+    "possible_sets",
+    "tight_windows",
+]
+
+LISTED_LIMIT = 50_000
+"""Largest number of sets over which a linear programme is solved."""
+
+_SLACK = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Crowd:
+    """Values that are mutually too close to stand in one set, and how much of the prior they hold together."""
+
+    codes: Ints
+    mass: float
+
+    def name(self, labels: Sequence[object] | None = None) -> str:
+        """The values in words, the middle ones left out when there are many."""
+        names = [str(code if labels is None else labels[code]) for code in self.codes.tolist()]
+        shown = names if len(names) <= 8 else [*names[:4], "..", *names[-2:]]
+        return ", ".join(shown)
+
+
+def window_masses(structure: Line | Clusters, prior: Floats) -> Floats:
+    """The prior of each window `[k, ahead[k])`, by place."""
+    line = as_line(structure)
+    sums = np.append(0.0, np.cumsum(prior[line.order]))
+    masses: Floats = sums[line.ahead] - sums[:-1]
+    return masses
+
+
+def tight_windows(line: Line, rho: Floats) -> Ints:
+    """First places of the windows that hold exactly one: of these every set has a member."""
+    return np.flatnonzero(np.abs(window_masses(line, rho) - 1.0) <= _SLACK).astype(np.int64)
+
+
+def heaviest_crowd(structure: Structure, prior: Floats) -> Crowd:
+    """The values that are most in the way: on a line, a circle or clusters the heaviest window.
+
+    On a graph the heaviest crowd is hard to find in general; a greedy one is given.
+    """
+    if isinstance(structure, Graph):
+        return _greedy_crowd(structure, prior)
+    ring = ring_of(structure)
+    count = len(ring.order)
+    mass = np.append(prior[ring.order], np.zeros(ring.extra))
+    sums = np.append(0.0, np.cumsum(np.concatenate([mass, mass])))
+    windows = sums[ring.ahead[:count]] - sums[:count]
+    start = int(windows.argmax())
+    places = np.arange(start, ring.ahead[start]) % ring.size
+    return Crowd(ring.order[places[places < count]], float(windows[start]))
+
+
+def _greedy_crowd(graph: Graph, prior: Floats) -> Crowd:
+    best = Crowd(np.empty(0, dtype=np.int64), 0.0)
+    for seed in range(graph.size):
+        crowd, close = [seed], ~graph.compatible[seed]
+        close[seed] = False
+        while close.any():
+            following = int(np.argmax(np.where(close, prior, -1.0)))
+            crowd.append(following)
+            close &= ~graph.compatible[following]
+            close[following] = False
+        mass = float(prior[crowd].sum())
+        if mass > best.mass:
+            best = Crowd(np.sort(np.array(crowd, dtype=np.int64)), mass)
+    return best
+
+
+def largest_l(structure: Structure) -> int:
+    """The largest l for which every value is in some valid set: how far the simple design goes."""
+    if not isinstance(structure, Graph):
+        return int(ring_of(structure).capacities().min(initial=structure.size))
+    l = 1
+    while l < structure.size:
+        sets = list_sets(structure, l + 1)
+        if len(np.unique(sets)) < structure.size:
+            break
+        l += 1
+    return l
+
+
+def best_l(structure: Structure, prior: Floats | None = None) -> int:
+    """The largest l for which a balanced design exists under this prior (uniform by default).
+
+    Exact on lines and clusters, on evenly spaced circles, and wherever the sets are few enough to list; otherwise the
+    upper bound that the heaviest crowd gives.
+    """
+    prior = np.full(structure.size, 1.0 / structure.size) if prior is None else prior
+    top = int((1.0 + _SLACK) / heaviest_crowd(structure, prior).mass)
+    if isinstance(structure, (Line, Clusters)):
+        return max(top, 1)
+    if isinstance(structure, Circle) and structure.spacing is not None and np.ptp(prior) <= 1e-12:
+        return max(structure.size // structure.spacing, 1)
+    for l in range(top, 1, -1):
+        try:
+            if count_sets(structure, l) > LISTED_LIMIT:
+                return l
+            if possible_sets(list_sets(structure, l), l * prior).size:
+                return l
+        except ImpossibleError:
+            return l
+    return 1
+
+
+def possible_sets(sets: Ints, target: Floats) -> Ints:
+    """Numbers of the sets that some distribution with inclusion `target` draws; none when there is none.
+
+    One linear programme: with `A` the membership of values in sets, maximise `sum t` subject to
+    `A (t + e) = s * target`, `0 <= t <= 1`, `e, s >= 0`. As `s` is free, every set that can have any probability at all
+    reaches `t = 1`.
+    """
+    count = len(sets)
+    if count == 0:
+        return np.empty(0, dtype=np.int64)
+    member = _membership(sets, len(target))
+    columns = hstack([member, member, coo_array(-target[:, None])], format="csr")
+    cost = np.concatenate([-np.ones(count), np.zeros(count + 1)])
+    bounds = [(0.0, 1.0)] * count + [(0.0, None)] * (count + 1)
+    solution = _programme(cost, A_eq=columns, b_eq=np.zeros(len(target)), bounds=bounds)
+    return np.flatnonzero(solution[:count] > 0.5).astype(np.int64)
+
+
+def _membership(sets: Ints, size: int) -> csr_array:
+    count, l = sets.shape
+    return csr_array((np.ones(count * l), (sets.ravel(), np.repeat(np.arange(count), l))), shape=(size, count))
+
+
+def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
+    """Inclusion probabilities within reach whose ratios to the prior are as even as can be.
+
+    Minimise `s` subject to `pi_v <= y_v <= s pi_v` where `rho = y / k` is within reach for some scale `k`; then no
+    posterior exceeds `s / (s + l - 1)`.
+    """
+    if isinstance(structure, Line):
+        return _least_uneven_line(structure, l, prior)
+    sets = list_sets(structure, l)
+    if len(sets) > LISTED_LIMIT:
+        raise ImpossibleError(
+            f"{len(sets):,} sets are too many for the least-risk design here (limit {LISTED_LIMIT:,})",
+            "a smaller l or a larger d leaves fewer",
+        )
+    member = _membership(sets, structure.size)
+    count = len(sets)
+    # Unknowns: weights of the sets, then s.
+    above = hstack([-member, coo_array((structure.size, 1))])
+    below = hstack([member, coo_array(-prior[:, None])])
+    cost = np.append(np.zeros(count), 1.0)
+    limits = np.concatenate([-prior, np.zeros(structure.size)])
+    solution = _programme(cost, A_ub=vstack([above, below], format="csr"), b_ub=limits)
+    rho: Floats = np.asarray(member @ solution[:count])
+    rho *= l / rho.sum()
+    return rho
+
+
+def _least_uneven_line(line: Line, l: int, prior: Floats) -> Floats:
+    size = line.size
+    pi = prior[line.order]
+    # Unknowns: the sums c_0 .. c_F of y along the line, then the scale k, then s.
+    places, rows = np.arange(size), np.arange(size)
+    ones, width = np.ones(size), size + 3
+    crowd = _rows([(line.ahead, ones), (places, -ones), (np.full(size, size + 1), -ones)], rows, width)
+    below = _rows([(places + 1, ones), (places, -ones), (np.full(size, size + 2), -pi)], rows, width)
+    above = _rows([(places + 1, -ones), (places, ones)], rows, width)
+    total = csr_array(([1.0, -float(l)], ([0, 0], [size, size + 1])), shape=(1, width))
+    solution = _programme(
+        np.append(np.zeros(size + 2), 1.0),
+        A_ub=vstack([crowd, below, above], format="csr"),
+        b_ub=np.concatenate([np.zeros(2 * size), -pi]),
+        A_eq=total,
+        b_eq=[0.0],
+        bounds=[(0.0, 0.0), *[(0.0, None)] * (size + 2)],
+    )
+    steps = np.diff(solution[: size + 1])
+    rho = np.empty(size)
+    rho[line.order] = steps * (l / steps.sum())
+    return rho
+
+
+def _rows(entries: list[tuple[Ints, Floats]], rows: Ints, width: int) -> csr_array:
+    columns = np.concatenate([column for column, _ in entries])
+    values = np.concatenate([value for _, value in entries])
+    return csr_array((values, (np.tile(rows, len(entries)), columns)), shape=(len(rows), width))
+
+
+def _programme(cost: Floats, **conditions: Any) -> Floats:
+    """The solution of a linear programme."""
+    solution = linprog(cost, method="highs", **conditions).x
+    if solution is None:
+        raise ImpossibleError("some value is in no valid set", "a smaller l or d leaves more room")
+    found: Floats = solution
+    return found
+
+
+def least_posterior(structure: Structure, prior: Floats) -> float:
+    """No mechanism over valid sets, of whatever kind, keeps the worst posterior below this: the heaviest crowd's mass.
+
+    Of a crowd a set holds at most one value, so an attacker who always bets on that one is right with the crowd's mass
+    on average, and at least as often for some set.
+    """
+    return heaviest_crowd(structure, prior).mass

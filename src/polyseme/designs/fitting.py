@@ -1,0 +1,133 @@
+"""Maximum entropy: log weights that give prescribed inclusion probabilities.
+
+Minimise `f(x) = ln Z(x) - sum_v rho_v x_v` over log weights `x`: convex, with gradient (inclusion minus target) and
+Hessian the covariance of membership. Newton steps with a line search; each step by conjugate gradients, or by a dense
+factorisation where these are slow and the domain is small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from polyseme.distances.structure import Floats
+from polyseme.errors import ImpossibleError
+
+__all__ = ["Family", "fit"]
+
+TOLERANCE = 1e-9
+"""Largest relative error of an inclusion probability that is let through."""
+
+_AIM = 1e-12
+_DENSE = 2_000
+_ROUNDS = 200
+
+
+class Family(Protocol):
+    """A distribution over sets of the exponential family, at given log weights."""
+
+    log_partition: float
+
+    @property
+    def inclusion(self) -> Floats: ...
+    def covariance(self) -> Floats: ...
+    def covariance_times(self, vector: Floats) -> Floats: ...
+
+
+def fit(family: Callable[[Floats], Family], target: Floats, tolerance: float = TOLERANCE) -> Floats:
+    """The log weights at which `family` has inclusion probabilities `target`, which must be within reach.
+
+    Raises `ImpossibleError` when `tolerance` is not reached: a design that misses its promise is never returned.
+    """
+    weights = np.log(target)
+    here = family(weights)
+    error = _error(here.inclusion, target)
+    for _ in range(_ROUNDS):
+        if error <= _AIM:
+            break
+        gradient = here.inclusion - target
+        step = -_solve(here, gradient)
+        moved = _search(family, weights, here, step, target)
+        if moved is None:
+            break
+        new_weights, new = moved
+        new_error = _error(new.inclusion, target)
+        if error <= tolerance and new_error >= 0.5 * error:
+            break
+        weights, here, error = new_weights, new, new_error
+    if not error <= tolerance:
+        raise ImpossibleError(
+            f"the balanced design was not reached: inclusion probabilities are still off by {error:.1e}",
+            "the target is at the edge of what is possible; a smaller l or d leaves more room",
+        )
+    centred: Floats = weights - weights.mean()
+    return centred
+
+
+def _error(inclusion: Floats, target: Floats) -> float:
+    return float(np.max(np.abs(inclusion - target) / target))
+
+
+def _search(
+    family: Callable[[Floats], Family], weights: Floats, here: Family, step: Floats, target: Floats
+) -> tuple[Floats, Family] | None:
+    """The first of the steps 1, 1/2, 1/4 .. that lowers the objective or, near the end, the gradient."""
+    gradient = here.inclusion - target
+    slope = float(gradient @ step)
+    value = here.log_partition - float(target @ weights)
+    length = min(1.0, 20.0 / float(np.abs(step).max(initial=1e-300)))
+    for _ in range(40):
+        moved = weights + length * step
+        there = family(moved)
+        lower = there.log_partition - float(target @ moved) <= value + 1e-4 * length * slope
+        # Close to the solution differences of the objective are lost to rounding; the gradient still tells.
+        if lower or np.linalg.norm(there.inclusion - target) < 0.5 * np.linalg.norm(gradient):
+            return moved, there
+        length /= 2
+    return None
+
+
+def _solve(here: Family, gradient: Floats) -> Floats:
+    """`covariance^-1 gradient`; directions in which no set differs are left alone."""
+    solution, settled = _conjugate_gradients(here, gradient, rounds=60 if len(gradient) <= _DENSE else 2_000)
+    if settled or len(gradient) > _DENSE:
+        return solution
+    matrix = here.covariance()
+    ridge = 1e-13 * float(np.trace(matrix))
+    for _ in range(8):
+        try:
+            exact: Floats = cho_solve(cho_factor(matrix + ridge * np.eye(len(matrix)), lower=True), gradient)
+        except LinAlgError:
+            ridge *= 100
+        else:
+            return exact
+    return solution
+
+
+def _conjugate_gradients(here: Family, gradient: Floats, rounds: int) -> tuple[Floats, bool]:
+    """An approximate solution, and whether it is good enough for a Newton step."""
+    scale = 1.0 / np.maximum(here.inclusion * (1.0 - here.inclusion), 1e-12 * here.inclusion)
+    solution = np.zeros_like(gradient)
+    residual = gradient.copy()
+    preconditioned = scale * residual
+    direction = preconditioned.copy()
+    power = float(residual @ preconditioned)
+    enough = 1e-8 * power
+    for _ in range(rounds):
+        image = here.covariance_times(direction)
+        curvature = float(direction @ image)
+        if curvature <= 0:
+            return solution, False
+        length = power / curvature
+        solution += length * direction
+        residual -= length * image
+        preconditioned = scale * residual
+        new_power = float(residual @ preconditioned)
+        if new_power <= enough:
+            return solution, True
+        direction = preconditioned + new_power / power * direction
+        power = new_power
+    return solution, False

@@ -1,0 +1,81 @@
+"""Designs of maximum entropy on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from polyseme.designs.alias import TABLE_LIMIT
+from polyseme.designs.chain import Chain, Steps
+from polyseme.designs.entropy import MaximumEntropy
+from polyseme.designs.fitting import fit
+from polyseme.designs.samplers import ChainSampler, Sampler, TableSampler, sort_rows
+from polyseme.distances.structure import Floats, Ints, Line
+
+__all__ = ["LineDesign", "fit_line"]
+
+
+def fit_line(line: Line, l: int, target: Floats, tight: Ints, name: str = "balanced") -> LineDesign:
+    """The design with inclusion probabilities `target` (by code); `tight` are the first places of full windows."""
+    steps = Steps(line.ahead, tight)
+    log_weights = np.empty(line.size)
+    log_weights[line.order] = fit(lambda weights: Chain(steps, l, weights), target[line.order])
+    return LineDesign(line, l, log_weights, tight, name)
+
+
+class LineDesign(MaximumEntropy):
+    """`P(R)` proportional to the product of `exp(log_weights)`, over the valid sets of a line.
+
+    log_weights  by code
+    tight        first places of windows of which every set holds exactly one member
+    """
+
+    structure: Line
+
+    def __init__(self, line: Line, l: int, log_weights: Floats, tight: Ints, name: str = "balanced") -> None:
+        super().__init__(line, l, name)
+        self.chain = Chain(Steps(line.ahead, tight), l, log_weights[line.order])
+        self._given = log_weights
+        self._place = np.empty(line.size, dtype=np.int64)
+        self._place[line.order] = np.arange(line.size)
+        self._straight = bool(np.array_equal(line.order, np.arange(line.size)))
+        self._listed = self.l * self.count() <= TABLE_LIMIT
+        self.draws = 1 if self._listed else l
+
+    @cached_property
+    def _sampler(self) -> Sampler:
+        if not self._listed:
+            return ChainSampler(self.chain)
+        # Listed by place, so that the table serves every order of codes.
+        places = np.sort(self._place[self.sets()], axis=1)
+        probability = np.exp(self.chain.log_probability(places))
+        possible = probability > 0
+        return TableSampler(places[possible], probability[possible], self.size)
+
+    def sample(self, codes: Ints, uniforms: Floats) -> Ints:
+        if self._straight:
+            return self._sampler.sample(codes, uniforms)
+        return sort_rows(self.structure.order[self._sampler.sample(self._place[codes], uniforms)])
+
+    def log_probability(self, sets: Ints) -> Floats:
+        return self.chain.log_probability(np.sort(self._place[sets], axis=1))
+
+    @cached_property
+    def _inclusion(self) -> Floats:
+        return self.chain.inclusion[self._place]
+
+    def inclusion(self) -> Floats:
+        return self._inclusion
+
+    def joint(self, codes: Ints) -> Floats:
+        pieces = [self.chain.joint(self._place[codes[s : s + 64]]) for s in range(0, len(codes), 64)]
+        return np.concatenate(pieces)[:, self._place] if pieces else np.empty((0, self.size))
+
+    def lightest(self, cost: Floats) -> Floats:
+        return self.chain.lightest(cost[self.structure.order])[self._place]
+
+    def parameters(self) -> Mapping[str, Any]:
+        return {"log_weights": self._given.tolist(), "tight": self.chain.steps.tight.tolist()}
