@@ -12,7 +12,7 @@ from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Bools, Floats, Ints
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.axes import exact_map
-from polyseme.estimators.base import Estimator, Fit, Population, Reports, check
+from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
 from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, SetLikelihood
 from polyseme.estimators.linear import Inverse
@@ -26,6 +26,10 @@ COMPOSITE = (
     "counts only: which values were published together is not known, so the composite likelihood of the containment "
     "counts was maximised; set form would be more precise"
 )
+BOUNDARY_MARGIN = 1.3
+"""With cells at zero beside it, the loss of a sum away from zero has a heavier tail than chi-square: a mixture over the
+cells that leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
+
 LARGE = "a table this large has no information matrix: standard errors are those of `inverse`"
 FLAT = "some values cannot be told apart by these reports: the estimate is one of several equally good ones"
 
@@ -139,7 +143,7 @@ def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mec
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodLimits:
+class LikelihoodLimits(Limits):
     """Profile limits of sums of cells; a sum over several cells of the untouched attributes adds independent parts."""
 
     fits: tuple[CellFit, ...]
@@ -169,12 +173,12 @@ class LikelihoodLimits:
             used = np.flatnonzero(np.abs(flat[:, cell]).any(axis=1))
             if fit.quadratic is None or not used.size or self.totals[cell] == 0:
                 continue
-            path, loss = fit.quadratic.prepare(population), _loss(level)
+            path = fit.quadratic.path()
             for row in used:
-                contrast = flat[row, cell, fit.places]
+                down, up = _sides(path, flat[row, cell, fit.places], level, population)
                 # Independent parts add their squared distances, the usual rule for variances, on each side.
-                below[row] += path.reach(-contrast, loss) ** 2
-                above[row] += path.reach(contrast, loss) ** 2
+                below[row] += down**2
+                above[row] += up**2
         return centre - np.sqrt(below), centre + np.sqrt(above)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
@@ -183,25 +187,43 @@ class LikelihoodLimits:
         for cell, fit in enumerate(self.fits):
             if fit.quadratic is None or self.totals[cell] == 0:
                 continue
-            low[cell], high[cell] = self._one(fit, fit.quadratic.prepare(population), _loss(level), population)
+            path = fit.quadratic.path()
+            if population == "super":
+                # Nobody reported these values; the likelihood still allows a few records.
+                high[cell] = stats.chi2.ppf(level, 1) / 2.0
+            for place, unit in zip(fit.places, np.eye(len(fit.places))):
+                down, up = _sides(path, unit, level, population)
+                low[cell, place], high[cell, place] = max(fit.x[place] - down, 0.0), fit.x[place] + up
+            if population == "finite" and fit.ceiling is not None:
+                high[cell] = np.minimum(high[cell], np.maximum(fit.ceiling, fit.x))
         return low.reshape(self.shape), high.reshape(self.shape)
 
-    def _one(self, fit: CellFit, path: Path, loss: float, population: Population) -> tuple[Floats, Floats]:
-        low, high = np.zeros(len(fit.x)), np.zeros(len(fit.x))
-        unit = np.zeros(len(fit.places))
-        for place, index in enumerate(fit.places):
-            unit[place] = 1.0
-            high[index] = fit.x[index] + path.reach(unit, loss)
-            if path.x[place] > 0.0:
-                low[index] = max(fit.x[index] - path.reach(-unit, loss), 0.0)
-            unit[place] = 0.0
-        if population == "finite" and fit.ceiling is not None:
-            high = np.minimum(high, np.maximum(fit.ceiling, fit.x))
-        return low, high
+
+def _sides(path: Path, contrast: Floats, level: float, population: Population) -> tuple[float, float]:
+    """How far a sum reaches down and up from its estimate."""
+    loss = float(stats.chi2.ppf(level, 1))
+    down, lowest = path.reach(-contrast, loss)
+    if path.bounded and contrast @ path.x - down > 1e-9 * path.x.sum():
+        loss *= BOUNDARY_MARGIN
+        down, lowest = path.reach(-contrast, loss)
+    up, highest = path.reach(contrast, loss)
+    if population == "super":
+        return down, up
+    here = _drawn(contrast, path.x)
+    return (
+        _without(down, loss, min(here, _drawn(contrast, lowest))),
+        _without(up, loss, min(here, _drawn(contrast, highest))),
+    )
 
 
-def _loss(level: float) -> float:
-    return float(stats.chi2.ppf(level, 1))
+def _drawn(contrast: Floats, x: Floats) -> float:
+    """The variance of a sum that comes from drawing the records, not from the mechanism."""
+    return float(contrast**2 @ x - (contrast @ x) ** 2 / x.sum())
+
+
+def _without(reach: float, loss: float, drawn: float) -> float:
+    """A reach for the records themselves: the part of its variance that comes from drawing them is taken out."""
+    return float(np.sqrt(max(reach**2 - loss * drawn, 0.0)))
 
 
 class Bayes(Estimator):

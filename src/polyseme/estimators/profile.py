@@ -2,13 +2,11 @@
 
 Near the maximum `x` twice the log-likelihood that a table `x + e` loses is
 
-    e' M e - 2 s' e,      e_j >= -x_j,   sum(e) = 0
+    e' H e - 2 s' e,      e_j >= -x_j,   sum(e) = 0
 
 where
     s  the score: 0 where x is positive, at most 0 where it is zero
-    M  the information: `H = sum_i c_i a_i a_i' / f_i^2` about the population the records were drawn from; about the
-       records themselves (finite population) `(H^-1 - diag(x))^-1`, because the part `diag(x)` of the variance is that
-       of drawing the records
+    H  the information, `sum_i c_i a_i a_i' / f_i^2`
 
 and the profile of a sum `k . x` is the least loss among the tables with that sum. The limits are where the profile
 reaches the chi-square quantile with one degree of freedom. Cells at zero stay in the problem as one-sided constraints,
@@ -26,12 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.distances.structure import Bools, Floats
-from polyseme.estimators.base import Population
 
-__all__ = ["Quadratic"]
+__all__ = ["Path", "Quadratic"]
 
 _CORNERS = 200
-_CLOSE = 1.0 - 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,26 +42,14 @@ class Quadratic:
     information: Floats
     score: Floats
 
-    def matrix(self, population: Population) -> Floats:
-        """`M`."""
-        if population == "super":
-            return self.information
-        root = np.sqrt(self.x)
-        values, vectors = np.linalg.eigh(root[:, None] * self.information * root[None, :])
-        values = np.clip(values, 0.0, _CLOSE)
-        half = self.information @ (root[:, None] * vectors)
-        finite = self.information + (half / (1.0 - values)) @ half.T
-        return np.asarray(0.5 * (finite + finite.T), dtype=np.float64)
-
-    def prepare(self, population: Population) -> Path:
+    def path(self) -> Path:
         """The problem with its first inverse, shared by all sums."""
-        matrix = self.matrix(population)
-        ridge = 1e-10 * float(matrix.diagonal().max(initial=1.0))
-        matrix = matrix + ridge * np.eye(len(matrix))
+        ridge = 1e-10 * float(self.information.diagonal().max(initial=1e-300))
+        matrix = self.information + ridge * np.eye(len(self.x))
         free = self.x > 0.0
         inverse = np.zeros_like(matrix)
         inverse[np.ix_(free, free)] = np.linalg.inv(matrix[np.ix_(free, free)])
-        return Path(self.x, np.minimum(self.score, 0.0), matrix, inverse, free)
+        return Path(self.x, np.minimum(self.score, 0.0), matrix, inverse, free, ridge)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +61,21 @@ class Path:
     matrix: Floats
     inverse: Floats
     free: Bools
+    ridge: float
 
-    def reach(self, contrast: Floats, loss: float) -> float:
-        """How far `contrast . x` can rise before the profile loses `loss`."""
+    @property
+    def bounded(self) -> bool:
+        """Whether some cell lies on the boundary."""
+        return not bool(self.free.all())
+
+    def reach(self, contrast: Floats, loss: float) -> tuple[float, Floats]:
+        """How far `contrast . x` can rise before the profile loses `loss`, and the table there."""
         state = _State(self, contrast)
         for _ in range(_CORNERS):
             done = state.advance(loss)
             if done:
                 break
-        return state.risen
+        return state.risen, np.maximum(self.x + state.change, 0.0)
 
 
 class _State:
@@ -99,7 +89,6 @@ class _State:
         self.change = np.zeros(len(path.x))
         self.pressure = -path.score.copy()
         self.multiplier = self.lost = self.risen = 0.0
-        self.stuck: set[int] = set()
 
     def advance(self, loss: float) -> bool:
         """Follow one piece; true when the loss is used up or the sum cannot rise further."""
@@ -118,6 +107,7 @@ class _State:
             needed = np.sqrt(self.multiplier**2 + (loss - self.lost) / gain) - self.multiplier
             if needed <= limit:
                 self.risen += gain * needed
+                self.change += needed * direction
                 return True
         if corner < 0:
             return True
@@ -167,7 +157,7 @@ class _State:
     def _release(self, cell: int) -> None:
         across = np.where(self.free, self.path.matrix[:, cell], 0.0)
         column = self.inverse @ across
-        rest = max(float(self.path.matrix[cell, cell] - across @ column), 1e-300)
+        rest = max(float(self.path.matrix[cell, cell] - across @ column), self.path.ridge)
         column[cell] = -1.0
         self.inverse = self.inverse + np.outer(column, column) / rest
         self.free[cell] = True
