@@ -1,1 +1,26 @@
-"""."""
+"""Metrics: how much was lost."""
+
+from polyseme.metrics.cross_tabulations import METRICS, compare, per_cell
+from polyseme.metrics.groupings import (
+    average_class_size,
+    discernibility,
+    diversity_degrees,
+    entropy_loss,
+    information_losses,
+    precision,
+)
+from polyseme.metrics.queries import QueryError, query_error
+
+__all__ = [
+    "METRICS",
+    "QueryError",
+    "average_class_size",
+    "compare",
+    "discernibility",
+    "diversity_degrees",
+    "entropy_loss",
+    "information_losses",
+    "per_cell",
+    "precision",
+    "query_error",
+]

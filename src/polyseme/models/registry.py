@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Ints
+from polyseme.distances.structure import Clusters, Ints
+from polyseme.distances.tree import TreeDistance
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.models import (
     alpha_k_anonymity,
@@ -88,7 +89,12 @@ _K = Parameter("k", "whole", low=1)
 
 
 def _ancestors(counts: Counts, background: Background) -> Ints | None:
-    """Node numbers above each code, height by height; None without a hierarchy that covers every value."""
+    """Node numbers above each code, height by height; None without a hierarchy that covers every value.
+
+    A declared hierarchy comes first; otherwise the tree of the semantic distance is one.
+    """
+    if counts.attribute not in background.hierarchies:
+        return _tree_ancestors(counts, background.distances.get(counts.attribute))
     paths = {str(path[0]): path for path in background.hierarchies.get(counts.attribute, ())}
     if not paths or any(str(label) not in paths for label in counts.labels):
         return None
@@ -97,7 +103,18 @@ def _ancestors(counts: Counts, background: Background) -> Ints | None:
         raise PolicyError(
             Problem(f"hierarchies.{counts.attribute}", "the paths are not equally long", "repeat a node to fill a path")
         )
-    return np.column_stack([np.unique(level, return_inverse=True)[1] for level in zip(*rows, strict=True)])
+    # A node is its label and all labels above it, so equal labels in different branches stay apart.
+    heights = range(len(rows[0]))
+    return np.column_stack([np.unique(["\0".join(row[h:]) for row in rows], return_inverse=True)[1] for h in heights])
+
+
+def _tree_ancestors(counts: Counts, distance: Distance | None) -> Ints | None:
+    if not isinstance(distance, TreeDistance) or distance.size != counts.domain_size:
+        return None
+    # Two values have met at height h when they are nearer than anything above h.
+    heights = [distance.structure(height + 0.5) for height in range(1, distance.height + 1)]
+    labels = [structure.labels for structure in heights if isinstance(structure, Clusters)]
+    return np.column_stack(labels) if len(labels) == len(heights) else None
 
 
 def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
@@ -227,7 +244,8 @@ def check_models(
     asked = _read_all(specs)
     background = background or Background()
     verdicts = []
-    named = sorted({*sensitive, *(spec.attribute for spec in asked if spec.attribute)})
+    about = any(spec.model.about for spec in asked)
+    named = sorted({*(sensitive if about else ()), *(spec.attribute for spec in asked if spec.attribute)})
     grouped: dict[tuple[str, ...], Classes] = {}
     for spec in asked:
         attributes = (spec.attribute,) if spec.attribute or not spec.model.about else tuple(sensitive)
@@ -276,7 +294,7 @@ def _check_one(
         return _check_sets(frame, spec, attribute, background)
     keys = tuple(column for column in quasi_identifiers if column != attribute)
     if keys not in grouped:
-        # One pass counts every attribute that these classes may be asked about.
+        # One grouping serves every attribute that these classes may be asked about.
         columns = [column for column in named if column in frame.columns and column not in keys]
         grouped[keys] = classes_of(
             frame,

@@ -169,20 +169,19 @@ def classes_of(
     """
     sensitive = tuple(sensitive)
     _require_columns(frame, (*quasi_identifiers, *sensitive))
-    kept, suppressed = _set_aside(frame.with_row_index(_ROW), quasi_identifiers)
     keys = list(quasi_identifiers)
-    if wildcard:
-        kept = kept.with_columns(_star_to_null(kept, keys))
-    kept, keys = (kept, keys) if keys else (kept.with_columns(pl.lit(0).alias(_CLASS)), [_CLASS])
-    groups = kept.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT), pl.col(_ROW).min())
-    groups = groups.sort(keys).drop(_CLASS, strict=False).with_row_index(_CLASS)
-    pairs = _matching_pairs(groups, keys) if wildcard else None
+    # The rows are gone through once for each sensitive attribute; everything after that is about distinct combinations.
+    tallies = {name: _tally(frame, keys, name) for name in sensitive}
+    first = tallies[sensitive[0]] if sensitive else _tally(frame, keys)
+    groups, suppressed = _kept_groups(first, keys, wildcard)
     sizes = groups[_COUNT].to_numpy().astype(np.int64)
+    records = int(sizes.sum())
+    pairs = _matching_pairs(groups, keys) if wildcard and keys else None
     if pairs is not None:
         sizes = np.bincount(pairs[0], weights=sizes[pairs[1]], minlength=groups.height).astype(np.int64)
-    classes = Classes(sizes, groups[_ROW].to_numpy().astype(np.int64), kept.height, suppressed)
-    for name in sensitive:
-        counted = _count_values(kept, groups, keys, name)
+    classes = Classes(sizes, groups[_ROW].to_numpy().astype(np.int64), records, suppressed)
+    for name, tally in tallies.items():
+        counted = _by_class(tally, groups, keys, wildcard, suppressed)
         if name not in generalized and _textual(counted, _VALUE):
             counted = counted.with_columns(pl.col(_VALUE).cast(pl.String).replace(SUPPRESSED, None))
         classes.attributes[name] = _sparse(classes, counted, name, (domains or {}).get(name), missing, pairs)
@@ -190,14 +189,16 @@ def classes_of(
 
 
 def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
-    """The class of each row, numbered 0 .. in sorted order of the quasi-identifiers; suppressed rows are one class."""
+    """The class of each row, numbered as `classes_of` does without wildcards; -1 for a suppressed row."""
     _require_columns(frame, quasi_identifiers)
     keys = list(quasi_identifiers)
     if not keys:
         return np.zeros(frame.height, dtype=np.int64)
-    groups = frame.select(keys).unique().sort(keys).with_row_index(_CLASS)
-    joined = frame.select(keys).join(groups, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    return joined[_CLASS].to_numpy().astype(np.int64)
+    groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
+    rows = frame.select(keys).join(
+        groups.select(_CLASS, *keys), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return rows[_CLASS].cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
@@ -205,8 +206,8 @@ def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers
     _require_columns(frame, quasi_identifiers)
     _require_columns(reference, quasi_identifiers)
     keys = list(quasi_identifiers)
-    kept, _ = _set_aside(frame, keys)
-    groups = kept.select(keys).unique().sort(keys).with_row_index(_CLASS)
+    groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
+    groups = groups.select(_CLASS, *keys)
     population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
     population = population.with_columns(pl.col(key).cast(groups.schema[key]) for key in keys)
     stars = [pl.col(key).cast(pl.String).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
@@ -234,21 +235,46 @@ def _star_to_null(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
     return [pl.when(pl.col(name).cast(pl.String) != SUPPRESSED).then(pl.col(name)).alias(name) for name in texts]
 
 
-def _set_aside(frame: pl.DataFrame, names: Sequence[str]) -> tuple[pl.DataFrame, int]:
-    if not names or not all(_textual(frame, name) for name in names):
-        return frame, 0
-    stars = pl.all_horizontal((pl.col(name).cast(pl.String) == SUPPRESSED).fill_null(False) for name in names)
-    kept = frame.filter(~stars)
-    return (kept, frame.height - kept.height) if kept.height else (frame, 0)
+def _tally(frame: pl.DataFrame, keys: list[str], name: str | None = None) -> pl.DataFrame:
+    """Distinct combinations of `keys` and of the values of `name`: how many rows have them, and the first one."""
+    values = [] if name is None else [pl.col(name).alias(_VALUE)]
+    rows = frame.lazy().select(*keys, *values, pl.int_range(pl.len()).alias(_ROW))
+    by = [*keys, *([] if name is None else [_VALUE])]
+    summary = [pl.len().cast(pl.Int64).alias(_COUNT), pl.col(_ROW).min()]
+    # With nothing to group by, an empty table still has no combination.
+    grouped = rows.group_by(by).agg(summary) if by else rows.select(summary).filter(pl.col(_COUNT) > 0)
+    return grouped.collect(engine="streaming")
 
 
-def _count_values(frame: pl.DataFrame, groups: pl.DataFrame, keys: list[str], name: str) -> pl.DataFrame:
-    """Class, value and count, one row for each value of each class."""
-    table = frame.select(*(pl.col(key) for key in keys), pl.col(name).alias(_VALUE))
-    counted = table.group_by([*keys, _VALUE]).agg(pl.len().cast(pl.Int64).alias(_COUNT))
-    if keys != [_CLASS]:
-        counted = counted.join(groups.select(_CLASS, *keys), on=keys, how="left", nulls_equal=True)
-    return counted.select(_CLASS, _VALUE, _COUNT)
+def _kept_groups(tally: pl.DataFrame, keys: list[str], wildcard: bool) -> tuple[pl.DataFrame, int]:
+    """The classes in sorted order with their number, and how many rows are suppressed."""
+    kept = tally.filter(~_suppressed(tally, keys))
+    kept = kept if kept.height else tally
+    suppressed = int(tally[_COUNT].sum()) - int(kept[_COUNT].sum())
+    if wildcard:
+        kept = kept.with_columns(_star_to_null(kept, keys))
+    summary = [pl.col(_COUNT).sum(), pl.col(_ROW).min()]
+    groups = kept.group_by(keys).agg(summary).sort(keys) if keys else kept.select(summary).filter(kept.height > 0)
+    return groups.with_row_index(_CLASS), suppressed
+
+
+def _suppressed(table: pl.DataFrame, keys: list[str]) -> pl.Expr:
+    if not keys or not all(_textual(table, key) for key in keys):
+        return pl.lit(False)
+    return pl.all_horizontal((pl.col(key).cast(pl.String) == SUPPRESSED).fill_null(False) for key in keys)
+
+
+def _by_class(
+    tally: pl.DataFrame, groups: pl.DataFrame, keys: list[str], wildcard: bool, suppressed: int
+) -> pl.DataFrame:
+    """Class, value and count, one row for each value of each combination that was not set aside."""
+    kept = tally.filter(~_suppressed(tally, keys)) if suppressed else tally
+    if not keys:
+        return kept.select(pl.lit(0).alias(_CLASS), _VALUE, _COUNT)
+    if wildcard:
+        kept = kept.with_columns(_star_to_null(kept, keys))
+    joined = kept.join(groups.select(_CLASS, *keys), on=keys, how="left", nulls_equal=True)
+    return joined.select(_CLASS, _VALUE, _COUNT)
 
 
 def _sparse(
@@ -337,8 +363,6 @@ def _text(label: Label) -> str:
 
 def _matching_pairs(groups: pl.DataFrame, keys: list[str]) -> tuple[Ints, Ints]:
     """Pairs (i, j) of combinations that match: equal wherever neither has a missing value."""
-    if keys == [_CLASS]:
-        return np.zeros(groups.height, dtype=np.int64), np.zeros(groups.height, dtype=np.int64)
     masked = groups.select(_CLASS, *keys, pl.concat_str(pl.col(k).is_null().cast(pl.Int8) for k in keys).alias(_VALUE))
     parts = {str(mask[0]): part for mask, part in masked.partition_by(_VALUE, as_dict=True).items()}
     left, right = [], []
@@ -400,6 +424,11 @@ class PublishedSets:
         sets = np.asarray(sets, dtype=np.int64)
         sets = np.where((sets >= 0) & (sets < size), sets, -1)
         ordered = np.sort(sets, axis=1)
+        repeated = ordered[:, 1:] == ordered[:, :-1]
+        if repeated.any():
+            # The same set in one way only: whatever is repeated, the smallest member takes its place.
+            ordered[:, 1:] = np.where(repeated, ordered[:, :1], ordered[:, 1:])
+            ordered.sort(axis=1)
         order = np.lexsort(ordered.T[::-1]) if ordered.size else np.arange(len(ordered))
         ordered = ordered[order]
         new = np.ones(len(ordered), dtype=bool)

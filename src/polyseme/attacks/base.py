@@ -1,0 +1,90 @@
+"""What an attack finds, and when a promise counts as broken.
+
+Two kinds of success, two rules:
+
+- *exact*: computed from the release and the public mechanism. It exceeds the bound when it is above it by more than
+  `TOLERANCE` (rounding).
+- *observed*: a share of right guesses counted against the original. It exceeds the bound only when the one-sided
+  Clopper-Pearson lower limit at confidence `CONFIDENCE` is above it: chance alone does that to one finding in 1,000.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import stats
+
+from polyseme.distances.structure import Bools, Floats, Ints
+
+__all__ = ["CONFIDENCE", "TOLERANCE", "Finding", "above", "hit_rate", "significantly_above"]
+
+TOLERANCE = 1e-9
+CONFIDENCE = 0.999
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One adversary's success on one attribute.
+
+    attack     the adversary
+    attribute  what it wants to learn; None for identities
+    success    how often, or how surely, it is right
+    bound      what was promised; None when nothing was
+    baseline   how often one is right who only knows the public distribution
+    exceeded   whether the promise is broken
+    knows      what the adversary knows
+    gains      what it learns
+    helps      what would help against it
+    detail     further numbers by name
+    """
+
+    attack: str
+    attribute: str | None
+    success: float
+    bound: float | None
+    baseline: float
+    exceeded: bool
+    knows: str
+    gains: str
+    helps: str
+    detail: Mapping[str, float] = field(default_factory=dict)
+
+
+def above(success: float, bound: float | None) -> bool:
+    """Whether an exact success is above the bound."""
+    return bound is not None and success > bound + TOLERANCE
+
+
+def significantly_above(hits: float, trials: int, bound: float | None) -> bool:
+    """Whether an observed share is above the bound beyond chance.
+
+    Guesses between equals count as fractions of a hit; their sum is rounded down.
+    """
+    if bound is None or trials == 0 or bound >= 1.0:
+        return False
+    whole = int(np.floor(hits + TOLERANCE))
+    if whole == 0:
+        return False
+    return float(stats.beta.ppf(1.0 - CONFIDENCE, whole, trials - whole + 1)) > bound
+
+
+def hit_rate(score: Floats, right: Bools) -> Floats:
+    """For each row, the chance that a guess among its best-scored entries is right.
+
+    where
+        score  how likely each entry of a row looks to the adversary: (n, k)
+        right  whether the entry is the truth: (n, k)
+
+    >>> hit_rate(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[True, False], [False, True]])).tolist()
+    [0.5, 0.0]
+    """
+    best = score >= score.max(axis=1, keepdims=True) * (1.0 - TOLERANCE)
+    share: Floats = (best & right).sum(axis=1) / best.sum(axis=1)
+    return share
+
+
+def largest_share(codes: Ints | None, prior: Floats) -> float:
+    """The baseline: always guess the most frequent value."""
+    return float(prior.max()) if codes is None else float(np.bincount(codes).max() / len(codes))

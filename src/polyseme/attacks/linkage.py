@@ -1,0 +1,87 @@
+"""The linking adversaries: find a person's record by quasi-identifiers known from elsewhere.
+
+    prosecutor   knows that the person is in the table; worst risk 1 / (smallest class)
+    journalist   does not know it, but has a reference population; worst risk 1 / (fewest matching people)
+    marketer     wants as many matches as possible; expected share of right ones = classes / records,
+                 or the mean over records of 1 / (matching people) with a reference
+
+Sample uniqueness is the share of records that are alone in their class. All of these are exact. The bound is 1/k where
+k-anonymity (k-map for the journalist) was promised. Publishing sets of candidates does not touch quasi-identifiers,
+so it does nothing against linkage.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.attacks.base import Finding, above
+from polyseme.distances.structure import Ints
+from polyseme.tables.classes import Classes
+
+__all__ = ["Risks", "attack", "risks"]
+
+
+@dataclass(frozen=True)
+class Risks:
+    """Re-identification risks.
+
+    classes     number of classes
+    highest     1 / smallest class
+    average     classes / records
+    unique      share of records alone in their class
+    journalist  1 / fewest matching people of the reference; None without one
+    """
+
+    classes: int
+    highest: float
+    average: float
+    unique: float
+    journalist: float | None = None
+
+
+def risks(classes: Classes, matches: Ints | None = None) -> Risks:
+    """Risks of a table; `matches` are the people of a reference population that fit each class (`match_counts`)."""
+    records = int(classes.sizes.sum())
+    return Risks(
+        classes.count,
+        float(1.0 / classes.sizes.min()),
+        classes.count / records,
+        int((classes.sizes == 1).sum()) / records,
+        None if matches is None else float(1.0 / np.maximum(matches, 1).min()),
+    )
+
+
+def attack(classes: Classes, k: int | None = None, matches: Ints | None = None) -> tuple[Finding, ...]:
+    """One finding for each of the three adversaries; the journalist only with a reference."""
+    found = risks(classes, matches)
+    bound = None if k is None else 1.0 / k
+    records = int(classes.sizes.sum())
+    marketer = found.average
+    if matches is not None:
+        marketer = float((classes.sizes / np.maximum(matches, classes.sizes)).sum() / records)
+    who = [
+        ("prosecutor", found.highest, "the person's quasi-identifiers, and that the person is in the table"),
+        ("marketer", marketer, "the quasi-identifiers of everybody"),
+    ]
+    if found.journalist is not None:
+        who.insert(1, ("journalist", found.journalist, "quasi-identifiers of the whole population"))
+    detail = {"classes": float(found.classes), "average": found.average, "unique": found.unique}
+    return tuple(
+        Finding(
+            f"linkage-{name}",
+            None,
+            success,
+            bound,
+            1.0 / records,
+            above(success, bound),
+            knows,
+            gains="which record belongs to the person"
+            if name != "marketer"
+            else "the share of records matched rightly",
+            helps="generalize the quasi-identifiers, or publish them as sets of candidates too",
+            detail=detail,
+        )
+        for name, success, knows in who
+    )

@@ -1,0 +1,159 @@
+"""How far an estimated cross-tabulation is from the true one.
+
+    x, x^     true and estimated number of records of a cell
+    N         number of records
+    p, q      x and x^ divided by their sums, negative estimates taken as zero
+
+| name        | definition                                   | of                                         |
+|-------------|----------------------------------------------|--------------------------------------------|
+| `mse`       | mean over cells of (x/N - x^/N)^2            | journal paper, Equation 18                 |
+| `l1`        | sum of |x - x^|                              | sensitive-QID paper, Definition 7          |
+| `l2`        | square root of the sum of (x - x^)^2         | Definition 8                               |
+| `hellinger` | sqrt(sum of (sqrt x - sqrt x^)^2) / sqrt 2   | Definition 9, on counts, not on shares     |
+| `emd`       | earth mover's distance of p and q, at most 1 | equal ground distances, or a line          |
+| `kl`        | sum of p ln(p / q)                           | infinite where a true cell is estimated 0  |
+| `chi2`      | sum of (x^ - x)^2 / x over cells with x > 0  | Pearson                                    |
+
+Negative estimates count as they are in `mse`, `l1`, `l2` and `chi2`, and as zero where a root or a logarithm is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from polyseme.distances.structure import Floats
+from polyseme.errors import QuestionError
+
+__all__ = ["METRICS", "chi2", "compare", "emd", "hellinger", "kl", "l1", "l2", "mse", "per_cell"]
+
+
+def _share(table: Floats) -> Floats:
+    positive = np.maximum(table, 0.0)
+    total = positive.sum()
+    return positive / total if total > 0 else np.full(table.shape, 1.0 / table.size)
+
+
+def _squared(truth: Floats, estimate: Floats, records: float) -> Floats:
+    return ((truth - estimate) / records) ** 2
+
+
+def _roots(truth: Floats, estimate: Floats) -> Floats:
+    return (np.sqrt(np.maximum(truth, 0.0)) - np.sqrt(np.maximum(estimate, 0.0))) ** 2 / 2.0
+
+
+def _surprise(truth: Floats, estimate: Floats) -> Floats:
+    p, q = _share(truth), _share(estimate)
+    ratio = np.divide(p, q, out=np.full(p.shape, np.inf), where=q > 0)
+    logarithm: Floats = np.log(ratio, out=np.zeros(p.shape), where=p > 0)
+    return p * logarithm
+
+
+def _pearson(truth: Floats, estimate: Floats) -> Floats:
+    return np.divide((truth - estimate) ** 2, truth, out=np.zeros(truth.shape), where=truth > 0)
+
+
+def mse(truth: Floats, estimate: Floats, records: float) -> float:
+    """Mean over cells of the squared difference of shares.
+
+    >>> round(mse(np.array([120.0, 50.0]), np.array([110.0, 60.0]), 1000), 7)
+    0.0001
+    """
+    return float(_squared(truth, estimate, records).mean())
+
+
+def l1(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
+    """Sum of absolute differences of counts."""
+    return float(np.abs(truth - estimate).sum())
+
+
+def l2(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
+    """Root of the sum of squared differences of counts."""
+    return float(np.sqrt(((truth - estimate) ** 2).sum()))
+
+
+def hellinger(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
+    """Distance of the square roots of counts, over sqrt 2: weighs an error more where there are few records.
+
+    >>> round(hellinger(np.array([10.0, 100.0]), np.array([10.0, 80.0])), 4)
+    0.7465
+    """
+    return float(np.sqrt(_roots(truth, estimate).sum()))
+
+
+def emd(truth: Floats, estimate: Floats, records: float = 1.0, positions: Floats | None = None) -> float:
+    """Earth mover's distance of the two distributions, at most 1.
+
+    Without `positions` all cells are equally far apart, and it is half the sum of |p - q|. With `positions` of the last
+    axis on a line, each row is moved along the line, the whole line being 1 long, and rows count by their true share.
+    """
+    if positions is None:
+        return float(np.abs(_share(truth) - _share(estimate)).sum() / 2.0)
+    order = np.argsort(positions)
+    gaps = np.diff(np.asarray(positions, dtype=np.float64)[order])
+    rows = np.reshape(truth, (-1, len(order)))[:, order]
+    others = np.reshape(estimate, (-1, len(order)))[:, order]
+    weights = rows.sum(axis=1) / rows.sum()
+    moved = [
+        np.abs(np.cumsum(_share(row) - _share(other))[:-1]) @ gaps for row, other in zip(rows, others, strict=True)
+    ]
+    return float(weights @ np.array(moved) / gaps.sum())
+
+
+def kl(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
+    """Kullback-Leibler divergence of the estimated from the true distribution, in nats; may be infinite."""
+    return float(max(_surprise(truth, estimate).sum(), 0.0))
+
+
+def chi2(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
+    """Pearson's statistic with the truth as expectation; cells without true records are left to the other metrics."""
+    return float(_pearson(truth, estimate).sum())
+
+
+METRICS: Mapping[str, Callable[[Floats, Floats, float], float]] = {
+    "mse": mse,
+    "l1": l1,
+    "l2": l2,
+    "hellinger": hellinger,
+    "emd": emd,
+    "kl": kl,
+    "chi2": chi2,
+}
+"""Every metric of a whole table by its name."""
+
+
+def _aligned(truth: Floats, estimate: Floats) -> tuple[Floats, Floats]:
+    truth, estimate = np.asarray(truth, dtype=np.float64), np.asarray(estimate, dtype=np.float64)
+    if truth.shape != estimate.shape or truth.size == 0:
+        raise QuestionError(
+            f"two tables can only be compared cell by cell, not {truth.shape} with {estimate.shape}",
+            "give both the same attributes in the same order",
+        )
+    return truth, estimate
+
+
+def compare(truth: Floats, estimate: Floats, records: float | None = None) -> dict[str, float]:
+    """Every metric by name; `records` is the sum of the true table unless given.
+
+    >>> compare(np.array([10.0, 25.0]), np.array([10.0, 5.0]))["l1"]
+    20.0
+    """
+    truth, estimate = _aligned(truth, estimate)
+    total = float(truth.sum()) if records is None else float(records)
+    return {name: metric(truth, estimate, total) for name, metric in METRICS.items()}
+
+
+def per_cell(truth: Floats, estimate: Floats, records: float | None = None) -> dict[str, Floats]:
+    """What each cell adds: squared share error, |x - x^|, (x - x^)^2, squared root difference / 2, |p - q| / 2, .."""
+    truth, estimate = _aligned(truth, estimate)
+    total = float(truth.sum()) if records is None else float(records)
+    return {
+        "mse": _squared(truth, estimate, total),
+        "l1": np.abs(truth - estimate),
+        "l2": (truth - estimate) ** 2,
+        "hellinger": _roots(truth, estimate),
+        "emd": np.abs(_share(truth) - _share(estimate)) / 2.0,
+        "kl": _surprise(truth, estimate),
+        "chi2": _pearson(truth, estimate),
+    }

@@ -1,0 +1,435 @@
+"""Adversaries against literal transcriptions, exact channels and published values."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from polyseme.attacks import (
+    ATTACKS,
+    attack_classes,
+    attack_sets,
+    background_knowledge,
+    bayes,
+    correlation,
+    definetti,
+    homogeneity,
+    linkage,
+    repetition,
+    similarity,
+    skewness,
+    transparency,
+)
+from polyseme.attacks.base import hit_rate, significantly_above
+from polyseme.attacks.posterior import posterior_of
+from polyseme.designs import make_design
+from polyseme.designs.base import SetDistribution
+from polyseme.designs.sequential import Simple
+from polyseme.distances.line import LineDistance
+from polyseme.errors import ImpossibleError, TableError
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import StickyStream, SystemStream
+from polyseme.tables.classes import Counts, PublishedSets, classes_of, match_counts
+
+SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
+needs_adult = pytest.mark.skipif(not SHARED.exists(), reason="the Adult data are not beside the project")
+
+
+class Listed(SetDistribution):
+    """Every valid set of a small line, with inclusion probabilities that equal a prior times l."""
+
+    name = "listed"
+
+    def __init__(self, size, l, d, prior=None):
+        self.structure, self.l, self.draws = LineDistance.ranks(size).structure(d), l, 1
+        sets = itertools.combinations(range(size), l)
+        self._sets = np.array([s for s in sets if all(b - a >= d for a, b in itertools.pairwise(s))])
+        target = l * (np.full(size, 1 / size) if prior is None else np.asarray(prior))
+        # Any distribution with these inclusion probabilities is balanced; here the least likely set is likeliest.
+        member = np.array([(self._sets == v).any(axis=1) for v in range(size)], dtype=float)
+        found = linprog(
+            np.append(np.zeros(len(self._sets)), -1.0),
+            A_ub=np.column_stack([-np.eye(len(self._sets)), np.ones(len(self._sets))]),
+            b_ub=np.zeros(len(self._sets)),
+            A_eq=np.column_stack([member, np.zeros(size)]),
+            b_eq=target,
+        )
+        self._p = np.maximum(found.x[:-1], 0.0)
+        assert np.allclose(self.inclusion(), target, atol=1e-12)
+        self._key = {tuple(s): p for s, p in zip(self._sets.tolist(), self._p)}
+
+    def inclusion(self):
+        return np.bincount(self._sets.ravel(), np.repeat(self._p, self.l), self.size)
+
+    def log_probability(self, sets):
+        with np.errstate(divide="ignore"):
+            return np.log([self._key.get(tuple(s), 0.0) for s in sets.tolist()])
+
+    def sample(self, codes, uniforms):
+        out = np.empty((len(codes), self.l), dtype=np.int64)
+        for value in range(self.size):
+            rows = np.flatnonzero(codes == value)
+            p = self._p * (self._sets == value).any(axis=1)
+            out[rows] = self._sets[np.searchsorted(np.cumsum(p / p.sum()), uniforms[0, rows], side="right")]
+        return out
+
+    def sample_blind(self, uniforms):
+        return self._sets[np.searchsorted(np.cumsum(self._p), uniforms[0] * (1 - 1e-12), side="right")]
+
+    def count(self):
+        return len(self._sets)
+
+    def sets(self):
+        return self._sets
+
+    def conditional_inclusion(self, codes):
+        raise NotImplementedError
+
+    def worst_posterior(self, prior, p):
+        raise NotImplementedError
+
+    def parameters(self):
+        return {}
+
+
+def simple(size, l, d):
+    return Mechanism(Simple(LineDistance.ranks(size).structure(d), l))
+
+
+def balanced(size, l, d, p=1.0):
+    return Mechanism(Listed(size, l, d), p)
+
+
+def publish(mechanism, n, seed, prior=None):
+    truth = np.random.default_rng(seed).choice(mechanism.size, n, p=prior)
+    return truth, mechanism.sample(truth, SystemStream.seeded(seed))
+
+
+@pytest.mark.parametrize("p", [1.0, 0.6])
+@pytest.mark.parametrize("make", [simple, lambda *a: Mechanism(Listed(*a))])
+def test_posterior_is_bayes_rule_on_the_channel(make, p):
+    mechanism = Mechanism(make(8, 2, 3).design, p)
+    prior = np.random.default_rng(1).dirichlet(np.ones(8))
+    sets, channel = mechanism.channel()
+    exact = prior[:, None] * channel
+    exact /= exact.sum(axis=0)
+    found = posterior_of(sets, mechanism, prior)
+    for column, members in enumerate(sets):
+        assert found.inside[column] == pytest.approx(exact[members, column])
+        outside = np.delete(exact[:, column], members)
+        assert found.outside[column] == pytest.approx(outside.max(), abs=1e-15)
+
+
+WORST = [(2, 3, 0.550), (2, 6, 0.727), (2, 7, 0.875), (3, 2, 0.365), (3, 4, 0.506), (4, 3, 0.393)]
+
+
+@pytest.mark.parametrize(("l", "d", "worst"), WORST)
+def test_simple_exceeds_one_over_l_and_balanced_does_not(l, d, worst):
+    """The worst posteriors of the sequential algorithm on 14 ranks; balanced is 1/l in every one."""
+    mechanism = simple(14, l, d)
+    truth, _ = publish(mechanism, 20_000, 1)
+    every = mechanism.design.sets()
+    found = bayes.attack(every, mechanism)
+    assert found.success == pytest.approx(worst, abs=6e-4)
+    assert found.exceeded
+    fair = balanced(14, l, d)
+    found = bayes.attack(fair.sample(truth, SystemStream.seeded(2)), fair, truth=truth)
+    assert found.success == pytest.approx(1 / l)
+    assert not found.exceeded
+
+
+@pytest.mark.parametrize(("l", "d"), [(2, 3), (2, 6), (3, 4)])
+def test_transparency_breaks_simple_and_not_balanced(l, d):
+    mechanism, fair = simple(14, l, d), balanced(14, l, d)
+    truth, sets = publish(mechanism, 40_000, 3)
+    for original in (truth, None):
+        broken = transparency.attack(sets, mechanism, truth=original)
+        assert broken.exceeded
+        assert broken.success > 1 / l
+        kept = transparency.attack(fair.sample(truth, SystemStream.seeded(4)), fair, truth=original)
+        assert not kept.exceeded
+        assert kept.success == pytest.approx(1 / l)
+    # What the adversary expects to happen is what happens.
+    assert broken.success == pytest.approx(transparency.attack(sets, mechanism, truth=truth).success, abs=0.01)
+
+
+@pytest.mark.parametrize(("l", "d", "worst"), WORST)
+def test_the_designs_of_the_package(l, d, worst):
+    structure = LineDistance.ranks(14).structure(d)
+    truth = np.random.default_rng(1).integers(0, 14, 30_000)
+    for name, broken in (("simple", True), ("balanced", False)):
+        mechanism = Mechanism(make_design(name, structure, l))
+        sets = mechanism.sample(truth, SystemStream.seeded(1))
+        exact = bayes.attack(sets, mechanism)
+        assert exact.success == pytest.approx(worst if broken else 1 / l, abs=6e-4)
+        assert exact.success <= mechanism.worst_posterior() + 1e-12
+        assert exact.exceeded == broken
+        assert transparency.attack(sets, mechanism, truth=truth).exceeded == broken
+
+
+def test_observed_success_needs_significance():
+    assert not significantly_above(520, 1_000, 0.5)
+    assert significantly_above(560, 1_000, 0.5)
+    assert not significantly_above(0, 10, 0.0)
+    assert not significantly_above(10, 10, 1.0)
+    assert not significantly_above(3, 3, None)
+    rng = np.random.default_rng(8)
+    false_alarms = sum(significantly_above(hits, 400, 0.25) for hits in rng.binomial(400, 0.25, 4_000))
+    assert false_alarms <= 14  # one in a thousand, 4,000 times; P(more) < 1e-4
+
+
+def test_ties_are_guessed_at_random():
+    score = np.array([[1.0, 1.0, 0.0]])
+    assert hit_rate(score, np.array([[False, True, False]])) == [0.5]
+
+
+rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), min_size=1, max_size=25)
+
+
+def counted(table):
+    return Counts.from_codes(np.array([r[0] for r in table]), np.array([r[1] for r in table]), 5, "s")
+
+
+def groups_of(table):
+    return [[v for e, v in table if e == name] for name in sorted({r[0] for r in table})]
+
+
+@settings(max_examples=100, deadline=None)
+@given(rows, st.integers(0, 3))
+def test_class_attacks_literally(table, m):
+    counts, groups = counted(table), groups_of(table)
+    n = len(table)
+    shares = [max(g.count(v) for v in g) / len(g) for g in groups]
+    found = homogeneity.attack(counts, bound=0.5)
+    assert found.success == pytest.approx(max(shares))
+    assert found.exceeded == (max(shares) > 0.5)
+    assert found.detail["hit_rate"] == pytest.approx(sum(s * len(g) for s, g in zip(shares, groups)) / n)
+    whole = [v for _, v in table]
+    assert found.baseline == pytest.approx(max(whole.count(v) for v in range(5)) / n)
+
+    tv = [sum(abs(g.count(v) / len(g) - whole.count(v) / n) for v in range(5)) / 2 for g in groups]
+    assert skewness.attack(counts).success == pytest.approx(max(tv))
+
+    struck = []
+    for g in groups:
+        for v in set(g):
+            others = sorted((g.count(u) for u in set(g) - {v}), reverse=True)
+            struck.append(g.count(v) / (len(g) - sum(others[:m])))
+    assert background_knowledge.attack(counts, m, l=4).success == pytest.approx(max(struck))
+
+    near = [max(sum(abs(u - v) < 2 for u in g) for v in g) / len(g) for g in groups]
+    assert similarity.attack(counts, LineDistance.ranks(5), 2).success == pytest.approx(max(near))
+
+
+@pytest.mark.parametrize("p", [1.0, 0.7])
+def test_set_attacks_literally(p):
+    mechanism = balanced(8, 3, 2, p)
+    _, sets = publish(mechanism, 300, 5)
+    prior = np.random.default_rng(2).dirichlet(np.ones(8) * 3)
+    every, channel = mechanism.channel()
+    column = {tuple(s): i for i, s in enumerate(every.tolist())}
+    exact = prior[:, None] * channel
+    exact /= exact.sum(axis=0)
+    posterior = np.array([exact[:, column[tuple(s)]] for s in sets.tolist()])
+    tv = np.abs(posterior - prior).sum(axis=1) / 2
+    found = skewness.attack_sets(sets, mechanism, prior=prior, bound=0.1)
+    assert found.success == pytest.approx(tv.max())
+    assert found.detail["mean"] == pytest.approx(tv.mean())
+    for m in (1, 2):
+        struck = [
+            row[v] / (1 - sum(sorted((row[u] for u in s if u != v), reverse=True)[:m]))
+            for row, s in zip(posterior, sets)
+            for v in s
+        ]
+        found = background_knowledge.attack_sets(sets, mechanism, m, prior=prior)
+        assert found.success == pytest.approx(max(struck))
+        assert found.bound == pytest.approx(1 / (3 - m))
+    near = [max(sum(row[u] for u in s if abs(u - v) < 3) for v in s) for row, s in zip(posterior, sets)]
+    found = similarity.attack_sets(sets, mechanism, LineDistance.ranks(8), 3, prior=prior)
+    assert found.success == pytest.approx(max(near))
+
+
+def test_plain_diversity_gives_the_range_away_and_semantic_diversity_does_not():
+    ranks = LineDistance.ranks(9)
+    plain, apart = balanced(9, 3, 1), balanced(9, 3, 3)
+    truth, sets = publish(plain, 5_000, 6)
+    assert similarity.attack_sets(sets, plain, ranks, 3).exceeded
+    assert not similarity.attack_sets(apart.sample(truth, SystemStream.seeded(1)), apart, ranks, 3).exceeded
+
+
+def test_background_knowledge_of_a_balanced_set():
+    mechanism = balanced(9, 3, 2)
+    _, sets = publish(mechanism, 500, 1)
+    for m, expected in ((0, 1 / 3), (1, 1 / 2), (2, 1.0)):
+        found = background_knowledge.attack_sets(sets, mechanism, m)
+        assert found.success == pytest.approx(expected)
+        assert not found.exceeded
+
+
+def test_shortened_sets_are_found():
+    good = PublishedSets.from_codes(np.array([[0, 3], [1, 4]]), 6)
+    bad = PublishedSets.from_codes(np.array([[0, 3], [1, 1]]), 6)
+    assert not homogeneity.attack_sets(good, 0.5).exceeded
+    assert homogeneity.attack_sets(bad, 0.5).exceeded
+
+
+def test_repetition_breaks_fresh_decoys_and_not_sticky_ones():
+    mechanism = balanced(12, 3, 2)
+    truth, first = publish(mechanism, 5_000, 7)
+    second = mechanism.sample(truth, SystemStream.seeded(8))
+    for original in (truth, None):
+        broken = repetition.attack(first, second, size=12, truth=original)
+        assert broken.exceeded
+        assert broken.success > 0.6
+    keys = [b"%d" % i for i in range(len(truth))]
+    one, two = (mechanism.sample(truth, StickyStream(b"k" * 32, "a", keys, truth)) for _ in range(2))
+    for original in (truth, None):
+        kept = repetition.attack(one, two, size=12, truth=original)
+        assert not kept.exceeded
+        assert kept.success == pytest.approx(1 / 3)
+        assert kept.detail["same_set"] == 1.0
+    with pytest.raises(TableError):
+        repetition.attack(first, second[:10], size=12)
+
+
+@needs_adult
+def test_linkage_on_adult():
+    table = pl.read_csv(SHARED / "adult-arx.csv", separator=";")
+    found = linkage.risks(classes_of(table, table.columns))
+    assert found.classes == 19_502
+    assert found.average == 0.6465751607983555
+    assert found.unique == pytest.approx(0.5142895033485844, rel=1e-15)
+    assert found.highest == 1.0
+
+
+def test_linkage_adversaries():
+    table = pl.DataFrame({"zip": [1, 1, 2, 2, 2]})
+    people = pl.DataFrame({"zip": [1] * 10 + [2] * 4 + [3] * 7})
+    classes = classes_of(table, ["zip"])
+    matches = match_counts(table, people, ["zip"])
+    prosecutor, journalist, marketer = linkage.attack(classes, k=3, matches=matches)
+    assert (prosecutor.success, prosecutor.exceeded) == (0.5, True)
+    assert (journalist.success, journalist.exceeded) == (0.25, False)
+    assert marketer.success == pytest.approx((2 / 10 + 3 / 4) / 5)
+    assert linkage.attack(classes)[1].success == pytest.approx(2 / 5)
+    assert not any(f.exceeded for f in linkage.attack(classes))
+
+
+def grouped_table(strength, n=4_000, seed=3):
+    """Anatomy-like groups of two records with different values; one feature follows the value."""
+    rng = np.random.default_rng(seed)
+    truth = np.empty(n, dtype=np.int64)
+    for i in range(0, n, 2):
+        truth[i : i + 2] = rng.permutation(4)[:2]
+    noise = rng.random((n, 2)) > strength
+    features = np.where(noise, rng.integers(0, 4, (n, 2)), truth[:, None])
+    return np.repeat(np.arange(n // 2), 2), features, truth
+
+
+def test_definetti_learns_correlations_in_classes():
+    classes, features, truth = grouped_table(0.7)
+    counts = Counts.from_codes(classes, truth, 4)
+    found = definetti.attack(classes, counts, features, truth=truth, bound=0.5)
+    assert found.success > 0.8
+    assert found.exceeded
+    assert definetti.attack(classes, counts, features, bound=0.5).exceeded
+    classes, features, truth = grouped_table(0.0)
+    found = definetti.attack(classes, Counts.from_codes(classes, truth, 4), features, truth=truth, bound=0.5)
+    assert found.success == pytest.approx(0.5, abs=0.03)
+    assert not found.exceeded
+
+
+def test_definetti_learns_correlations_in_sets():
+    mechanism = balanced(9, 3, 2)
+    truth, sets = publish(mechanism, 6_000, 9)
+    rng = np.random.default_rng(1)
+    features = np.where(rng.random((6_000, 1)) < 0.8, truth[:, None] // 3, rng.integers(0, 3, (6_000, 1)))
+    assert definetti.attack_sets(sets, mechanism, features, truth=truth).exceeded
+    noise = rng.integers(0, 3, (6_000, 1))
+    assert not definetti.attack_sets(sets, mechanism, noise, truth=truth).exceeded
+
+
+def test_correlation_literally():
+    one, two = balanced(6, 2, 2), balanced(5, 2, 1)
+    rng = np.random.default_rng(4)
+    joint = rng.dirichlet(np.ones(30) * 0.2).reshape(6, 5)
+    draws = rng.choice(30, 4_000, p=joint.ravel())
+    a, b = draws // 5, draws % 5
+    sets_a, sets_b = one.sample(a, SystemStream.seeded(1)), two.sample(b, SystemStream.seeded(2))
+    every_a, channel_a = one.channel()
+    every_b, channel_b = two.channel()
+    at_a = {tuple(s): i for i, s in enumerate(every_a.tolist())}
+    at_b = {tuple(s): i for i, s in enumerate(every_b.tolist())}
+    best = []
+    for ra, rb in zip(sets_a.tolist(), sets_b.tolist()):
+        post = channel_a[:, at_a[tuple(ra)]] * (joint @ channel_b[:, at_b[tuple(rb)]])
+        best.append(post.max() / post.sum())
+    found = correlation.attack(sets_a, one, sets_b, two, joint=joint)
+    assert found.success == pytest.approx(np.mean(best))
+    assert found.exceeded
+    seen = correlation.attack(sets_a, one, sets_b, two, truth=a)
+    assert seen.exceeded
+    assert seen.success == pytest.approx(found.success, abs=0.05)
+    assert seen.detail["confidence"] > seen.detail["without_the_other"]
+
+
+def test_correlation_of_independent_attributes_adds_nothing():
+    one, two = balanced(6, 2, 2), balanced(6, 2, 2)
+    a, sets_a = publish(one, 4_000, 1)
+    _, sets_b = publish(two, 4_000, 2)
+    uniform = np.full((6, 6), 1 / 36)
+    found = correlation.attack(sets_a, one, sets_b, two, joint=uniform, truth=a)
+    assert not found.exceeded
+    assert correlation.attack(sets_a, one, sets_b, two, joint=uniform).success == pytest.approx(0.5)
+
+
+def test_correlation_refuses_what_it_cannot_hold(monkeypatch):
+    mechanism = balanced(4, 2, 1)
+    _, sets = publish(mechanism, 10, 1)
+    monkeypatch.setattr(correlation, "_LARGEST_TABLE", 3)
+    with pytest.raises(ImpossibleError):
+        correlation.attack(sets, mechanism, sets, mechanism)
+
+
+def test_the_whole_battery():
+    mechanism = balanced(9, 3, 2)
+    truth, sets = publish(mechanism, 2_000, 3)
+    again = mechanism.sample(truth, SystemStream.seeded(4))
+    found = attack_sets(
+        sets,
+        mechanism,
+        attribute="s",
+        truth=truth,
+        distance=LineDistance.ranks(9),
+        d=2,
+        features=np.zeros((2_000, 1), dtype=np.int64),
+        again=again,
+        others=(again, mechanism),
+    )
+    table = pl.DataFrame({"q": truth % 2, "s": truth})
+    found += attack_classes(classes_of(table, ["q"], ["s"]), k=2, l=2, distances={"s": LineDistance.ranks(9)}, d=2)
+    assert {f.attack.split("-p")[0].split("-m")[0].split("-j")[0] for f in found} == set(ATTACKS)
+    for finding in found:
+        assert 0 <= finding.success <= 1
+        assert finding.knows
+        assert finding.gains
+        assert finding.helps
+    assert {f.attack for f in found if f.exceeded} <= {"repetition", "correlation", "similarity"}
+
+
+def test_adversaries_do_not_depend_on_row_order():
+    mechanism = balanced(9, 3, 2)
+    truth, sets = publish(mechanism, 500, 3)
+    order = np.random.default_rng(1).permutation(500)
+    one, other = (
+        attack_sets(s, mechanism, truth=t, distance=LineDistance.ranks(9), d=2)
+        for s, t in ((sets, truth), (sets[order], truth[order]))
+    )
+    assert [f.success for f in one] == pytest.approx([f.success for f in other])

@@ -1,0 +1,353 @@
+"""Every model against a slow, literal transcription of its definition in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from polyseme.distances.base import Distance, recognise
+from polyseme.distances.line import LineDistance
+from polyseme.distances.structure import Circle, Clusters, Graph
+from polyseme.models import (
+    alpha_k_anonymity,
+    beta_likeness,
+    closeness,
+    delta_disclosure,
+    distinct_diversity,
+    diversity,
+    entropy_diversity,
+    frequency_diversity,
+    k_anonymity,
+    k_map,
+    le_diversity,
+    recursive_diversity,
+    semantic_diversity,
+)
+from polyseme.tables.classes import PublishedSets, classes_of
+
+F = 6
+DOMAIN = list("abcdef")
+
+rows = st.lists(
+    st.tuples(st.sampled_from([None, 1, 2]), st.sampled_from("xy"), st.integers(0, F - 1)), min_size=1, max_size=30
+)
+small = settings(max_examples=120, deadline=None)
+
+
+class Table(Distance):
+    """A distance given by a matrix; at a threshold, whatever shape it has."""
+
+    kind = "test"
+
+    def __init__(self, entries):
+        self.entries = np.asarray(entries, dtype=np.float64)
+
+    @property
+    def size(self):
+        return len(self.entries)
+
+    def between(self, left, right):
+        return self.entries[left, right]
+
+    def structure(self, threshold):
+        return recognise(self.entries >= threshold)
+
+    def parameters(self):
+        return {}
+
+
+class Ring(Distance):
+    """Points on a circle of length 12."""
+
+    kind = "test"
+
+    def __init__(self, positions, length=12.0):
+        self.positions, self.length = np.asarray(positions, dtype=np.float64), length
+
+    @property
+    def size(self):
+        return len(self.positions)
+
+    def between(self, left, right):
+        gap = np.abs(self.positions[left] - self.positions[right])
+        return np.minimum(gap, self.length - gap)
+
+    def structure(self, threshold):
+        order = np.argsort(self.positions)
+        return Circle(order, self.positions[order], self.length, threshold)
+
+    def parameters(self):
+        return {}
+
+
+@st.composite
+def distances(draw):
+    kind = draw(st.sampled_from(["line", "ring", "graph", "clusters"]))
+    if kind == "line":
+        return LineDistance(draw(st.lists(st.integers(0, 12), min_size=F, max_size=F, unique=True)))
+    if kind == "ring":
+        return Ring(draw(st.lists(st.integers(0, 11), min_size=F, max_size=F, unique=True)))
+    if kind == "clusters":
+        labels = np.array(draw(st.lists(st.integers(0, 2), min_size=F, max_size=F)))
+        entries = np.where(labels[:, None] == labels[None, :], 1.0, 4.0)
+    else:
+        upper = draw(st.lists(st.integers(1, 6), min_size=F * (F - 1) // 2, max_size=F * (F - 1) // 2))
+        entries = np.zeros((F, F))
+        entries[np.triu_indices(F, 1)] = upper
+        entries += entries.T
+    np.fill_diagonal(entries, 0.0)
+    return Table(entries)
+
+
+def frame_of(table):
+    return pl.DataFrame(
+        {"a": [r[0] for r in table], "b": [r[1] for r in table], "s": [DOMAIN[r[2]] for r in table]},
+        schema={"a": pl.Int64, "b": pl.String, "s": pl.String},
+    )
+
+
+def counts_of(table):
+    return classes_of(frame_of(table), ["a", "b"], ["s"], domains={"s": DOMAIN}).attributes["s"]
+
+
+def literal(table):
+    """The classes, each a list of values."""
+    groups = {}
+    for a, b, s in table:
+        groups.setdefault((a, b), []).append(s)
+    return list(groups.values())
+
+
+@small
+@given(rows, st.integers(1, 6))
+def test_k_anonymity(table, k):
+    verdict = k_anonymity.check(classes_of(frame_of(table), ["a", "b"]), k)
+    sizes = [len(group) for group in literal(table)]
+    assert verdict.holds == all(size >= k for size in sizes)
+    assert (verdict.worst, verdict.checked) == (min(sizes), len(sizes))
+    assert verdict.violations == sum(size < k for size in sizes)
+
+
+@small
+@given(rows, rows, st.integers(1, 4))
+def test_k_map(table, population, k):
+    verdict = k_map.check(frame_of(table), frame_of(population), ["a", "b"], k)
+    found = [sum(p[:2] == r[:2] for p in population) for r in table]
+    assert verdict.worst == min(found)
+    assert verdict.holds == (min(found) >= k)
+
+
+@small
+@given(rows, st.sampled_from([0.2, 0.25, 0.3, 1 / 3, 0.5, 0.6, 1.0]), st.integers(1, 4))
+def test_alpha_k(table, alpha, k):
+    verdict = alpha_k_anonymity.check(counts_of(table), alpha, k)
+    bound = Fraction(alpha).limit_denominator(100)
+    groups = literal(table)
+    assert verdict.holds == all(
+        len(g) >= k and all(Fraction(n, len(g)) <= bound for n in Counter(g).values()) for g in groups
+    )
+
+
+@small
+@given(rows, st.integers(1, 6))
+def test_distinct(table, l):
+    verdict = distinct_diversity.check(counts_of(table), l)
+    assert verdict.worst == min(len(set(g)) for g in literal(table))
+    assert verdict.holds == all(len(set(g)) >= l for g in literal(table))
+
+
+@small
+@given(rows, st.sampled_from([1, 2, 3, 4, 1.5, 2.5]))
+def test_frequency(table, l):
+    verdict = frequency_diversity.check(counts_of(table), l)
+    shares = [Fraction(max(Counter(g).values()), len(g)) for g in literal(table)]
+    assert verdict.holds == all(share <= 1 / Fraction(l) for share in shares)
+    assert verdict.worst == pytest.approx(float(1 / max(shares)))
+
+
+@small
+@given(rows, st.sampled_from([1, 2, 3, 4, 5, 1.5, 2.5]))
+def test_entropy(table, l):
+    verdict = entropy_diversity.check(counts_of(table), l)
+
+    def entropy(group):
+        return -math.fsum(n / len(group) * math.log(n / len(group)) for n in Counter(group).values())
+
+    assert verdict.holds == all(entropy(g) >= math.log(l) - 1e-12 for g in literal(table))
+    assert verdict.worst == pytest.approx(min(math.exp(entropy(g)) for g in literal(table)))
+
+
+@small
+@given(rows, st.sampled_from([0.3, 0.5, 1, 2, 2.5, 3, 10]), st.integers(1, 5))
+def test_recursive(table, c, l):
+    verdict = recursive_diversity.check(counts_of(table), c, l)
+
+    def fine(group):
+        r = sorted(Counter(group).values(), reverse=True)
+        return r[0] < Fraction(str(c)) * sum(r[l - 1 :])
+
+    assert verdict.holds == all(fine(g) for g in literal(table))
+
+
+def emd(p, q, ground):
+    """The transport problem itself, as a linear programme."""
+    size = len(p)
+    equal = np.zeros((2 * size, size * size))
+    for i in range(size):
+        equal[i, i * size : (i + 1) * size] = 1
+        equal[size + i, i::size] = 1
+    return linprog(np.asarray(ground).ravel(), A_eq=equal, b_eq=np.concatenate([p, q]), bounds=(0, None)).fun
+
+
+PATHS = np.array([[0, 0], [0, 0], [1, 0], [1, 0], [1, 0], [2, 0]])
+
+
+def ground_matrix(kind):
+    i, j = np.indices((F, F))
+    if kind == "equal":
+        return (i != j) * 1.0
+    if kind == "ordered":
+        return np.abs(i - j) / (F - 1)
+    return np.where(i == j, 0, np.where(PATHS[i, 0] == PATHS[j, 0], 0.5, 1.0))
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows, st.sampled_from(["equal", "ordered", "hierarchical"]), st.sampled_from([0.1, 0.25, 0.4]))
+def test_closeness_is_the_transport_problem(table, ground, t):
+    verdict = closeness.check(counts_of(table), t, ground, PATHS)
+    whole = np.bincount([r[2] for r in table], minlength=F) / len(table)
+    found = [emd(np.bincount(g, minlength=F) / len(g), whole, ground_matrix(ground)) for g in literal(table)]
+    assert verdict.worst == pytest.approx(max(found), abs=1e-9)
+    if abs(max(found) - t) > 1e-9:
+        assert verdict.holds == (max(found) <= t)
+
+
+@small
+@given(rows, st.sampled_from([0.25, 0.5, 1, 2, 3]), st.booleans())
+def test_beta_likeness(table, beta, enhanced):
+    verdict = beta_likeness.check(counts_of(table), beta, enhanced)
+    whole = Counter(r[2] for r in table)
+
+    def fine(group):
+        for s, n in Counter(group).items():
+            p, q = Fraction(whole[s], len(table)), Fraction(n, len(group))
+            bound = min(beta, -math.log(p)) if enhanced else beta
+            if q > p and (q - p) / p > bound + 1e-12:
+                return False
+        return True
+
+    assert verdict.holds == all(fine(g) for g in literal(table))
+
+
+@small
+@given(rows, st.sampled_from([0.1, 0.5, 1, 2]), st.sampled_from(["violates", "ignored"]))
+def test_delta_disclosure(table, delta, absent):
+    verdict = delta_disclosure.check(counts_of(table), delta, absent)
+    whole = Counter(r[2] for r in table)
+
+    def fine(group):
+        here = Counter(group)
+        for s, n in whole.items():
+            if s not in here:
+                if absent == "violates":
+                    return False
+                continue
+            if not abs(math.log(here[s] / len(group) / (n / len(table)))) < delta - 1e-12:
+                return False
+        return True
+
+    assert verdict.holds == all(fine(g) for g in literal(table))
+
+
+def far(distance, values, d):
+    return all(float(distance.between(np.array(u), np.array(v))) >= d for u, v in itertools.combinations(values, 2))
+
+
+@small
+@given(rows, distances(), st.integers(1, 4), st.integers(1, 6))
+def test_semantic_diversity_of_classes(table, distance, l, d):
+    counts = counts_of(table)
+    groups = literal(table)
+    strict = all(len(set(g)) >= l and far(distance, set(g), d) for g in groups)
+    exists = all(any(far(distance, c, d) for c in itertools.combinations(sorted(set(g)), l)) for g in groups)
+    frequency = all(
+        l * sum(u == v or float(distance.between(np.array(u), np.array(v))) < d for u in g) <= len(g)
+        for g in groups
+        for v in set(g)
+    )
+    assert semantic_diversity.check(counts, distance, l, d, "strict").holds == strict
+    assert semantic_diversity.check(counts, distance, l, d, "exists").holds == exists
+    assert semantic_diversity.check(counts, distance, l, d, "frequency").holds == frequency
+    assert exists >= strict
+    assert exists >= frequency
+
+
+@small
+@given(rows, distances(), st.integers(1, 6))
+def test_worst_of_strict_and_exists(table, distance, d):
+    """The reported numbers, not only the answers."""
+    counts, groups = counts_of(table), literal(table)
+    pairs = [
+        float(distance.between(np.array(u), np.array(v))) for g in groups for u, v in itertools.combinations(set(g), 2)
+    ]
+    assert semantic_diversity.check(counts, distance, 1, d, "strict").worst == min(pairs, default=math.inf)
+    sizes = [
+        max(k for k in range(1, len(set(g)) + 1) for c in itertools.combinations(set(g), k) if far(distance, c, d))
+        for g in groups
+    ]
+    verdict = semantic_diversity.check(counts, distance, F, d, "exists")
+    assert verdict.worst == min(sizes)
+
+
+@small
+@given(rows, distances(), st.integers(1, 4), st.integers(0, 5))
+def test_le_diversity(table, distance, l, e):
+    counts, groups = counts_of(table), literal(table)
+    apart = [far(distance, set(g), math.nextafter(e, math.inf)) for g in groups]
+    verdict = le_diversity.check(counts, distance, l, e)
+    assert verdict.holds == all(a and len(set(g)) >= l for a, g in zip(apart, groups))
+    verdict = le_diversity.check(counts, distance, l, e, "frequency")
+    assert verdict.holds == all(a and max(Counter(g).values()) * l <= len(g) for a, g in zip(apart, groups))
+
+
+@small
+@given(
+    st.lists(st.lists(st.integers(-1, F), min_size=3, max_size=3), min_size=1, max_size=8),
+    distances(),
+    st.integers(1, 4),
+    st.integers(1, 6),
+)
+def test_published_sets(sets, distance, l, d):
+    published = PublishedSets.from_codes(np.array(sets), F)
+    known = [all(0 <= v < F for v in s) for s in sets]
+    assert diversity.check(published, l).holds == all(k and len(set(s)) >= l for k, s in zip(known, sets))
+    assert semantic_diversity.check_sets(published, distance, l, d).holds == all(
+        k and len(set(s)) >= l and far(distance, set(s), d) for k, s in zip(known, sets)
+    )
+
+
+def test_clique_search_is_exact_on_larger_graphs():
+    rng = np.random.default_rng(5)
+    for density in (0.3, 0.6, 0.9):
+        entries = np.triu((rng.random((14, 14)) < density).astype(float), 1) + 1
+        entries = np.triu(entries, 1) + np.triu(entries, 1).T
+        distance = Table(entries)
+        table = pl.DataFrame({"q": [1] * 14, "s": list(range(14))})
+        counts = classes_of(table, ["q"], ["s"], domains={"s": list(range(14))}).attributes["s"]
+        best = max(
+            len(c)
+            for k in range(1, 15)
+            for c in itertools.combinations(range(14), k)
+            if all(entries[u, v] >= 2 for u, v in itertools.combinations(c, 2))
+        )
+        assert isinstance(distance.structure(2), Graph | Clusters)
+        assert semantic_diversity.check(counts, distance, 14, 2, "exists").worst == best

@@ -1,0 +1,184 @@
+"""Laws every model obeys: invariance, monotonicity, failing closed, validation. One suite over the registry."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from polyseme.distances.line import LineDistance
+from polyseme.errors import PolicyError
+from polyseme.models import MODELS, Background, check_models, read_spec
+
+LADDERS = {
+    "k-anonymity": [{"k": k} for k in (1, 3, 8, 20, 60)],
+    "k-map": [{"k": k} for k in (1, 20, 60, 200)],
+    "alpha-k-anonymity": [{"alpha": a, "k": 2} for a in (1.0, 0.6, 0.4, 0.2, 0.1)],
+    "distinct-diversity": [{"l": l} for l in (1, 2, 4, 6, 7)],
+    "frequency-diversity": [{"l": l} for l in (1, 1.5, 2, 3, 7)],
+    "entropy-diversity": [{"l": l} for l in (1, 2, 3, 4.5, 7)],
+    "recursive-diversity": [{"c": c, "l": 3} for c in (50, 5, 2, 1, 0.1)],
+    "diversity": [{"l": l} for l in (1, 2, 3, 7)],
+    "closeness": [{"t": t, "ground": "ordered"} for t in (1, 0.5, 0.2, 0.05, 0)],
+    "beta-likeness": [{"beta": b, "enhanced": True} for b in (20, 2, 1, 0.2)],
+    "delta-disclosure": [{"delta": d, "absent": "ignored"} for d in (9, 2, 1, 0.2)],
+    "le-diversity": [{"l": 2, "e": e} for e in (0, 0.5, 1, 3)],
+    "semantic-diversity": [{"l": 2, "d": d, "reading": "exists"} for d in (0.5, 1, 2, 4, 6)],
+}
+
+
+def table(seed=3, n=240):
+    rng = np.random.default_rng(seed)
+    q = rng.integers(0, 4, n)
+    s = np.minimum(rng.integers(0, 6, n), rng.integers(0, 6, n) + q % 2)
+    return pl.DataFrame({"q": q, "r": [["m", "f", None][i] for i in rng.integers(0, 3, n)], "s": s.astype(str)})
+
+
+BACKGROUND = Background(
+    domains={"s": [str(i) for i in range(6)]},
+    distances={"s": LineDistance.ranks(6)},
+    reference=pl.concat([table(), table(4), table(5)]),
+)
+
+
+def run(frame, name, parameters, keys=("q", "r"), background=BACKGROUND):
+    (verdict,) = check_models(frame, keys, [{name: parameters}], sensitive=["s"], background=background)
+    return verdict
+
+
+def test_every_model_has_a_ladder():
+    assert set(LADDERS) == set(MODELS)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_independent_of_row_and_column_order(name):
+    frame = table()
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    for parameters in LADDERS[name]:
+        one = run(frame, name, parameters)
+        for other in (run(shuffled, name, parameters), run(frame, name, parameters, keys=("r", "q"))):
+            assert (other.holds, other.checked, other.violations) == (one.holds, one.checked, one.violations)
+            assert other.worst == pytest.approx(one.worst, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_independent_of_names_of_values(name):
+    frame = table()
+    renamed = frame.with_columns(
+        (pl.col("q") * -7 + 1000).alias("q"),
+        pl.col("r").replace({"m": "zz", "f": "aa"}),
+        pl.concat_str(pl.lit("value "), pl.col("s")).alias("s"),
+    )
+    assert BACKGROUND.reference is not None
+    background = Background(
+        domains={"s": [f"value {i}" for i in range(6)]},
+        distances=BACKGROUND.distances,
+        reference=BACKGROUND.reference.with_columns(
+            (pl.col("q") * -7 + 1000).alias("q"), pl.col("r").replace({"m": "zz", "f": "aa"})
+        ),
+    )
+    for parameters in LADDERS[name]:
+        one, other = run(frame, name, parameters), run(renamed, name, parameters, background=background)
+        assert (one.holds, one.violations) == (other.holds, other.violations)
+        assert other.worst == pytest.approx(one.worst, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_monotone_in_the_parameter(name):
+    answers = [run(table(), name, parameters).holds for parameters in LADDERS[name]]
+    assert answers == sorted(answers, reverse=True)
+    if name != "le-diversity":  # no class of the random table is free of neighbours
+        assert answers[0]
+    assert not answers[-1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_margin_has_the_sign_of_the_answer(name):
+    for parameters in LADDERS[name]:
+        verdict = run(table(), name, parameters)
+        assert (verdict.violations == 0) == verdict.holds
+        if verdict.margin and not verdict.note:
+            assert (verdict.margin > 0) == verdict.holds
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.about])
+def test_fails_closed(name):
+    easy = LADDERS[name][0]
+    frame = table()
+    holed = frame.with_columns(pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise(pl.col("s")).alias("s"))
+    starred = holed.with_columns(pl.col("s").fill_null("*"))
+    foreign = holed.with_columns(pl.col("s").fill_null("never declared"))
+    for broken in (holed, starred, foreign, frame.drop("s"), frame.drop("q"), frame.head(0)):
+        verdict = run(broken, name, easy)
+        assert not verdict.holds
+        assert verdict.note
+        assert verdict.worst is None
+        assert "never declared" not in repr(verdict)
+
+
+def test_missing_values_can_be_declared():
+    frame = table().with_columns(pl.when(pl.int_range(pl.len()) % 9 == 0).then(None).otherwise(pl.col("s")).alias("s"))
+    (verdict,) = check_models(
+        frame, ["q"], [{"distinct-diversity": {"l": 7}}], sensitive=["s"], background=Background(missing="category")
+    )
+    assert verdict.holds
+
+
+def test_a_model_that_needs_more_than_the_table_does_not_hold_without_it():
+    specs = [
+        {"semantic-diversity": {"l": 1, "d": 1}},
+        {"le-diversity": {"l": 1, "e": 0}},
+        {"k-map": {"k": 1}},
+        {"closeness": {"t": 1, "ground": "hierarchical"}},
+    ]
+    for verdict in check_models(table(), ["q"], specs, sensitive=["s"]):
+        assert not verdict.holds
+        assert verdict.note
+
+
+def test_impossible_bounds_fail():
+    frame = table()
+    for name, parameters in [
+        ("k-anonymity", {"k": 241}),
+        ("distinct-diversity", {"l": 7}),
+        ("entropy-diversity", {"l": 6.001}),
+        ("recursive-diversity", {"c": 1e9, "l": 7}),
+        ("frequency-diversity", {"l": 7}),
+        ("semantic-diversity", {"l": 7, "d": 1, "reading": "exists"}),
+        ("semantic-diversity", {"l": 2, "d": 6, "reading": "exists"}),
+    ]:
+        assert not run(frame, name, parameters).holds
+
+
+def test_all_wrong_requests_are_reported_at_once():
+    specs = [
+        {"k-anonymity": {"k": 0}},
+        {"k-anonimity": {"k": 2}},
+        {"closeness": {"t": 1.5, "grounds": "equal"}},
+        {"semantic-diversity": {"l": 2.5, "reading": "strictly"}},
+    ]
+    with pytest.raises(PolicyError) as error:
+        check_models(table(), ["q"], specs, sensitive=["s"])
+    places = [problem.where for problem in error.value.problems]
+    assert places == [
+        "models[0].k-anonymity.k",
+        "models[1].k-anonimity",
+        "models[2].closeness.grounds",
+        "models[2].closeness.t",
+        "models[3].semantic-diversity.l",
+        "models[3].semantic-diversity.d",
+        "models[3].semantic-diversity.reading",
+    ]
+    assert all(problem.hint for problem in error.value.problems)
+
+
+def test_attribute_is_for_models_about_one():
+    with pytest.raises(PolicyError):
+        read_spec({"k-anonymity": {"k": 2, "attribute": "s"}})
+    assert read_spec({"diversity": {"l": 2.0, "attribute": "s"}}).parameters == {"l": 2}
+
+
+def test_several_sensitive_attributes_each_get_a_verdict():
+    frame = table().with_columns(pl.col("q").alias("u"))
+    verdicts = check_models(frame, ["r"], [{"distinct-diversity": {"l": 2}}], sensitive=["s", "u"])
+    assert [v.attribute for v in verdicts] == ["s", "u"]
