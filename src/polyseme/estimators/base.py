@@ -13,7 +13,7 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Estimator", "Fit", "Population", "Reports", "Spread", "check"]
+__all__ = ["Estimator", "Fit", "Limits", "Population", "Reports", "Spread", "check"]
 
 Population: TypeAlias = Literal["finite", "super"]
 """Whose numbers are estimated: those of the people in the table, or of the population they were drawn from."""

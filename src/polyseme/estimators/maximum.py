@@ -12,7 +12,7 @@ from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Bools, Floats, Ints
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.axes import exact_map
-from polyseme.estimators.base import Estimator, Fit, Population, Reports, check
+from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
 from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, SetLikelihood
 from polyseme.estimators.linear import Inverse
@@ -143,7 +143,7 @@ def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mec
 
 
 @dataclass(frozen=True, eq=False)
-class LikelihoodLimits:
+class LikelihoodLimits(Limits):
     """Profile limits of sums of cells; a sum over several cells of the untouched attributes adds independent parts."""
 
     fits: tuple[CellFit, ...]
@@ -188,6 +188,9 @@ class LikelihoodLimits:
             if fit.quadratic is None or self.totals[cell] == 0:
                 continue
             path = fit.quadratic.path()
+            if population == "super":
+                # Nobody reported these values; the likelihood still allows a few records.
+                high[cell] = stats.chi2.ppf(level, 1) / 2.0
             for place, unit in zip(fit.places, np.eye(len(fit.places))):
                 down, up = _sides(path, unit, level, population)
                 low[cell, place], high[cell, place] = max(fit.x[place] - down, 0.0), fit.x[place] + up

@@ -9,15 +9,13 @@ from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator
 from polyseme.estimators.linear import Existing, Inverse, Paper, Simple, ValueAdding
 from polyseme.estimators.maximum import Bayes, MaximumLikelihood
+from polyseme.estimators.shrink import Shrink
 
 __all__ = ["ESTIMATORS", "estimator_named"]
 
-ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
-    {
-        estimator.name: estimator
-        for estimator in (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood())
-    }
-)
+_ALL = (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood(), Shrink())
+
+ESTIMATORS: Mapping[str, Estimator] = MappingProxyType({estimator.name: estimator for estimator in _ALL})
 
 
 def estimator_named(name: str) -> Estimator:
