@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 from polyseme.mechanism import Mechanism
 from polyseme.models.base import Verdict
 from polyseme.recipes.promises import Promises, read_promises
 from polyseme.release import Manifest, PublishedAttribute
-from polyseme.reports.document import AttributeLine, Distribution, FactLine, FindingLine, Page, PromiseLine
+from polyseme.reports.document import (
+    AttributeLine,
+    Distribution,
+    FactLine,
+    FindingLine,
+    KnownFacts,
+    Page,
+    PromiseLine,
+    Reached,
+)
 from polyseme.reports.formats import count, parameters, quantity
 
-__all__ = ["KnownFacts", "Reached", "attribute_line", "fact_line", "promise_line", "release_page"]
-
-
-class KnownFacts(Protocol):
-    """What is known about a mechanism before it is used."""
-
-    @property
-    def worst_posterior(self) -> float: ...
-    @property
-    def epsilon(self) -> float: ...
-    @property
-    def identifiable(self) -> bool: ...
-    @property
-    def expected_mse(self) -> float | None: ...
-
-
-class Reached(Protocol):
-    """What an attack reached."""
-
-    @property
-    def attack(self) -> str: ...
-    @property
-    def attribute(self) -> str | None: ...
-    @property
-    def success(self) -> float: ...
-    @property
-    def bound(self) -> float | None: ...
-    @property
-    def exceeded(self) -> bool: ...
+__all__ = ["attribute_line", "fact_line", "promise_line", "release_page"]
 
 
 def release_page(

@@ -6,7 +6,7 @@ by exactly these values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -17,8 +17,9 @@ import vl_convert
 
 from polyseme.distances.structure import Ints
 from polyseme.errors import QuestionError
-from polyseme.reports.document import Distribution, FrontierPoint
+from polyseme.reports.document import Distribution, Setting
 from polyseme.reports.formats import count, points, quantity
+from polyseme.reports.tables import STATUS
 
 __all__ = [
     "COLOURS",
@@ -32,7 +33,7 @@ __all__ = [
     "shown_values",
 ]
 
-AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.HConcatChart
+AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
 
 TOP: Final = 40
 """How many values of a large domain a chart shows."""
@@ -219,32 +220,49 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
 
 
 _DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 5)]
-_STATUS = ["estimable", "not estimable", "impossible"]
 
 
-def frontier_chart(rows: Sequence[FrontierPoint], width: int = 640) -> alt.HConcatChart:
-    """Risk against precision for many settings, beside the grid of settings that can and cannot be had."""
-    values = [
-        {
-            "l": point.l,
-            "d": point.d,
-            "setting": f"{point.l}, {quantity(point.d)}",
-            "risk": point.worst_posterior,
-            "error": None if point.expected_mse is None else 100 * float(np.sqrt(point.expected_mse)),
-            "status": point.status,
-            "about": f"l = {point.l}, d = {quantity(point.d)}: {point.status}, worst posterior "
-            f"{quantity(point.worst_posterior)}, expected error {points(point.expected_mse)} points",
-        }
-        for point in rows
-    ]
-    data, side = alt.InlineData(values=values), int(width * 0.46)
-    return alt.HConcatChart(hconcat=[_trade(data, side), _grid(data, side)], spacing=70, bounds="flush", config=_LOOK)
+def frontier_chart(grid: Sequence[Setting] | Mapping[str, Sequence[Setting]], width: int = 640) -> alt.VConcatChart:
+    """Risk against precision for many (l, d), beside the grid of those that can and cannot be had.
+
+    grid  the settings of one attribute, or of several by name
+    """
+    named = grid if isinstance(grid, Mapping) else {"": grid}
+    return alt.VConcatChart(
+        vconcat=[_frontier(name, settings, int(width * 0.46)) for name, settings in named.items()],
+        spacing=40,
+        config=_LOOK,
+    )
 
 
-def _trade(data: alt.InlineData, side: int) -> alt.LayerChart:
+def _frontier(name: str, settings: Sequence[Setting], side: int) -> alt.HConcatChart:
+    data = alt.InlineData(values=[_setting_row(item) for item in settings])
+    heading = f"{name}: " if name else ""
+    trade = _trade(data, side, f"{heading}risk and precision, labelled l, d")
+    return alt.HConcatChart(hconcat=[trade, _grid(data, side)], spacing=70, bounds="flush")
+
+
+def _setting_row(item: Setting) -> dict[str, Any]:
+    risk = item.facts.worst_posterior if item.facts else None
+    mse = item.facts.expected_mse if item.facts else None
+    known = mse is not None and np.isfinite(mse)
+    status = STATUS.get(item.status, item.status)
+    return {
+        "l": item.l,
+        "d": item.d,
+        "setting": f"{item.l}, {quantity(item.d)}",
+        "risk": risk if risk is not None and np.isfinite(risk) else None,
+        "error": 100 * float(np.sqrt(mse)) if mse is not None and known else None,
+        "status": status,
+        "about": f"l = {item.l}, d = {quantity(item.d)}: {status}, worst posterior {quantity(risk)}, "
+        f"expected error {points(mse)} points",
+    }
+
+
+def _trade(data: alt.InlineData, side: int, title: str) -> alt.LayerChart:
     base = (
         alt.Chart(data)
-        .transform_filter("datum.status === 'estimable' && datum.error > 0 && datum.risk > 0")
+        .transform_filter("datum.status === 'possible' && datum.error > 0 && datum.risk > 0")
         .encode(
             alt.X(
                 "risk:Q",
@@ -264,21 +282,27 @@ def _trade(data: alt.InlineData, side: int) -> alt.LayerChart:
         alt.Description("about:N")
     )
     names = base.mark_text(align="left", dx=7, fontSize=10, color=COLOURS["muted"]).encode(alt.Text("setting:N"))
-    return alt.LayerChart(layer=[dots, names], width=side, height=side, title="Risk and precision, labelled l, d")
+    return alt.LayerChart(layer=[dots, names], width=side, height=side, title=title)
 
 
 def _grid(data: alt.InlineData, side: int) -> alt.Chart:
     legend = alt.Legend(title=None, orient="bottom", symbolSize=70)
     grid: alt.Chart = (
-        alt.Chart(data, title="What can be had", width=side, height=side)
+        alt.Chart(data, title="what can be had", width=side, height=side)
         .mark_point(filled=True, size=80, opacity=1)
         .encode(
             alt.X("d:O", title="least distance d", axis=alt.Axis(labelAngle=0, grid=False)),
             alt.Y("l:O", title="candidates l", sort="descending", axis=alt.Axis(grid=False)),
-            alt.Shape("status:N", scale=alt.Scale(domain=_STATUS, range=["circle", "diamond", "cross"]), legend=legend),
+            alt.Shape(
+                "status:N",
+                scale=alt.Scale(domain=list(STATUS.values()), range=["circle", "diamond", "cross"]),
+                legend=legend,
+            ),
             alt.Color(
                 "status:N",
-                scale=alt.Scale(domain=_STATUS, range=[COLOURS["estimate"], COLOURS["published"], COLOURS["original"]]),
+                scale=alt.Scale(
+                    domain=list(STATUS.values()), range=[COLOURS["estimate"], COLOURS["published"], COLOURS["original"]]
+                ),
                 legend=legend,
             ),
             alt.Description("about:N"),
@@ -293,14 +317,16 @@ def chart_svg(chart: AnyChart) -> str:
     return svg
 
 
-def save_chart(chart: AnyChart, path: str | Path) -> Path:
-    """Write the chart as a picture, PNG or SVG by the suffix of `path`."""
+def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> Path:
+    """Write the chart as a picture, PNG or SVG by `suffix`, which is that of `path` unless given."""
     path = Path(path)
-    if path.suffix == ".svg":
+    suffix = (path.suffix if suffix is None else suffix).lower()
+    if suffix == ".svg":
         path.write_text(chart_svg(chart), encoding="utf-8")
-    elif path.suffix == ".png":
-        light = chart.to_dict() | {"background": "white"}
+    elif suffix == ".png":
+        light = {"background": "white", **chart.to_dict()}
+        light["config"] = {**light.get("config", {}), "background": "white"}
         path.write_bytes(vl_convert.vegalite_to_png(light, scale=2, allowed_base_urls=[]))
     else:
-        raise QuestionError(f"a chart is saved as .png or .svg, not as '{path.suffix}'")
+        raise QuestionError(f"a chart is saved as .png or .svg, not as '{suffix}'")
     return path

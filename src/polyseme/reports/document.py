@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 from polyseme.distances.structure import Floats
 from polyseme.models.base import Verdict
@@ -14,14 +16,57 @@ __all__ = [
     "Distribution",
     "FactLine",
     "FindingLine",
-    "FrontierPoint",
+    "KnownFacts",
     "Outcome",
     "Page",
     "PromiseLine",
+    "Reached",
+    "Setting",
 ]
 
 _SLACK = 1e-9
 """Rounding that does not count as exceeding a bound."""
+
+
+class KnownFacts(Protocol):
+    """What is known about a mechanism before it is used; None where it is not."""
+
+    @property
+    def worst_posterior(self) -> float | None: ...
+    @property
+    def epsilon(self) -> float | None: ...
+    @property
+    def identifiable(self) -> bool | None: ...
+    @property
+    def expected_mse(self) -> float | None: ...
+
+
+class Setting(Protocol):
+    """One pair (l, d) of a grid: "feasible", "unestimable" or "infeasible", and its facts when it can be had."""
+
+    @property
+    def l(self) -> int: ...  # noqa: E743 - the field's own letter
+    @property
+    def d(self) -> float: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def facts(self) -> KnownFacts | None: ...
+
+
+class Reached(Protocol):
+    """What an attack reached."""
+
+    @property
+    def attack(self) -> str: ...
+    @property
+    def attribute(self) -> str | None: ...
+    @property
+    def success(self) -> float: ...
+    @property
+    def bound(self) -> float | None: ...
+    @property
+    def exceeded(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -55,7 +100,9 @@ class FactLine:
     worst_posterior  the best that an attacker who knows the method, and the prior it was made for, can do
     epsilon          of local differential privacy; infinite where sets rule values out
     identifiable     whether the true distribution can be recovered
-    expected_mse     expected squared error of the estimated share of one value; None when not known
+    expected_mse     expected squared error of the estimated share of one value
+
+    What is not known is None.
     """
 
     attribute: str
@@ -65,15 +112,22 @@ class FactLine:
     d: float | None
     p: float
     promised: float | None
-    worst_posterior: float
-    epsilon: float
-    identifiable: bool
+    worst_posterior: float | None
+    epsilon: float | None
+    identifiable: bool | None
     expected_mse: float | None = None
 
     @property
+    def kept(self) -> bool | None:
+        """Whether the method gives no more away than was promised; None when that is not known."""
+        if self.promised is None or self.worst_posterior is None or math.isnan(self.worst_posterior):
+            return None
+        return self.worst_posterior <= self.promised + _SLACK
+
+    @property
     def exceeded(self) -> bool:
-        """Whether the method gives more away than was promised."""
-        return self.promised is not None and self.worst_posterior > self.promised + _SLACK
+        """Whether the method is known to give more away than was promised."""
+        return self.kept is False
 
 
 @dataclass(frozen=True)
@@ -129,24 +183,6 @@ class Distribution:
     @property
     def size(self) -> int:
         return len(self.labels)
-
-
-@dataclass(frozen=True)
-class FrontierPoint:
-    """One setting (l, d) of a study: how risky, how precise, and whether it can be had at all."""
-
-    l: int
-    d: float
-    worst_posterior: float | None
-    expected_mse: float | None
-    feasible: bool = True
-    identifiable: bool = True
-
-    @property
-    def status(self) -> str:
-        return (
-            "estimable" if self.feasible and self.identifiable else "not estimable" if self.feasible else "impossible"
-        )
 
 
 class Outcome(Enum):

@@ -64,9 +64,9 @@ def parameters(values: Mapping[str, Any]) -> str:
     """The parameters of a model.
 
     >>> parameters({"l": 3, "d": 2.0})
-    'l = 3, d = 2'
+    'l=3, d=2'
     """
-    return ", ".join(f"{name} = {_parameter(value)}" for name, value in values.items())
+    return ", ".join(f"{name}={_parameter(value)}" for name, value in values.items())
 
 
 def _parameter(value: Any) -> str:
@@ -75,8 +75,9 @@ def _parameter(value: Any) -> str:
     return quantity(value, 4)
 
 
-def yes_no(value: bool) -> str:
-    return "yes" if value else "no"
+def yes_no(value: bool | None) -> str:
+    """An answer; a dash when it is not known or there is no question."""
+    return NOTHING if value is None else "yes" if value else "no"
 
 
 def plain(text: object) -> str:

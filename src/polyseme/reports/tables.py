@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from polyseme.models.base import Verdict
-from polyseme.reports.assembling import Reached
+from polyseme.reports.document import Reached, Setting
 from polyseme.reports.formats import NOTHING, count, parameters, points, quantity, yes_no
 
 __all__ = [
     "FINDING_HEAD",
     "PLAN_HEAD",
+    "SETTING_HEAD",
+    "STATUS",
     "VERDICT_HEAD",
     "Head",
     "Planned",
@@ -20,6 +23,7 @@ __all__ = [
     "metric_rows",
     "plan_remarks",
     "plan_rows",
+    "setting_rows",
     "verdict_rows",
 ]
 
@@ -53,10 +57,8 @@ def plan_rows(plan: Planned) -> list[tuple[str, ...]]:
 
 
 def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
-    # JSON has no infinity: the epsilon of a possible mechanism is null when it is infinite.
-    epsilon = (
-        NOTHING if not entry["feasible"] else quantity(float("inf") if entry["epsilon"] is None else entry["epsilon"])
-    )
+    # JSON has no infinity: null is infinite where sets rule values out (p = 1), and not known elsewhere.
+    endless = entry["feasible"] and entry["p"] == 1.0 and entry["epsilon"] is None
     return (
         name,
         str(entry["mechanism"]),
@@ -64,9 +66,9 @@ def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
         quantity(entry["d"]),
         quantity(entry["p"]),
         yes_no(entry["feasible"]),
-        yes_no(entry["identifiable"]) if entry["feasible"] else NOTHING,
+        yes_no(entry["identifiable"] if entry["feasible"] else None),
         quantity(entry["worst_posterior"]),
-        epsilon,
+        quantity(math.inf if endless else entry["epsilon"]),
         points(entry["expected_mse"]),
     )
 
@@ -141,6 +143,29 @@ def finding_rows(findings: Iterable[Reached]) -> list[tuple[str, ...]]:
 def _by_question(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float | None]]:
     nested = all(isinstance(values, Mapping) for values in metrics.values())
     return metrics if nested else {"value": metrics}
+
+
+SETTING_HEAD: Head = (
+    ("l", True),
+    ("d", True),
+    ("", False),
+    ("worst posterior", True),
+    ("expected error, points", True),
+)
+STATUS = {"feasible": "possible", "unestimable": "not estimable", "infeasible": "impossible"}
+
+
+def setting_rows(settings: Iterable[Setting]) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(item.l),
+            quantity(item.d),
+            STATUS.get(item.status, item.status),
+            quantity(item.facts.worst_posterior if item.facts else None),
+            points(item.facts.expected_mse if item.facts else None),
+        )
+        for item in settings
+    ]
 
 
 def metric_head(metrics: Mapping[str, Any]) -> Head:

@@ -13,11 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.models.base import Verdict
-from polyseme.reports.assembling import Reached
+from polyseme.reports.document import Reached, Setting
 from polyseme.reports.formats import count, plain
 from polyseme.reports.tables import (
     FINDING_HEAD,
     PLAN_HEAD,
+    SETTING_HEAD,
     VERDICT_HEAD,
     Head,
     Planned,
@@ -26,13 +27,14 @@ from polyseme.reports.tables import (
     metric_rows,
     plan_remarks,
     plan_rows,
+    setting_rows,
     verdict_rows,
 )
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["estimate_view", "findings_view", "metrics_view", "plan_view", "verdict_view"]
+__all__ = ["estimate_view", "findings_view", "frontier_view", "metrics_view", "plan_view", "verdict_view"]
 
 _SHOWN = 60
 """Cells of an estimate beyond this are not shown."""
@@ -55,6 +57,11 @@ def plan_view(plan: Planned) -> RenderableType:
     records = plan.to_dict()["records"]
     title = "Plan" if records is None else f"Plan for {records:,} records"
     return Group(_title(title), _table(PLAN_HEAD, plan_rows(plan)), *_remarks(plan_remarks(plan)))
+
+
+def frontier_view(name: str, settings: Iterable[Setting]) -> RenderableType:
+    """Every (l, d) of one attribute: whether it can be had, how risky and how precise it is."""
+    return Group(_title(f"Settings of {name}"), _table(SETTING_HEAD, setting_rows(settings)))
 
 
 def verdict_view(verdicts: Iterable[Verdict]) -> RenderableType:
@@ -152,17 +159,18 @@ def _table(head: Head, rows: Sequence[Sequence[str]], bars: Sequence[Bar] | None
     if bars is not None:
         table.add_column("")
     for index, row in enumerate(rows):
-        cells: list[RenderableType] = [_cell(text) for text in row]
+        cells: list[RenderableType] = [_cell(title, text) for (title, _), text in zip(head, row, strict=True)]
         table.add_row(*cells, *([bars[index]] if bars is not None else []))
     return table
 
 
+_ANSWERS = ("possible", "estimable", "holds", "kept")
 _STYLES = {"yes": "green", "no": "bold red"}
 
 
-def _cell(text: str) -> Text:
+def _cell(title: str, text: str) -> Text:
     """Text as it is: never read as markup, and without control characters."""
-    return Text(plain(text), style=_STYLES.get(text, ""))
+    return Text(plain(text), style=_STYLES.get(text, "") if title in _ANSWERS else "")
 
 
 def _title(text: str) -> Text:
