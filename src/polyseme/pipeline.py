@@ -26,7 +26,6 @@ from polyseme.questions import ask, true_table
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
 from polyseme.reporting import make_page
-from polyseme.reports.document import FrontierPoint
 from polyseme.reports.page import render_page
 from polyseme.tables.source import Source, open_table
 from polyseme.tables.writing import TableWriter, whole_folder
@@ -111,13 +110,13 @@ def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:
     return found
 
 
-def frontier(made: Plan, largest: int = 6, steps: int = 12) -> dict[str, list[FrontierPoint]]:
+def frontier(made: Plan, largest: int = 6, steps: int = 12) -> dict[str, list[Setting]]:
     """Risk against expected error over (l, d), for each attribute of a plan that has a distance.
 
     largest  the most candidates to look at
     steps    how many of the distances that occur to look at
     """
-    points = {}
+    grids = {}
     for item in made.attributes:
         distance, domain = item.attribute.distance, item.attribute.domain
         if distance is None or domain is None:
@@ -125,21 +124,9 @@ def frontier(made: Plan, largest: int = 6, steps: int = 12) -> dict[str, list[Fr
         occurring = thresholds(distance)
         asked = occurring[:: -(-len(occurring) // steps)]
         sizes = range(2, min(largest, domain.size) + 1)
-        settings = settings_grid(distance, sizes, asked, item.choice.design, made.records, domain.prior, item.choice.p)
-        points[item.name] = [_point(setting) for setting in settings]
-    return points
-
-
-def _point(setting: Setting) -> FrontierPoint:
-    found = setting.facts
-    return FrontierPoint(
-        setting.l,
-        setting.d,
-        found.worst_posterior if found else None,
-        found.expected_mse if found else None,
-        feasible=setting.status != "infeasible",
-        identifiable=setting.status == "feasible",
-    )
+        design, p = item.choice.design, item.choice.p
+        grids[item.name] = settings_grid(distance, sizes, asked, design, made.records, domain.prior, p)
+    return grids
 
 
 def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:
@@ -187,7 +174,7 @@ def evaluate(
     tables = {}
     for names in questions:
         estimated = ask(opened, names, _names(by), **options)
-        truth = true_table(opened, source, names, _names(by), estimated.cells)
+        truth = true_table(opened, source, names, estimated.by)
         tables[_title(names, _names(by))] = compare(truth, estimated.values, opened.manifest.records)
     return Evaluation(tables)
 

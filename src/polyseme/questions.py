@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ def ask(release: Release, of: Sequence[str], by: Sequence[str] = (), **options: 
         [item.mechanism for item in targets if item.mechanism is not None],
         tuple(of),
         [label_array(item.domain.values).to_pylist() for item in targets],
-        grouped.cells,
+        grouped.cells.to_dict(as_series=False),
         **options,
     )
 
@@ -91,19 +91,21 @@ def published_counts(release: Release, attribute: str, by: str | None = None) ->
     place = np.repeat(grouped.cell, width) * item.domain.size + grouped.sets[0].ravel()
     weights = np.repeat(grouped.counts, width).astype(np.float64)
     counts = np.bincount(place, weights, minlength=cells * item.domain.size).reshape(cells, -1)
-    scaled: Floats = counts * (release.manifest.records / max(float(counts.sum()), 1.0))
-    return scaled
+    return np.asarray(counts * (release.manifest.records / max(float(counts.sum()), 1.0)), dtype=np.float64)
 
 
 def true_table(
     release: Release,
     source: Source,
     of: Sequence[str],
-    by: Sequence[str],
-    cells: pl.DataFrame,
+    cells_by: Mapping[str, Sequence[Any]],
     missing_values: Sequence[str] = ("",),
 ) -> Floats:
-    """The cross-tabulation of the original table in the release's domains and cells: (cells, F_1, .., F_q)."""
+    """The cross-tabulation of the original table in the release's domains and cells: (cells, F_1, .., F_q).
+
+    cells_by  the cells of an estimate: for each untouched attribute, its value in every cell
+    """
+    by, cells = tuple(cells_by), pl.DataFrame(dict(cells_by))
     targets = _targets(release, of, by)
     protected = [item.name for item in release.manifest.protected]
     absent = [name for name in (*protected, *by) if name not in source.schema.names]

@@ -61,12 +61,12 @@ def _distributions(
     names = (by,) if by else ()
     estimated = ask(release, (item.name,), names)
     notes += [f"{item.name}{f' by {by}' if by else ''}: {note}" for note in estimated.notes]
-    truth = true_table(release, original, (item.name,), names, estimated.cells) if original is not None else None
+    truth = true_table(release, original, (item.name,), estimated.by) if original is not None else None
     if truth is not None:
         title = f"{item.name} by {by}" if by else item.name
         metrics[title] = compare(truth, estimated.values, release.manifest.records)
     published = published_counts(release, item.name, by)
-    groups: list[Any] = estimated.cells[by].to_list() if by else [None]
+    groups: list[Any] = list(estimated.by[by]) if by else [None]
     return [
         Distribution(
             attribute=item.name,

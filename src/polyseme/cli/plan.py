@@ -36,22 +36,22 @@ def command(
     grid = pipeline.frontier(made) if frontier else None
     if as_json:
         extra = (
-            {"frontier": {name: [asdict(point) for point in points] for name, points in grid.items()}} if grid else {}
+            {"frontier": {name: [asdict(setting) for setting in settings] for name, settings in grid.items()}}
+            if grid
+            else {}
         )
         print_json({**made.to_dict(), **extra})
     else:
-        from polyseme.reports.frontier import frontier_view
-        from polyseme.reports.terminal import plan_view
+        from polyseme.reports.terminal import frontier_view, plan_view
 
         show(plan_view(made))
-        for name, rows in (grid or {}).items():
-            show(frontier_view(name, rows))
+        for name, settings in (grid or {}).items():
+            show(frontier_view(name, settings))
     if chart is not None and grid:
-        from polyseme.reports.charts import save_chart
-        from polyseme.reports.frontier import frontier_charts
+        from polyseme.reports.charts import frontier_chart, save_chart
         from polyseme.tables.writing import whole_file
 
         with whole_file(chart, force) as partial:
-            save_chart(frontier_charts(grid), partial)
+            save_chart(frontier_chart(grid), partial)
     if not made.usable:
         sys.exit(2)

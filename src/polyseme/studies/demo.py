@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from polyseme.studies.income import INCOME_POLICY, income_table
-
 from polyseme import pipeline
 from polyseme.policy import Policy
+from polyseme.studies.income import INCOME_POLICY, income_table
 from polyseme.tables.writing import whole_folder
 
 __all__ = ["run_demo"]
@@ -28,11 +27,12 @@ def run_demo(out: Path, records: int = 100_000, overwrite: bool = False) -> Iter
         if known is None:
             raise ValueError(made.obstacle)
         yield f"Plan        {choice.l} candidates, at least {choice.d:g} classes apart; balanced design"
-        yield f"            an attacker who knows the method is right with probability {known.worst_posterior:.3f} at most"
+        yield f"            an attacker who knows the method is right with probability {known.worst_posterior:.3f}"
         release = pipeline.anonymize(folder / "people.parquet", policy, folder / "release")
         yield f"Anonymize   {release.manifest.records:,} records, shuffled, identifiers dropped"
         verified = pipeline.verify(release)
-        yield f"Verify      {len(verified.verdicts)} checks from the definitions: {'all hold' if verified.holds else 'VIOLATED'}"
+        outcome = "all hold" if verified.holds else "VIOLATED"
+        yield f"Verify      {len(verified.verdicts)} checks from the definitions: {outcome}"
         table = pipeline.estimate(release, of=["income"], by=["sex"])
         yield f"Estimate    income by sex, {table.values.size} cells with intervals ({table.estimator})"
         metrics = pipeline.evaluate(release, folder / "people.parquet", of=["income"], by=["sex"]).to_dict()
