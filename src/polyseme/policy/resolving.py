@@ -214,7 +214,7 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
         if not values:
             reader.problem("no values to make a domain of", "declare them with domain: [..]")
     ordered = attribute.distance is not None and next(iter(attribute.distance)) in ("line", "circle")
-    return Domain((*cast("Iterable[Label]", values or ()), *extra), ordered, None, attribute.missing)
+    return Domain((*(values or ()), *extra), ordered, None, attribute.missing)
 
 
 def _natural(label: Label) -> tuple[bool, float, str]:

@@ -68,7 +68,7 @@ class FrameSource(Source):
     """A table in memory."""
 
     def __init__(self, table: pa.Table, name: str = "table") -> None:
-        self.table = table
+        self.table = table.cast(_without_views(table.schema))
         self.name = name
         self.check()
 
@@ -82,6 +82,12 @@ class FrameSource(Source):
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """View types, which many Arrow functions do not know yet, as their plain counterparts."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
 
 
 class ParquetSource(Source):
