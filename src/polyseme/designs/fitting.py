@@ -21,7 +21,7 @@ __all__ = ["Family", "fit"]
 TOLERANCE = 1e-9
 """Largest relative error of an inclusion probability that is let through."""
 
-_AIM = 1e-12
+_AIM = 1e-11
 _DENSE = 2_000
 _ROUNDS = 200
 
@@ -92,7 +92,7 @@ def _search(
 
 def _solve(here: Family, gradient: Floats) -> Floats:
     """`covariance^-1 gradient`; directions in which no set differs are left alone."""
-    solution, settled = _conjugate_gradients(here, gradient, rounds=60 if len(gradient) <= _DENSE else 2_000)
+    solution, settled = _conjugate_gradients(here, gradient, rounds=60 if len(gradient) <= _DENSE else 500)
     if settled or len(gradient) > _DENSE:
         return solution
     matrix = here.covariance()
@@ -115,7 +115,7 @@ def _conjugate_gradients(here: Family, gradient: Floats, rounds: int) -> tuple[F
     preconditioned = scale * residual
     direction = preconditioned.copy()
     power = float(residual @ preconditioned)
-    enough = 1e-8 * power
+    enough = 1e-7 * power
     for _ in range(rounds):
         image = here.covariance_times(direction)
         curvature = float(direction @ image)
