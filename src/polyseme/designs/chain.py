@@ -144,7 +144,9 @@ class Chain:
         """`joint` of all places: (F, F)."""
         starts = range(0, self.size, 64)
         later = np.concatenate([self._with_later(np.arange(s, min(s + 64, self.size))) for s in starts])
-        return later + later.T + np.diag(self.inclusion)
+        both: Floats = later + later.T
+        both.flat[:: self.size + 1] = self.inclusion
+        return both
 
     def covariance(self) -> Floats:
         """Covariances of membership, all places: (F, F)."""

@@ -111,7 +111,8 @@ def _conjugate_gradients(here: Family, gradient: Floats, rounds: int) -> tuple[F
     """An approximate solution, and whether it is good enough for a Newton step."""
     scale = 1.0 / np.maximum(here.inclusion * (1.0 - here.inclusion), 1e-12 * here.inclusion)
     solution = np.zeros_like(gradient)
-    residual = gradient.copy()
+    # Inclusion always adds up to l, so a gradient that does not add up to zero is rounding, and out of reach.
+    residual = gradient - gradient.sum() / here.inclusion.sum() * here.inclusion
     preconditioned = scale * residual
     direction = preconditioned.copy()
     power = float(residual @ preconditioned)
