@@ -190,8 +190,18 @@ def _scaled(row: Floats, scale: float) -> tuple[Floats, float]:
 
 
 def _least(values: Floats, low: Ints, high: Ints) -> Floats:
-    """The minimum of `values[low:high]` for each pair; infinite for an empty range."""
-    # reduceat takes pairs of ends; a last entry keeps an end of F legal, and empty ranges are masked after.
-    ends = np.stack([np.minimum(low, len(values)), np.minimum(high, len(values))], axis=1).ravel()
-    least = np.minimum.reduceat(np.append(values, np.inf), ends)[::2]
-    return np.where(low < high, least, np.inf)
+    """The minimum of `values[low:high]` for each pair; infinite for an empty range.
+
+    A range is covered by two overlapping ones whose length is a power of two, and minima over those are built by
+    doubling.
+    """
+    width = np.maximum(high - low, 1)
+    power = np.frexp(width.astype(np.float64))[1] - 1
+    least = np.full(len(low), np.inf)
+    spans = np.append(values, np.inf)
+    for k in range(int(power.max(initial=0)) + 1):
+        chosen = np.flatnonzero((power == k) & (low < high))
+        least[chosen] = np.minimum(spans[low[chosen]], spans[high[chosen] - (1 << k)])
+        step = 1 << k
+        spans = np.minimum(spans[:-step], spans[step:]) if len(spans) > step else spans
+    return least
