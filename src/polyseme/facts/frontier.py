@@ -12,7 +12,7 @@ from polyseme.designs import make_design
 from polyseme.distances.base import Distance
 from polyseme.distances.structure import Floats
 from polyseme.errors import ImpossibleError
-from polyseme.facts.spectrum import spectrum
+from polyseme.facts.identifiability import spectrum
 from polyseme.facts.summary import Facts, facts
 from polyseme.mechanism import Mechanism
 

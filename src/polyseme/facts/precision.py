@@ -29,7 +29,7 @@ from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign
 from polyseme.designs.listing import compatibility
 from polyseme.distances.structure import Floats
-from polyseme.facts.spectrum import DENSE, Spectrum, cluster_matrix
+from polyseme.facts.identifiability import DENSE, Spectrum, cluster_matrix
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Precision", "paper_matrix", "precision"]

@@ -28,8 +28,8 @@ from polyseme.designs.line import LineDesign
 from polyseme.designs.sequential import heaviest_outside
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import PolicyError
+from polyseme.facts.identifiability import spectrum
 from polyseme.facts.precision import Precision, precision
-from polyseme.facts.spectrum import spectrum
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Facts", "facts"]

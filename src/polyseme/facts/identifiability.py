@@ -95,11 +95,8 @@ def _groups(null: Floats, members: list[list[int]]) -> tuple[tuple[int, ...], ..
 
 def cluster_matrix(design: ClustersDesign, p: float) -> Floats:
     """`Q_c[c, c'] = P(cluster c' is in the set | the true value is in c)`."""
-    joint = np.concatenate(
-        [design.chain.joint(np.arange(s, min(s + 64, design.clusters))) for s in range(0, design.clusters, 64)]
-    )
     rho = design.chain.inclusion
-    matrix: Floats = p * joint / rho[:, None] + (1.0 - p) * rho
+    matrix: Floats = p * design.chain.joint_matrix() / rho[:, None] + (1.0 - p) * rho
     return matrix
 
 
