@@ -22,7 +22,7 @@ import numpy as np
 from polyseme.distances.structure import Circle, Floats, Ints, Line
 from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
 from polyseme.estimators.counts import shape_of
-from polyseme.estimators.likelihood import SetLikelihood
+from polyseme.estimators.likelihood import Joined, Likelihood, SetLikelihood, likelihood_of
 from polyseme.estimators.maximum import CellFit, MaximumLikelihood, assemble, cell_fit, tolerance_for
 from polyseme.estimators.profile import Quadratic
 from polyseme.estimators.solver import MATRIX_CELLS, maximise
@@ -79,8 +79,8 @@ def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, s
     plain = MaximumLikelihood().fit(reports, mechanisms)
     fits = []
     for _, sets, counts in reports.by_cell():
-        likelihood = SetLikelihood.of(sets, counts, mechanisms)
-        joined = likelihood.joined(strength * target) if strength > 0.0 else likelihood
+        likelihood = likelihood_of(sets, counts, mechanisms)
+        joined = Joined(likelihood, strength * target) if strength > 0.0 else likelihood
         records = likelihood.records
         solution = maximise(joined, tolerance_for(records))
         fits.append(_rescaled(cell_fit(joined, solution, records, None), joined.records, records))
@@ -164,7 +164,7 @@ def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats)
     for strength in (0.0, *_STEPS):
         score = 0.0
         for place, (train, test) in enumerate(pairs):
-            joined = train.joined(strength * target) if strength > 0.0 else train
+            joined = Joined(train, strength * target) if strength > 0.0 else train
             x = maximise(joined, start=starts[place], limit=60).x
             starts[place] = x
             score += test.value(x)
@@ -177,7 +177,7 @@ def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats)
     return chosen
 
 
-def _held_out(reports: Reports, mechanisms: Sequence[Mechanism]) -> Iterator[tuple[SetLikelihood, SetLikelihood]]:
+def _held_out(reports: Reports, mechanisms: Sequence[Mechanism]) -> Iterator[tuple[Likelihood, Likelihood]]:
     """Pairs of reports to fit and to judge for each group with enough records, whatever the order of the rows."""
     generator = experiment(_SEED)
     entries = int(np.prod([mechanism.l for mechanism in mechanisms]))
@@ -196,6 +196,6 @@ def _held_out(reports: Reports, mechanisms: Sequence[Mechanism]) -> Iterator[tup
                 yield _likelihood(parts, total - test, mechanisms), _likelihood(parts, test, mechanisms)
 
 
-def _likelihood(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> SetLikelihood:
+def _likelihood(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> Likelihood:
     used = counts > 0
-    return SetLikelihood.of([codes[used] for codes in sets], counts[used], mechanisms)
+    return likelihood_of([codes[used] for codes in sets], counts[used], mechanisms)

@@ -1,0 +1,120 @@
+"""How fast tables are estimated, after counting. Run: python benchmarks/estimation.py"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from polyseme.designs import make_design
+from polyseme.distances.line import LineDistance
+from polyseme.distances.structure import Clusters, Floats, Ints
+from polyseme.estimators.base import Reports
+from polyseme.estimators.counts import containment
+from polyseme.estimators.estimate import estimate_table
+from polyseme.estimators.likelihood import SetLikelihood
+from polyseme.estimators.linear import Inverse
+from polyseme.estimators.solver import GAP, expectation_maximisation, maximise
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import SystemStream, experiment
+
+Result = TypeVar("Result")
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    start = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - start
+
+
+def plain(size: int, l: int) -> Mechanism:
+    return Mechanism(make_design("balanced", Clusters(np.arange(size)), l))
+
+
+def smooth(size: int) -> Floats:
+    places = np.linspace(-2.0, 3.0, size)
+    weight = np.exp(-0.5 * places**2) + 0.05
+    return np.asarray(weight / weight.sum())
+
+
+def grouped(codes: list[Ints], mechanisms: list[Mechanism], seed: int) -> Reports:
+    """Sets of all records, identical combinations counted by their packed codes."""
+    stream = SystemStream.seeded(seed)
+    sets = [mechanism.sample(column, stream) for column, mechanism in zip(codes, mechanisms)]
+    key, base = np.zeros(len(codes[0]), dtype=np.int64), 1
+    for rows, mechanism in zip(sets, mechanisms):
+        for column in rows.T:
+            key = key * mechanism.size + column
+            base *= mechanism.size
+    distinct, counts = np.unique(key, return_counts=True)
+    columns: list[Ints] = []
+    for mechanism in reversed(mechanisms):
+        for _ in range(mechanism.l):
+            distinct, column = np.divmod(distinct, mechanism.size)
+            columns.append(column)
+    columns.reverse()
+    unpacked, place = [], 0
+    for mechanism in mechanisms:
+        unpacked.append(np.stack(columns[place : place + mechanism.l], axis=1))
+        place += mechanism.l
+    return Reports(tuple(unpacked), np.zeros(len(counts), dtype=np.int64), counts, 1)
+
+
+def large_line(records: int = 10_000_000) -> None:
+    print(f"\nF = 148, l = 3, d = 10, {records:,} reports, smooth truth")
+    mechanism = Mechanism(make_design("balanced", LineDistance.ranks(148).structure(10), 3))
+    truth = experiment(1).choice(148, size=records, p=smooth(148))
+    reports, counting = timed(lambda: grouped([truth], [mechanism], 1))
+    print(f"  drawn and counted in {counting:.1f} s: {len(reports.counts):,} distinct sets")
+    likelihood, building = timed(lambda: SetLikelihood.of(reports.sets, reports.counts, [mechanism]))
+    fast, seconds = timed(lambda: maximise(likelihood))
+    plain_em, slow = timed(lambda: expectation_maximisation(likelihood, limit=3_000))
+    print(f"  ml          {building + seconds:7.2f} s  gap {fast.gap:.1e}  {fast.steps} steps   (promised: 3 s)")
+    reached = "" if plain_em.gap <= GAP else " (not there yet)"
+    print(f"  plain EM    {slow:7.2f} s  gap {plain_em.gap:.1e}  {plain_em.steps} steps{reached}")
+    print(f"  ratio       {slow / (building + seconds):7.1f}     (promised: 10)")
+    table, whole = timed(lambda: estimate_table(reports, [mechanism], ["v"], [range(148)], estimator="ml"))
+    print(f"  ml with standard errors and intervals for all cells: {whole:.2f} s, gap {table.gap:.1e}")
+    table, whole = timed(lambda: estimate_table(reports, [mechanism], ["v"], [range(148)]))
+    print(f"  choosing between ml and shrink as well: {whole:.2f} s, chose {table.estimator}")
+
+
+def four_plain(records: int = 1_000_000) -> None:
+    sizes = (16, 16, 16, 8)
+    print(f"\ninverse for four plain attributes {' x '.join(map(str, sizes))}, {records:,} records")
+    mechanisms = [plain(size, 2) for size in sizes]
+    generator = experiment(2)
+    codes = [generator.choice(size, size=records, p=smooth(size)) for size in sizes]
+    reports = grouped(codes, mechanisms, 2)
+    _, counting = timed(lambda: containment(reports, mechanisms))
+    _, seconds = timed(lambda: Inverse().fit(reports, mechanisms))
+    print(f"  {seconds:.2f} s with its variances, of which counting {counting:.2f} s   (promised: 1 s after counting)")
+
+
+def census(records: int = 2_458_285) -> None:
+    print(f"\ntwo-way tables of a census shape, {records:,} records, attributes of 2 to 18 values")
+    generator = experiment(3)
+    for left, right in ((18, 17), (18, 5), (9, 2), (13, 12)):
+        mechanisms = [plain(left, min(3, left - 1)), plain(right, min(3, right - 1) or 1)]
+        codes = [generator.choice(size, size=records, p=smooth(size)) for size in (left, right)]
+        reports = grouped(codes, mechanisms, 3)
+        labels = [range(left), range(right)]
+        estimate_ml = lambda: estimate_table(reports, mechanisms, ["a", "b"], labels, estimator="ml")  # noqa: E731
+        table, seconds = timed(estimate_ml)
+        chosen, whole = timed(lambda: estimate_table(reports, mechanisms, ["a", "b"], labels))
+        print(
+            f"  {left:2d} x {right:2d}  {len(reports.counts):7,} distinct  ml {seconds:5.2f} s  gap {table.gap:.1e}"
+            f"  chosen by the data {whole:5.2f} s ({chosen.estimator})   (promised: 2 s)"
+        )
+
+
+def main() -> None:
+    large_line()
+    four_plain()
+    census()
+
+
+if __name__ == "__main__":
+    main()
