@@ -24,7 +24,7 @@ from scipy import sparse
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.axes import along
-from polyseme.estimators.counts import shape_of
+from polyseme.estimators.counts import distinct, shape_of
 from polyseme.mechanism import Mechanism
 
 __all__ = [
@@ -173,7 +173,7 @@ class SetLikelihood(RecordLikelihood):
 
     def thinning(self, work: int) -> int:
         entries = self.matrix.nnz // max(self.matrix.shape[0], 1)
-        return max(1, self.matrix.shape[0] * entries * (entries + 1) // 2 // work)
+        return max(1, self.matrix.shape[0] * entries * (entries + 1) // 2 // work) | 1
 
     def presence(self) -> Floats:
         present = sparse.csr_array(
@@ -261,37 +261,37 @@ class Joined(Likelihood):
 def likelihood_of(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> RecordLikelihood:
     """The likelihood of the reports of one cell, in record or in tensor form, whichever is cheaper."""
     if len(mechanisms) > 1 and len(counts) > 1:
-        distinct = [np.unique(codes, axis=0, return_inverse=True) for codes in sets]
-        if _tensor_is_cheaper([len(rows) for rows, _ in distinct], len(counts), mechanisms):
-            return _tensor(distinct, counts, mechanisms)
+        found = [distinct(codes, mechanism.size) for codes, mechanism in zip(sets, mechanisms)]
+        if _tensor_is_cheaper([len(rows) for rows, _ in found], len(counts), mechanisms):
+            return _tensor(found, counts, mechanisms)
     return SetLikelihood.of(sets, counts, mechanisms)
 
 
-def _tensor(distinct: Sequence[tuple[Ints, Ints]], counts: Ints, mechanisms: Sequence[Mechanism]) -> TensorLikelihood:
+def _tensor(found: Sequence[tuple[Ints, Ints]], counts: Ints, mechanisms: Sequence[Mechanism]) -> TensorLikelihood:
     channels = []
-    for (rows, _), mechanism in zip(distinct, mechanisms):
+    for (rows, _), mechanism in zip(found, mechanisms):
         inside, outside = mechanism.weights(rows)
         channel = np.repeat(outside[:, None], mechanism.size, axis=1)
         np.put_along_axis(channel, rows, inside, axis=1)
         channels.append(channel / np.maximum(inside.max(axis=1, keepdims=True), np.finfo(float).tiny))
     sizes = tuple(len(channel) for channel in channels)
-    places = np.ravel_multi_index(tuple(inverse.ravel() for _, inverse in distinct), sizes)
+    places = np.ravel_multi_index(tuple(inverse for _, inverse in found), sizes)
     table = np.bincount(places, weights=counts.astype(np.float64), minlength=int(np.prod(sizes)))
     return TensorLikelihood(tuple(channels), table.astype(np.float64), shape_of(mechanisms))
 
 
 def _tensor_is_cheaper(sets: Sequence[int], rows: int, mechanisms: Sequence[Mechanism]) -> bool:
-    """Compares one information matrix and ten gradients of either form, in rough operations."""
+    """Compares one information matrix and ten gradients of either form, in rough nanoseconds."""
     shape = shape_of(mechanisms)
     entries = float(np.prod([mechanism.l + (mechanism.p < 1.0) for mechanism in mechanisms]))
-    sparse_work = rows * (entries * entries * 5.0 + entries * 30.0)
+    sparse_work = rows * (entries * entries * 7.0 + entries * 50.0)
     tensor_work, largest = 0.0, 0.0
     for place in range(len(shape)):
         before, after = float(np.prod(shape[:place])), float(np.prod(sets[place:]))
         gradient = float(np.prod(sets[: place + 1])) * float(np.prod(shape[place:]))
         tensor_work += before**2 * after * shape[place] ** 2 + 10.0 * gradient
         largest = max(largest, before**2 * after, gradient / shape[place])
-    return largest <= _LARGEST and tensor_work < sparse_work
+    return largest <= _LARGEST and 0.3 * tensor_work < sparse_work
 
 
 @dataclass(frozen=True, eq=False)
