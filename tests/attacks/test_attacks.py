@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from scipy.optimize import linprog
 
 from polyseme.attacks import (
@@ -180,9 +181,9 @@ def test_observed_success_needs_significance():
     assert not significantly_above(0, 10, 0.0)
     assert not significantly_above(10, 10, 1.0)
     assert not significantly_above(3, 3, None)
-    rng = np.random.default_rng(8)
-    false_alarms = sum(significantly_above(hits, 400, 0.25) for hits in rng.binomial(400, 0.25, 4_000))
-    assert false_alarms <= 14  # one in a thousand, 4,000 times; P(more) < 1e-4
+    for hits in range(100, 160):
+        low = stats.binomtest(hits, 400, alternative="greater").proportion_ci(0.999, method="exact").low
+        assert significantly_above(hits, 400, 0.25) == (low > 0.25)
 
 
 def test_ties_are_guessed_at_random():

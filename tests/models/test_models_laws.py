@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 from polyseme.distances.line import LineDistance
-from polyseme.errors import PolicyError
+from polyseme.distances.tree import TreeDistance
+from polyseme.errors import ImpossibleError, PolicyError
 from polyseme.models import MODELS, Background, check_models, read_spec
 
 LADDERS = {
@@ -182,3 +183,33 @@ def test_several_sensitive_attributes_each_get_a_verdict():
     frame = table().with_columns(pl.col("q").alias("u"))
     verdicts = check_models(frame, ["r"], [{"distinct-diversity": {"l": 2}}], sensitive=["s", "u"])
     assert [v.attribute for v in verdicts] == ["s", "u"]
+
+
+def test_a_distance_that_gives_up_is_a_verdict_not_an_error():
+    class Refusing(LineDistance):
+        def structure(self, threshold):
+            raise ImpossibleError("too many values")
+
+    background = Background(domains=BACKGROUND.domains, distances={"s": Refusing(range(6))})
+    verdict = run(table(), "semantic-diversity", {"l": 2, "d": 1, "reading": "exists"}, background=background)
+    assert not verdict.holds
+    assert "too many values" in verdict.note
+
+
+def test_large_domains():
+    """70,000 values under a tree: everything in seconds, without a matrix."""
+    size, rows = 70_000, 100_000
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, size, rows)
+    tree = TreeDistance(np.array([-1, *[0] * 300]), 1 + np.arange(size) % 300)
+    frame = pl.DataFrame({"q": rng.integers(0, 1_000, rows), "s": codes})
+    specs = [
+        {"closeness": {"t": 0.9, "ground": "equal"}},
+        {"closeness": {"t": 0.9, "ground": "ordered"}},
+        {"closeness": {"t": 0.9, "ground": "hierarchical"}},
+        {"semantic-diversity": {"l": 5, "d": 2, "reading": "exists"}},
+        {"semantic-diversity": {"l": 5, "d": 2, "reading": "frequency"}},
+    ]
+    background = Background(domains={"s": range(size)}, distances={"s": tree})
+    verdicts = check_models(frame, ["q"], specs, sensitive=["s"], background=background)
+    assert [v.holds for v in verdicts] == [False, True, True, True, True]

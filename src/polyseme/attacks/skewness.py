@@ -53,11 +53,8 @@ def attack_sets(
     prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
     unique, inverse = distinct_rows(sets, mechanism.size)
     posterior = posterior_of(unique, mechanism, prior).inside
-    # All values outside the set change by one factor, at most 1 when members are favoured: one side of the
-    # difference is the members' gain, plus the outsiders' gain in the opposite case.
-    members = prior[unique]
-    gain = np.maximum(posterior - members, 0.0).sum(axis=1)
-    gain += np.maximum(members.sum(axis=1) - posterior.sum(axis=1), 0.0)
+    # No value outside the set gains: the channel favours members, and outsiders all change by one factor.
+    gain = np.maximum(posterior - prior[unique], 0.0).sum(axis=1)
     success = float(gain.max())
     return Finding(
         "skewness",

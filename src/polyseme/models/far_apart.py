@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from polyseme.distances.base import Distance
+from polyseme.distances.circle import CircleDistance
+from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line
 from polyseme.tables.classes import Counts, PublishedSets
 
@@ -20,25 +22,22 @@ _CHUNK = 2_000_000
 """Pairs looked at in one go."""
 
 
-def closest_pairs(subject: Counts | PublishedSets, distance: Distance, d: float) -> Floats:
+def closest_pairs(subject: Counts | PublishedSets, distance: Distance) -> Floats:
     """The smallest distance between two different values of each class; infinite for a single value."""
-    structure = distance.structure(d)
     closest = np.full(len(subject.first), np.inf)
     for rows, values, _ in subject.blocks():
-        width = values.shape[1]
-        if width < 2:
+        if values.shape[1] < 2:
             continue
-        if isinstance(structure, Line | Circle):
-            ordered = _along(structure, values)
-            left, right = ordered, np.roll(ordered, -1, axis=1)
-            if isinstance(structure, Line):
-                left, right = left[:, :-1], right[:, :-1]
-            closest[rows] = distance.between(left, right).min(axis=1)
+        if isinstance(distance, LineDistance | CircleDistance):
+            # Nobody is nearer than a neighbour; on a circle the last is the first one's neighbour too.
+            ordered = np.take_along_axis(values, np.argsort(distance.positions[values], axis=1), axis=1)
+            closest[rows] = distance.between(ordered, np.roll(ordered, -1, axis=1)).min(axis=1)
             continue
-        first, second = np.triu_indices(width, 1)
+        first, second = np.triu_indices(values.shape[1], 1)
         for part in _parts(len(rows), len(first)):
-            block = values[part]
-            closest[rows[part]] = distance.between(block[:, first], block[:, second]).min(axis=1)
+            for pairs in _parts(len(first), 1):
+                apart = distance.between(values[part][:, first[pairs]], values[part][:, second[pairs]])
+                closest[rows[part]] = np.minimum(closest[rows[part]], apart.min(axis=1))
     return closest
 
 

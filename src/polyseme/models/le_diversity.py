@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from polyseme.distances.base import Distance
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.models.far_apart import closest_pairs
@@ -40,7 +38,7 @@ def check(
     """Has every class l values, no two of them e-similar?"""
 
     def score() -> Score:
-        apart = closest_pairs(counts, distance, float(np.nextafter(e, np.inf)))
+        apart = closest_pairs(counts, distance)
         enough = counts.distinct >= l if represented == "distinct" else largest_count(counts) * l <= counts.sizes
         similar, few = int((apart <= e).sum()), int((~enough).sum())
         fine = (apart > e) & enough

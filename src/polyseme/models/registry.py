@@ -12,7 +12,7 @@ import polars as pl
 from polyseme.distances.base import Distance
 from polyseme.distances.structure import Clusters, Ints
 from polyseme.distances.tree import TreeDistance
-from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.errors import ImpossibleError, PolicyError, Problem, nearest
 from polyseme.models import (
     alpha_k_anonymity,
     beta_likeness,
@@ -312,7 +312,10 @@ def _check_one(
     if spec.model.semantic and background.distances[attribute].size != counts.domain_size:
         return unchecked(name, attribute, asked, "the distance and the domain of the attribute differ in size")
     assert spec.model.check is not None  # noqa: S101 - every model about an attribute has one
-    return replace(spec.model.check(counts, background, asked), model=name)
+    try:
+        return replace(spec.model.check(counts, background, asked), model=name)
+    except ImpossibleError as error:
+        return unchecked(name, attribute, asked, f"cannot be checked: {error.problems[0].what}")
 
 
 def _check_sets(frame: pl.DataFrame, spec: Spec, attribute: str, background: Background) -> Verdict:

@@ -51,7 +51,7 @@ def check_sets(sets: PublishedSets, distance: Distance, l: int, d: float) -> Ver
         if strange.any():
             note = f"{int(strange.sum()):,} sets have a candidate outside the domain"
             return Score(np.where(strange, 0, sets.distinct), ~strange & (sets.distinct >= l), l, True, note)
-        return _strict(sets.distinct, closest_pairs(sets, distance, d), l, d, "sets")
+        return _strict(sets.distinct, closest_pairs(sets, distance), l, d, "sets")
 
     return judge("semantic-diversity", sets.attribute, {"l": l, "d": d}, sets, sets.counts, score)
 
@@ -61,7 +61,7 @@ def check(counts: Counts, distance: Distance, l: int, d: float, reading: Reading
 
     def score() -> Score:
         if reading == "strict":
-            return _strict(counts.distinct, closest_pairs(counts, distance, d), l, d, "classes")
+            return _strict(counts.distinct, closest_pairs(counts, distance), l, d, "classes")
         if reading == "exists":
             subsets = largest_subsets(counts, distance, l, d)
             return Score(subsets, subsets >= l, l, at_least=True)
