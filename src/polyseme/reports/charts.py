@@ -219,7 +219,7 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
     return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=_LOOK)
 
 
-_DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 5)]
+_DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 3, 5, 7)]
 
 
 def frontier_chart(grid: Sequence[Setting] | Mapping[str, Sequence[Setting]], width: int = 640) -> alt.VConcatChart:
@@ -267,7 +267,7 @@ def _trade(data: alt.InlineData, side: int, title: str) -> alt.LayerChart:
             alt.X(
                 "risk:Q",
                 title="worst posterior",
-                scale=alt.Scale(zero=False, padding=20),
+                scale=alt.Scale(zero=False, nice=False, padding=24),
                 axis=alt.Axis(format="~g", tickCount=6),
             ),
             alt.Y(
@@ -301,7 +301,7 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
             alt.Color(
                 "status:N",
                 scale=alt.Scale(
-                    domain=list(STATUS.values()), range=[COLOURS["estimate"], COLOURS["published"], COLOURS["original"]]
+                    domain=list(STATUS.values()), range=[COLOURS["estimate"], COLOURS["published"], COLOURS["muted"]]
                 ),
                 legend=legend,
             ),
