@@ -137,14 +137,18 @@ def test_nothing_checked_is_not_called_good() -> None:
 
 def test_a_method_that_gives_away_more_is_pointed_out() -> None:
     text = words(render_page(page(facts=(fact(design="simple", worst_posterior=0.5059),))))
-    assert "an attacker learns more than promised" in text
+    assert "the method gives away more than promised" in text
+    assert "weaker than meant" in text
     assert "up to 0.506 instead of 0.333" in text
     assert "every check holds" not in text
 
 
 def test_an_attack_above_its_bound_is_pointed_out() -> None:
-    text = words(render_page(page(findings=(FindingLine("repetition", "income", 0.9, 1 / 3, True, helps="a key"),))))
-    assert "Attacks that did better than their bound: repetition." in text
+    found = FindingLine("repetition", "income", 0.9, 1 / 3, True, knows="two releases", helps="a key")
+    text = words(render_page(page(findings=(found,))))
+    assert "Every check holds, but an attack does better than its bound." in text
+    assert "repetition on income reaches 0.9, and its bound is 0.333; it knows two releases." in text
+    assert "hold, with a warning" in text
     assert "What helps: a key." in text
 
 
