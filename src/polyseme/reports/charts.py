@@ -175,7 +175,7 @@ def _layers(data: alt.InlineData, frame: _Frame, colour: alt.Color) -> list[alt.
         frame.names, frame.amount("low"), frame.end("high"), alt.Description(f"about {_ESTIMATE}:N")
     )
     ticks = base.mark_tick(thickness=2.5, opacity=1, size=min(0.74 * frame.step, 26) if frame.upright else 13)
-    dots = base.mark_point(filled=True, size=min(46, frame.step), opacity=1)
+    dots = base.mark_point(filled=True, size=min(46, frame.step) if frame.upright else 40, opacity=1)
     return [bars, series(_PUBLISHED, ticks), whiskers, series(_ESTIMATE, dots)]
 
 

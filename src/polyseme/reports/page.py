@@ -196,8 +196,8 @@ def _questions(page: Page) -> list[tuple[str, list[float | None]]]:
 def _leaks(page: Page) -> list[str]:
     """Where the method itself gives away more than was promised, in sentences."""
     return [
-        f"The sets for {fact.attribute} have the promised form, but the way they are drawn favours some candidates: who "
-        f"knows it guesses right with probability up to {formats.quantity(fact.worst_posterior)} instead of "
+        f"The sets for {fact.attribute} have the promised form, but the way they are drawn favours some candidates: "
+        f"who knows it guesses right with probability up to {formats.quantity(fact.worst_posterior)} instead of "
         f"{formats.quantity(fact.promised)}. The balanced mechanism does not have this weakness."
         for fact in page.facts
         if fact.exceeded
