@@ -175,7 +175,7 @@ def _layers(data: alt.InlineData, frame: _Frame, colour: alt.Color) -> list[alt.
         frame.names, frame.amount("low"), frame.end("high"), alt.Description(f"about {_ESTIMATE}:N")
     )
     ticks = base.mark_tick(thickness=2.5, opacity=1, size=min(0.74 * frame.step, 26) if frame.upright else 13)
-    dots = base.mark_point(filled=True, size=min(46, 2.2 * frame.step), opacity=1)
+    dots = base.mark_point(filled=True, size=min(46, frame.step) if frame.upright else 40, opacity=1)
     return [bars, series(_PUBLISHED, ticks), whiskers, series(_ESTIMATE, dots)]
 
 
@@ -219,7 +219,7 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
     return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=_LOOK)
 
 
-_DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 5)]
+_DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 3, 5, 7)]
 
 
 def frontier_chart(grid: Sequence[Setting] | Mapping[str, Sequence[Setting]], width: int = 640) -> alt.VConcatChart:
@@ -267,7 +267,7 @@ def _trade(data: alt.InlineData, side: int, title: str) -> alt.LayerChart:
             alt.X(
                 "risk:Q",
                 title="worst posterior",
-                scale=alt.Scale(zero=False, padding=20),
+                scale=alt.Scale(zero=False, nice=False, padding=24),
                 axis=alt.Axis(format="~g", tickCount=6),
             ),
             alt.Y(
@@ -301,7 +301,7 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
             alt.Color(
                 "status:N",
                 scale=alt.Scale(
-                    domain=list(STATUS.values()), range=[COLOURS["estimate"], COLOURS["published"], COLOURS["original"]]
+                    domain=list(STATUS.values()), range=[COLOURS["estimate"], COLOURS["published"], COLOURS["muted"]]
                 ),
                 legend=legend,
             ),

@@ -43,6 +43,7 @@ def render_page(page: Page) -> str:
         protected=[line for line in page.attributes if line.protected],
         from_data=[line for line in page.attributes if line.domain_from_data],
         questions=_questions(page),
+        leaks=_leaks(page),
         excesses=_excesses(page),
         infinity=math.inf,
     )
@@ -192,19 +193,26 @@ def _questions(page: Page) -> list[tuple[str, list[float | None]]]:
     return [(name, [metrics.get(name) for metrics in page.metrics.values()]) for name in names]
 
 
-def _excesses(page: Page) -> list[str]:
-    """Where more can be learnt than was promised, in sentences."""
-    sentences = [
-        f"But the way the sets for {fact.attribute} are drawn favours some candidates: who knows it guesses right with "
-        f"probability up to {formats.quantity(fact.worst_posterior)} instead of {formats.quantity(fact.promised)}. "
-        "The balanced mechanism does not have this weakness."
+def _leaks(page: Page) -> list[str]:
+    """Where the method itself gives away more than was promised, in sentences."""
+    return [
+        f"The sets for {fact.attribute} have the promised form, but the way they are drawn favours some candidates: "
+        f"who knows it guesses right with probability up to {formats.quantity(fact.worst_posterior)} instead of "
+        f"{formats.quantity(fact.promised)}. The balanced mechanism does not have this weakness."
         for fact in page.facts
         if fact.exceeded
     ]
-    attacks = dict.fromkeys(item.attack for item in page.findings or () if item.exceeded)
-    if attacks:
-        sentences.append(f"Attacks that did better than their bound: {', '.join(attacks)}.")
-    return sentences
+
+
+def _excesses(page: Page) -> list[str]:
+    """Which attacks did better than their bound, in sentences."""
+    return [
+        f"The attack {item.attack}{f' on {item.attribute}' if item.attribute is not None else ''} reaches "
+        f"{formats.quantity(item.success)}, and its bound is {formats.quantity(item.bound)}"
+        f"{f'; it knows {item.knows}' if item.knows else ''}."
+        for item in page.findings or ()
+        if item.exceeded
+    ]
 
 
 _ROOT = re.compile(r'<svg [^>]*?width="(\d+)" height="\d+" viewBox="([^"]*)"[^>]*>')
