@@ -166,7 +166,8 @@ def test_missing_values_dropped_or_a_category() -> None:
     drop = POLICY.replace("domain:", "missing: drop\n    domain:")
     release = ps.anonymize(table, ps.Policy.loads(drop))
     assert (release.manifest.records, release.manifest.dropped) == (480, 20)
-    category = "attributes: {level: {role: sensitive, missing: {category: none}, domain: [a, b, c, d, e, f, g], protect: {diversity: {l: 2}}}}"
+    domain = "domain: [a, b, c, d, e, f, g], protect: {diversity: {l: 2}}"
+    category = f"attributes: {{level: {{role: sensitive, missing: {{category: none}}, {domain}}}}}"
     kept = ps.anonymize(table.select("level"), ps.Policy.loads(category))
     assert kept.manifest.records == 500
     assert ps.estimate(kept, of=["level"]).to_polars().height == 8
@@ -229,7 +230,9 @@ def test_manifests_round_trip_through_json() -> None:
     again = Manifest.from_dict(document)
     assert again.to_dict() == document
     sets = again.protected[0].mechanism.design.sets()
-    assert np.array_equal(again.protected[0].mechanism.weights(sets)[0], manifest.protected[0].mechanism.weights(sets)[0])
+    assert np.array_equal(
+        again.protected[0].mechanism.weights(sets)[0], manifest.protected[0].mechanism.weights(sets)[0]
+    )
 
 
 def test_reprs_hold_no_data() -> None:

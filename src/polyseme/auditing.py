@@ -122,15 +122,18 @@ class _Truth:
         absent = [name for name in (*names, *(item.name for item in protected)) if name not in original.schema.names]
         if absent:
             raise TableError(f"{original.name}: no column '{absent[0]}'", nearest(absent[0], original.schema.names))
+        words = release.manifest.missing_values
         columns: list[pl.DataFrame] = []
         codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
         for batch in original.batches([*names, *codes]):
             columns.append(_text(batch, names))
             for item in protected:
-                codes[item.name].append(encode(as_series(batch.column(item.name), ("",)), item.domain).codes)
+                codes[item.name].append(encode(as_series(batch.column(item.name), words), item.domain).codes)
         self.codes = {name: np.concatenate(parts) for name, parts in codes.items()}
         kept = np.all([column >= 0 for column in self.codes.values()], axis=0)
         self.codes = {name: column[kept] for name, column in self.codes.items()}
+        if not kept.any():
+            raise TableError(f"{original.name}: no record fits the release", "is this the table that was released?")
         table = pl.concat(columns).filter(pl.Series(kept)) if names else pl.DataFrame()
         self.table = table
         self.rows, self.originals = _matched(frame, table, names)

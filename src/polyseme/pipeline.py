@@ -261,6 +261,7 @@ def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) 
         seeded=job.seed is not None,
         sticky=job.key is not None,
         models=tuple({model.name: dict(model.parameters)} for model in policy.models),
+        missing_values=policy.table.missing_values,
         data=data,
     )
 

@@ -12,7 +12,7 @@ from polyseme.distances.structure import Floats
 from polyseme.errors import Problem, QuestionError, TableError, nearest
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import Estimate, estimate_table
-from polyseme.release import PublishedAttribute, Release
+from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.tables.codes import as_series, encode, label_array
 from polyseme.tables.counting import Grouped, Target, group_codes, group_sets
 from polyseme.tables.source import Source
@@ -99,7 +99,6 @@ def true_table(
     source: Source,
     of: Sequence[str],
     cells_by: Mapping[str, Sequence[Any]],
-    missing_values: Sequence[str] = ("",),
 ) -> Floats:
     """The cross-tabulation of the original table in the release's domains and cells: (cells, F_1, .., F_q).
 
@@ -113,22 +112,27 @@ def true_table(
         raise TableError(
             Problem(source.name, f"no column '{name}'", nearest(name, source.schema.names)) for name in absent
         )
-    grouped = group_codes(_coded(source, release.manifest.protected, by, missing_values), of, by)
+    grouped = group_codes(_coded(source, release.manifest, by), of, by)
     shape = [item.domain.size for item in targets]
     place = _match(grouped.cells, cells, by)[grouped.cell]
     table = np.zeros((max(cells.height, 1), *shape))
     kept = place >= 0
     np.add.at(table, (place[kept], *(codes[kept, 0] for codes in grouped.sets)), grouped.counts[kept])
+    if table.sum() != release.manifest.records:
+        raise TableError(
+            f"{source.name}: {table.sum():,.0f} records fit the release, which has {release.manifest.records:,}",
+            "is this the table that was released?",
+        )
     return table
 
 
-def _coded(
-    source: Source, protected: Sequence[PublishedAttribute], by: Sequence[str], missing_values: Sequence[str]
-) -> Iterator[pl.DataFrame]:
+def _coded(source: Source, manifest: Manifest, by: Sequence[str]) -> Iterator[pl.DataFrame]:
     """The original as codes, without the records that the release left out: those with any missing protected value."""
+    protected = manifest.protected
     for batch in source.batches([*by, *(item.name for item in protected)]):
         columns = [as_series(batch.column(name)).alias(name) for name in by]
-        codes = [encode(as_series(batch.column(item.name), missing_values), item.domain).codes for item in protected]
+        columns_of_truth = [as_series(batch.column(item.name), manifest.missing_values) for item in protected]
+        codes = [encode(column, item.domain).codes for column, item in zip(columns_of_truth, protected)]
         kept = np.all([column >= 0 for column in codes], axis=0)
         coded = [pl.Series(item.name, column) for item, column in zip(protected, codes)]
         yield pl.DataFrame([*columns, *coded]).filter(pl.Series(kept))

@@ -137,6 +137,7 @@ class Manifest:
     seeded: bool = False
     sticky: bool = False
     models: tuple[Mapping[str, Any], ...] = ()
+    missing_values: tuple[str, ...] = ("",)
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> PublishedAttribute:
@@ -174,6 +175,7 @@ class Manifest:
             "sticky": self.sticky,
             "attributes": [attribute.to_dict() for attribute in self.attributes],
             "models": [dict(model) for model in self.models],
+            "missing_values": list(self.missing_values),
             "data": dict(self.data),
         }
         return {**document, "checksum": _checksum(document)}
@@ -196,6 +198,7 @@ class Manifest:
             seeded=document["seeded"],
             sticky=document["sticky"],
             models=tuple(document["models"]),
+            missing_values=tuple(document["missing_values"]),
             data=document["data"],
         )
 

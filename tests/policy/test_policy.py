@@ -156,7 +156,8 @@ attributes:
 
 
 def test_values_of_the_table_are_not_named_when_they_do_not_fit_a_taxonomy() -> None:
-    text = "attributes: {code: {role: sensitive, distance: {taxonomy: icd10}, protect: {semantic-diversity: {l: 2, d: 2}}}}"
+    protect = "distance: {taxonomy: icd10}, protect: {semantic-diversity: {l: 2, d: 2}}"
+    text = f"attributes: {{code: {{role: sensitive, {protect}}}}}"
     with pytest.raises(PolicyError) as caught:
         resolve(Policy.loads(text), source(code=["J45", "SECRET-VALUE"]))
     assert "SECRET-VALUE" not in str(caught.value)

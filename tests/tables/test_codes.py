@@ -62,9 +62,7 @@ def test_bins_of_text_columns_and_open_ends() -> None:
     ("every", "label"),
     [("year", "2024"), ("quarter", "2024-Q1"), ("month", "2024-02"), ("week", "2024-W09"), ("day", "2024-02-29")],
 )
-@pytest.mark.parametrize(
-    "value", ["2024-02-29", "2024-02-29T13:00:00", date(2024, 2, 29), datetime(2024, 2, 29, 13)]
-)
+@pytest.mark.parametrize("value", ["2024-02-29", "2024-02-29T13:00:00", date(2024, 2, 29), datetime(2024, 2, 29, 13)])
 def test_periods(every: str, label: str, value: object) -> None:
     domain = Domain(("x", label), cut=Periods(every))
     assert codes(pl.Series([value]), domain) == [1]

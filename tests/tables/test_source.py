@@ -68,7 +68,7 @@ def test_csv_stays_exactly_as_it_is_written(tmp_path: Path, separator: str) -> N
 
 
 def test_csv_with_line_breaks_byte_order_mark_and_windows_ends(tmp_path: Path) -> None:
-    text = "\ufeffa,b\r\n1,\"two\r\nlines\"\r\n"
+    text = '\ufeffa,b\r\n1,"two\r\nlines"\r\n'
     assert rows(open_table(write(tmp_path, text))) == [{"a": "1", "b": "two\r\nlines"}]
 
 
