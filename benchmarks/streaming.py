@@ -1,6 +1,6 @@
 """A table larger than memory should be: rows a second, peak memory, and the ratio to copying the same file.
 
-    python benchmarks/streaming.py [ROWS]
+python benchmarks/streaming.py [ROWS]
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ attributes:
 """
 ANONYMIZE = "from polyseme import anonymize; anonymize('people.parquet', 'policy.yaml', 'release')"
 COPY = "import polars as pl; pl.scan_parquet('people.parquet').sink_parquet('copy.parquet')"
-MEASURED = "import resource, time; t = time.perf_counter(); {}; print(time.perf_counter() - t, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)"
+MEASURED = """
+import resource, time
+started = time.perf_counter()
+{}
+print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
 
 
 def make_table(path: Path, rows: int) -> None:

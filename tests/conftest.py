@@ -16,7 +16,7 @@ hypothesis.settings.load_profile("steady")
 
 @pytest.fixture(scope="session")
 def adult() -> Path:
-    """The 30,162 Adult records in the form of the ARX tool; skipped where the reference data is not beside the project."""
+    """The 30,162 Adult records as the ARX tool has them; skips where the reference data is not beside the project."""
     path = SHARED / "adult" / "adult-arx.csv"
     if not path.exists():
         pytest.skip("the reference data (../shared/data/adult) is not on this machine")

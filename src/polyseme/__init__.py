@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from polyseme.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from polyseme.errors import (
         ImpossibleError,
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from polyseme.policy import Policy
     from polyseme.release import Release
     from polyseme.verification import Verification
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "Estimate": "estimators.estimate",

@@ -110,7 +110,7 @@ def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:
     return found
 
 
-def frontier(made: Plan, largest: int = 6, steps: int = 12) -> dict[str, list[Setting]]:
+def frontier(made: Plan, largest: int = 6, steps: int = 16) -> dict[str, list[Setting]]:
     """Risk against expected error over (l, d), for each attribute of a plan that has a distance.
 
     largest  the most candidates to look at
@@ -122,7 +122,7 @@ def frontier(made: Plan, largest: int = 6, steps: int = 12) -> dict[str, list[Se
         if distance is None or domain is None:
             continue
         occurring = thresholds(distance)
-        asked = occurring[:: -(-len(occurring) // steps)]
+        asked = sorted({*occurring[:: -(-len(occurring) // steps)], item.choice.d})
         sizes = range(2, min(largest, domain.size) + 1)
         design, p = item.choice.design, item.choice.p
         grids[item.name] = settings_grid(distance, sizes, asked, design, made.records, domain.prior, p)

@@ -25,6 +25,7 @@ from polyseme.errors import ReleaseError, nearest
 from polyseme.mechanism import Mechanism
 from polyseme.schema import Attribute, Bins, Domain, Missing, Periods, Protection, Role, Schema
 from polyseme.tables.source import FrameSource, Source, open_table
+from polyseme.version import __version__
 
 __all__ = ["FORMAT", "MANIFEST", "Manifest", "PublishedAttribute", "Release", "file_digest", "structure_of"]
 
@@ -160,8 +161,6 @@ class Manifest:
 
     def to_dict(self) -> dict[str, Any]:
         """The manifest as JSON objects, with a checksum over all of it."""
-        from polyseme import __version__
-
         document: dict[str, Any] = {
             "format": FORMAT,
             "polyseme": __version__,

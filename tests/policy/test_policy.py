@@ -131,7 +131,8 @@ def test_bins_have_middles_as_positions() -> None:
 
 @pytest.mark.parametrize(("method", "edges"), [("equal-width", (0.0, 5.0, 10.0)), ("quantile", (0.0, 1.0, 10.0))])
 def test_automatic_bins(method: str, edges: tuple[float, ...]) -> None:
-    text = f"attributes: {{n: {{role: sensitive, bins: {{count: 2, method: {method}}}, protect: {{diversity: {{l: 1}}}}}}}}"
+    bins = f"bins: {{count: 2, method: {method}}}"
+    text = f"attributes: {{n: {{role: sensitive, {bins}, protect: {{diversity: {{l: 1}}}}}}}}"
     attribute = resolve(Policy.loads(text), source(n=[0.0, 1.0, 1.0, 10.0, None])).schema["n"]
     assert attribute.domain.cut.edges == edges
 

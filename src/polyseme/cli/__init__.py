@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from polyseme import __version__
+        from polyseme.version import __version__
 
         click.echo(f"polyseme {__version__}")
         ctx.exit()
