@@ -10,7 +10,7 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Reports
 from polyseme.mechanism import Mechanism
 
-__all__ = ["containment", "members", "shape_of"]
+__all__ = ["containment", "distinct", "members", "shape_of"]
 
 _CHUNK = 4_000_000
 
@@ -26,6 +26,18 @@ def members(sets: Sequence[Ints], shape: Sequence[int]) -> Ints:
     for codes, size in zip(sets[1:], shape[1:]):
         flat = (flat[:, :, None] * size + codes[:, None, :]).reshape(len(flat), -1)
     return flat
+
+
+def distinct(sets: Ints, size: int) -> tuple[Ints, Ints]:
+    """The distinct rows of sets of codes below `size`, ascending, and which of them each row is."""
+    if sets.shape[1] * np.log2(max(size, 2)) >= 62:
+        rows, inverse = np.unique(sets, axis=0, return_inverse=True)
+        return rows, inverse.ravel()
+    key = np.zeros(len(sets), dtype=np.int64)
+    for column in sets.T:
+        key = key * size + column
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return sets[first], inverse.ravel()
 
 
 def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:

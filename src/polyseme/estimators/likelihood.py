@@ -24,12 +24,21 @@ from scipy import sparse
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.axes import along
-from polyseme.estimators.counts import shape_of
+from polyseme.estimators.counts import distinct, shape_of
 from polyseme.mechanism import Mechanism
 
-__all__ = ["ContainmentLikelihood", "Likelihood", "SetLikelihood"]
+__all__ = [
+    "ContainmentLikelihood",
+    "Joined",
+    "Likelihood",
+    "RecordLikelihood",
+    "SetLikelihood",
+    "TensorLikelihood",
+    "likelihood_of",
+]
 
 _PAIRS = 4_000_000
+_LARGEST = 30_000_000
 
 
 class Likelihood(ABC):
@@ -57,8 +66,12 @@ class Likelihood(ABC):
         """`A^T rows`."""
 
     @abstractmethod
-    def information(self, rows: Floats) -> Floats:
-        """`A^T diag(rows) A`."""
+    def information(self, rows: Floats, thin: int = 1) -> Floats:
+        """`A^T diag(rows) A`; where that is costly, from every `thin`-th row only."""
+
+    def thinning(self, work: int) -> int:
+        """The `thin` with which an information matrix takes about this many operations."""
+        return 1
 
     def value(self, x: Floats) -> float:
         """The log-likelihood of the proportions `x`."""
@@ -67,8 +80,16 @@ class Likelihood(ABC):
         return float(self.counts[self.counts > 0] @ logs[self.counts > 0])
 
 
+class RecordLikelihood(Likelihood):
+    """A likelihood of paired sets."""
+
+    @abstractmethod
+    def presence(self) -> Floats:
+        """How many records have a report that contains each combination of values; without truth probabilities."""
+
+
 @dataclass(frozen=True, eq=False)
-class SetLikelihood(Likelihood):
+class SetLikelihood(RecordLikelihood):
     """The likelihood of paired sets, in record form: a sparse row for each distinct report.
 
     matrix   (n, K+): weights over the extended table
@@ -130,11 +151,12 @@ class SetLikelihood(Likelihood):
         folded = self._fold((self.matrix.T @ rows).reshape(self._extended))
         return np.asarray(folded, dtype=np.float64).ravel()
 
-    def information(self, rows: Floats) -> Floats:
+    def information(self, rows: Floats, thin: int = 1) -> Floats:
         width, entries = self.matrix.shape[1], self.matrix.shape[0] and self.matrix.nnz // self.matrix.shape[0]
         left, right = np.triu_indices(entries)
-        index = self.matrix.indices.reshape(-1, entries)
-        weight = self.matrix.data.reshape(-1, entries)
+        index = self.matrix.indices.reshape(-1, entries)[::thin]
+        weight = self.matrix.data.reshape(-1, entries)[::thin]
+        rows = rows[::thin] * thin
         upper = np.zeros(width * width)
         step = max(1, _PAIRS // max(len(left), 1))
         for start in range(0, len(rows), step):
@@ -149,33 +171,127 @@ class SetLikelihood(Likelihood):
         folded = self._fold(self._fold(full.reshape(self._extended * 2)), first=len(self.shape))
         return folded.reshape(self.size, self.size)
 
-    def pull_presence(self) -> Floats:
-        """How many records have a report that contains each combination of values (without margins)."""
+    def thinning(self, work: int) -> int:
+        entries = self.matrix.nnz // max(self.matrix.shape[0], 1)
+        return max(1, self.matrix.shape[0] * entries * (entries + 1) // 2 // work) | 1
+
+    def presence(self) -> Floats:
         present = sparse.csr_array(
             (np.ones_like(self.matrix.data), self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape
         )
         return np.asarray(present.T @ self.counts, dtype=np.float64)
 
-    def joined(self, weights: Floats) -> SetLikelihood:
-        """The same with `weights[v]` further records whose true value is known to be v: a Dirichlet prior."""
-        places = np.arange(self.size)
-        unravelled = np.unravel_index(places, self.shape)
-        flat = np.ravel_multi_index(unravelled, self._extended)
-        entries = self.matrix.nnz // max(self.matrix.shape[0], 1) or 1
-        # Rows keep one length so that pairs of entries stay a rectangle.
-        index = np.repeat(flat[:, None], entries, axis=1)
-        data = np.zeros((self.size, entries))
-        data[:, 0] = 1.0
-        rows = self.matrix.shape[0] + self.size
-        matrix = sparse.csr_array(
-            (
-                np.concatenate([self.matrix.data, data.ravel()]),
-                np.concatenate([self.matrix.indices, index.ravel()]),
-                np.arange(rows + 1, dtype=np.int64) * entries,
-            ),
-            shape=(rows, self.matrix.shape[1]),
+
+@dataclass(frozen=True, eq=False)
+class TensorLikelihood(RecordLikelihood):
+    """The likelihood of paired sets of several attributes, in tensor form: every combination of the sets that occur.
+
+    channels  for each attribute (S_j, F_j): `P(R | v)` up to a factor of the set, for the S_j distinct sets
+    counts    flattened (S_1, .., S_q): how many records reported each combination
+
+    Nothing is ever multiplied out: each attribute acts along its own axis.
+    """
+
+    channels: tuple[Floats, ...]
+    counts: Floats
+    shape: tuple[int, ...]
+
+    @cached_property
+    def _sets(self) -> tuple[int, ...]:
+        return tuple(len(channel) for channel in self.channels)
+
+    def product(self, x: Floats) -> Floats:
+        tensor = x.reshape(self.shape)
+        for axis, channel in enumerate(self.channels):
+            tensor = along(channel, tensor, axis)
+        return tensor.ravel()
+
+    def pull(self, rows: Floats) -> Floats:
+        tensor = rows.reshape(self._sets)
+        for axis, channel in enumerate(self.channels):
+            tensor = along(channel.T, tensor, axis)
+        return tensor.ravel()
+
+    def information(self, rows: Floats, thin: int = 1) -> Floats:
+        tensor = rows.reshape(self._sets)
+        for axis, channel in enumerate(self.channels):
+            pairs = (channel[:, :, None] * channel[:, None, :]).reshape(len(channel), -1)
+            tensor = along(pairs.T, tensor, axis)
+        paired = tensor.reshape([size for size in self.shape for _ in range(2)])
+        order = [*range(0, 2 * len(self.shape), 2), *range(1, 2 * len(self.shape), 2)]
+        return paired.transpose(order).reshape(self.size, self.size)
+
+    def presence(self) -> Floats:
+        rows = TensorLikelihood(
+            tuple((channel > 0).astype(np.float64) for channel in self.channels), self.counts, self.shape
         )
-        return SetLikelihood(matrix, np.concatenate([self.counts, weights.ravel()]), self.shape, self.margins)
+        return rows.pull(self.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Joined(Likelihood):
+    """Reports, and `weights[v]` further records whose true value is known to be v: a Dirichlet prior."""
+
+    inner: Likelihood
+    weights: Floats
+
+    @cached_property
+    def counts(self) -> Floats:  # type: ignore[override]
+        return np.concatenate([self.inner.counts, self.weights])
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.inner.shape
+
+    def thinning(self, work: int) -> int:
+        return self.inner.thinning(work)
+
+    def product(self, x: Floats) -> Floats:
+        return np.concatenate([self.inner.product(x), x])
+
+    def pull(self, rows: Floats) -> Floats:
+        return self.inner.pull(rows[: -self.size]) + rows[-self.size :]
+
+    def information(self, rows: Floats, thin: int = 1) -> Floats:
+        out = self.inner.information(rows[: -self.size], thin).copy()
+        out[np.diag_indices_from(out)] += rows[-self.size :]
+        return out
+
+
+def likelihood_of(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> RecordLikelihood:
+    """The likelihood of the reports of one cell, in record or in tensor form, whichever is cheaper."""
+    if len(mechanisms) > 1 and len(counts) > 1:
+        found = [distinct(codes, mechanism.size) for codes, mechanism in zip(sets, mechanisms)]
+        if _tensor_is_cheaper([len(rows) for rows, _ in found], len(counts), mechanisms):
+            return _tensor(found, counts, mechanisms)
+    return SetLikelihood.of(sets, counts, mechanisms)
+
+
+def _tensor(found: Sequence[tuple[Ints, Ints]], counts: Ints, mechanisms: Sequence[Mechanism]) -> TensorLikelihood:
+    channels = []
+    for (rows, _), mechanism in zip(found, mechanisms):
+        inside, outside = mechanism.weights(rows)
+        channel = np.repeat(outside[:, None], mechanism.size, axis=1)
+        np.put_along_axis(channel, rows, inside, axis=1)
+        channels.append(channel / np.maximum(inside.max(axis=1, keepdims=True), np.finfo(float).tiny))
+    sizes = tuple(len(channel) for channel in channels)
+    places = np.ravel_multi_index(tuple(inverse for _, inverse in found), sizes)
+    table = np.bincount(places, weights=counts.astype(np.float64), minlength=int(np.prod(sizes)))
+    return TensorLikelihood(tuple(channels), table.astype(np.float64), shape_of(mechanisms))
+
+
+def _tensor_is_cheaper(sets: Sequence[int], rows: int, mechanisms: Sequence[Mechanism]) -> bool:
+    """Compares one information matrix and ten gradients of either form, in rough nanoseconds."""
+    shape = shape_of(mechanisms)
+    entries = float(np.prod([mechanism.l + (mechanism.p < 1.0) for mechanism in mechanisms]))
+    sparse_work = rows * (entries * entries * 7.0 + entries * 50.0)
+    tensor_work, largest = 0.0, 0.0
+    for place in range(len(shape)):
+        before, after = float(np.prod(shape[:place])), float(np.prod(sets[place:]))
+        gradient = float(np.prod(sets[: place + 1])) * float(np.prod(shape[place:]))
+        tensor_work += before**2 * after * shape[place] ** 2 + 10.0 * gradient
+        largest = max(largest, before**2 * after, gradient / shape[place])
+    return largest <= _LARGEST and 0.3 * tensor_work < sparse_work
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +317,7 @@ class ContainmentLikelihood(Likelihood):
             tensor = along(matrix, tensor, axis)
         return tensor.ravel()
 
-    def information(self, rows: Floats) -> Floats:
+    def information(self, rows: Floats, thin: int = 1) -> Floats:
         matrix = np.diag(rows).reshape(-1, *self.shape)
         for axis, inclusion in enumerate(self.inclusion, start=1):
             matrix = along(inclusion, matrix, axis)

@@ -14,7 +14,7 @@ from polyseme.errors import ImpossibleError
 from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
 from polyseme.estimators.counts import containment, shape_of
-from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, SetLikelihood
+from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, likelihood_of
 from polyseme.estimators.linear import Inverse
 from polyseme.estimators.profile import Path, Quadratic
 from polyseme.estimators.solver import GAP, MATRIX_CELLS, Solution, maximise
@@ -116,10 +116,10 @@ class MaximumLikelihood(Estimator):
         whole = all(mechanism.p == 1.0 for mechanism in mechanisms)
         fits = []
         for _, sets, counts in reports.by_cell():
-            likelihood = SetLikelihood.of(sets, counts, mechanisms)
+            likelihood = likelihood_of(sets, counts, mechanisms)
             records = likelihood.records
             solution = maximise(likelihood, tolerance_for(records))
-            ceiling = likelihood.pull_presence() if whole else None
+            ceiling = likelihood.presence() if whole else None
             fits.append(cell_fit(likelihood, solution, records, ceiling))
         return assemble(fits, reports, mechanisms)
 

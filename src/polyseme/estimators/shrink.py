@@ -21,8 +21,8 @@ import numpy as np
 
 from polyseme.distances.structure import Circle, Floats, Ints, Line
 from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
-from polyseme.estimators.counts import shape_of
-from polyseme.estimators.likelihood import SetLikelihood
+from polyseme.estimators.counts import distinct, shape_of
+from polyseme.estimators.likelihood import Joined, Likelihood, SetLikelihood, likelihood_of
 from polyseme.estimators.maximum import CellFit, MaximumLikelihood, assemble, cell_fit, tolerance_for
 from polyseme.estimators.profile import Quadratic
 from polyseme.estimators.solver import MATRIX_CELLS, maximise
@@ -33,7 +33,7 @@ __all__ = ["Shrink", "choose"]
 
 _FOLDS = 4
 _SEED = 20_210_413
-_WORK = 3_000_000
+_WORK = 500_000
 _STEPS = tuple(10.0 ** (exponent / 2.0) for exponent in range(-1, 13))
 _FLOOR = 0.01
 
@@ -79,8 +79,8 @@ def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, s
     plain = MaximumLikelihood().fit(reports, mechanisms)
     fits = []
     for _, sets, counts in reports.by_cell():
-        likelihood = SetLikelihood.of(sets, counts, mechanisms)
-        joined = likelihood.joined(strength * target) if strength > 0.0 else likelihood
+        likelihood = likelihood_of(sets, counts, mechanisms)
+        joined = Joined(likelihood, strength * target) if strength > 0.0 else likelihood
         records = likelihood.records
         solution = maximise(joined, tolerance_for(records))
         fits.append(_rescaled(cell_fit(joined, solution, records, None), joined.records, records))
@@ -132,8 +132,8 @@ def _target(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
 
 
 def _margin(sets: Ints, counts: Ints, mechanism: Mechanism) -> Floats:
-    rows, inverse = np.unique(sets, axis=0, return_inverse=True)
-    weights = np.bincount(inverse.ravel(), weights=counts.astype(np.float64), minlength=len(rows))
+    rows, inverse = distinct(sets, mechanism.size)
+    weights = np.bincount(inverse, weights=counts.astype(np.float64), minlength=len(rows))
     return maximise(SetLikelihood.of([rows], weights.astype(np.int64), [mechanism])).x
 
 
@@ -158,13 +158,14 @@ def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats)
 
     Strengths rise by half a power of ten until two in a row are worse than the best.
     """
-    pairs = list(_held_out(reports, mechanisms))
+    large = _is_large(reports, mechanisms)
+    pairs = list(_held_out(reports, mechanisms, 1 if large else _FOLDS))
     starts: list[Floats | None] = [None] * len(pairs)
     best, chosen, worse = -np.inf, 0.0, 0
-    for strength in (0.0, *_STEPS):
+    for strength in (0.0, *(_STEPS[1::2] if large else _STEPS)):
         score = 0.0
         for place, (train, test) in enumerate(pairs):
-            joined = train.joined(strength * target) if strength > 0.0 else train
+            joined = Joined(train, strength * target) if strength > 0.0 else train
             x = maximise(joined, start=starts[place], limit=60).x
             starts[place] = x
             score += test.value(x)
@@ -177,25 +178,31 @@ def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats)
     return chosen
 
 
-def _held_out(reports: Reports, mechanisms: Sequence[Mechanism]) -> Iterator[tuple[SetLikelihood, SetLikelihood]]:
+def _is_large(reports: Reports, mechanisms: Sequence[Mechanism]) -> bool:
+    """Whether one part held out, and strengths by whole powers of ten, must do."""
+    entries = int(np.prod([mechanism.l for mechanism in mechanisms]))
+    return len(reports.counts) * entries > _WORK or int(np.prod(shape_of(mechanisms))) > MATRIX_CELLS
+
+
+def _held_out(
+    reports: Reports, mechanisms: Sequence[Mechanism], parts_used: int
+) -> Iterator[tuple[Likelihood, Likelihood]]:
     """Pairs of reports to fit and to judge for each group with enough records, whatever the order of the rows."""
     generator = experiment(_SEED)
-    entries = int(np.prod([mechanism.l for mechanism in mechanisms]))
-    large = len(reports.counts) * entries > _WORK or int(np.prod(shape_of(mechanisms))) > MATRIX_CELLS
     for _, sets, counts in reports.by_cell():
         if counts.sum() < _FOLDS:
             continue
-        rows, inverse = np.unique(np.hstack(sets), axis=0, return_inverse=True)
-        total = np.bincount(inverse.ravel(), weights=counts.astype(np.float64)).astype(np.int64)
+        rows, inverse = distinct(np.hstack(sets), max(shape_of(mechanisms)))
+        total = np.bincount(inverse, weights=counts.astype(np.float64)).astype(np.int64)
         widths = np.cumsum([codes.shape[1] for codes in sets])[:-1]
         parts = np.split(rows, widths, axis=1)
         folds = generator.multinomial(total, [1.0 / _FOLDS] * _FOLDS)
-        for fold in range(1 if large else _FOLDS):
+        for fold in range(parts_used):
             test = folds[:, fold]
             if 0 < test.sum() < total.sum():
                 yield _likelihood(parts, total - test, mechanisms), _likelihood(parts, test, mechanisms)
 
 
-def _likelihood(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> SetLikelihood:
+def _likelihood(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> Likelihood:
     used = counts > 0
-    return SetLikelihood.of([codes[used] for codes in sets], counts[used], mechanisms)
+    return likelihood_of([codes[used] for codes in sets], counts[used], mechanisms)

@@ -26,6 +26,7 @@ from polyseme.estimators.likelihood import Likelihood
 __all__ = ["GAP", "MATRIX_CELLS", "Solution", "expectation_maximisation", "maximise", "nonnegative_minimum"]
 
 GAP = 1e-6
+_WORK = 300_000
 MATRIX_CELLS = 1_200
 """Most cells for which a matrix of all pairs is formed."""
 
@@ -41,9 +42,13 @@ class Solution:
 
 def _slopes(likelihood: Likelihood, share: Floats, x: Floats) -> tuple[Floats, Floats]:
     f = likelihood.product(x)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(share > 0.0, share / f, 0.0)
-    return f, likelihood.pull(ratio)
+    return f, likelihood.pull(_ratio(share, f))
+
+
+def _ratio(share: Floats, f: Floats) -> Floats:
+    if f.min(initial=1.0) > 0.0:
+        return share / f
+    return np.divide(share, f, out=np.zeros_like(f), where=share > 0.0)
 
 
 def expectation_maximisation(
@@ -69,10 +74,13 @@ def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
     if likelihood.size > MATRIX_CELLS:
         return _extrapolated(likelihood, tolerance, 50 * limit, start)
     share = likelihood.counts / likelihood.records
-    x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else 0.999 * start + 0.001 / likelihood.size
-    for _ in range(4):
-        _, slopes = _slopes(likelihood, share, x)
-        x = x * slopes / float(x @ slopes)
+    thin, before = likelihood.thinning(_WORK), np.inf
+    if start is None:
+        x = np.full(likelihood.size, 1.0 / likelihood.size)
+        for _ in range(4):
+            x = _normalised(x * _slopes(likelihood, share, x)[1])
+    else:
+        x = 0.999 * start + 0.001 / likelihood.size
     best = Solution(x, np.inf, 0)
     for step in range(limit):
         f, slopes = _slopes(likelihood, share, x)
@@ -81,18 +89,19 @@ def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
             best = Solution(x, gap, step)
         if gap <= tolerance:
             return best
-        x = _newton(likelihood, share, x, f, slopes)
+        # A sample of the reports is enough to know the curvature, as long as the steps it gives are good ones.
+        thin = max(1, thin // 4) if step > 1 and gap > 0.3 * before else thin
+        before = gap
+        x = _newton(likelihood, share, x, f, slopes, thin)
     return best
 
 
-def _newton(likelihood: Likelihood, share: Floats, x: Floats, f: Floats, slopes: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        curvature = np.where(share > 0.0, share / f**2, 0.0)
-    matrix = likelihood.information(curvature)
-    # The quadratic model around x: 1/2 (y-x)' H (y-x) + (1-G)'(y-x), with H x = G; the ridge only damps the step.
+def _newton(likelihood: Likelihood, share: Floats, x: Floats, f: Floats, slopes: Floats, thin: int) -> Floats:
+    matrix = likelihood.information(_ratio(_ratio(share, f), f), thin)
+    # The quadratic model around x: 1/2 (y-x)' H (y-x) + (1-G)'(y-x); the ridge only damps the step.
     ridge = 1e-9 * float(matrix.diagonal().max(initial=1.0))
     matrix[np.diag_indices_from(matrix)] += ridge
-    target = nonnegative_minimum(matrix, 2.0 * slopes - 1.0 + ridge * x, (x > 1e-12) | (slopes > 1.0))
+    target = nonnegative_minimum(matrix, matrix @ x + slopes - 1.0, (x > 1e-12) | (slopes > 1.0))
     step = target - x
     moved = likelihood.product(step)
     here = _objective(share, f) + x.sum()
@@ -111,11 +120,10 @@ def _normalised(x: Floats) -> Floats:
 
 
 def _objective(share: Floats, f: Floats) -> float:
+    if f.min(initial=1.0) > 0.0:
+        return -float(share @ np.log(f))
     used = share > 0.0
-    inside = f[used]
-    if inside.min(initial=1.0) <= 0.0:
-        return np.inf
-    return -float(share[used] @ np.log(inside))
+    return np.inf if f[used].min(initial=1.0) <= 0.0 else -float(share[used] @ np.log(f[used]))
 
 
 def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
