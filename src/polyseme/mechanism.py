@@ -20,9 +20,11 @@ from polyseme.designs.base import Design
 from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError, PolicyError
-from polyseme.randomness import Stream
+from polyseme.randomness import Stream, SystemStream
 
 __all__ = ["Mechanism"]
+
+_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,16 @@ class Mechanism:
 
     def sample(self, codes: Ints, stream: Stream) -> Ints:
         """A set for each true value: (n, l), rows ascending."""
+        codes = np.asarray(codes, dtype=np.int64)
+        if len(codes) <= _CHUNK or not isinstance(stream, SystemStream):
+            return self._draw(codes, stream)
+        # Uniform numbers are used while they are still in the cache; a sticky stream serves all its records at once.
+        sets = np.empty((len(codes), self.l), dtype=np.int64)
+        for start in range(0, len(codes), _CHUNK):
+            sets[start : start + _CHUNK] = self._draw(codes[start : start + _CHUNK], stream)
+        return sets
+
+    def _draw(self, codes: Ints, stream: Stream) -> Ints:
         uniforms = stream.uniforms(self.draws, len(codes))
         if self.p == 1.0:
             return self.design.sample(codes, uniforms)

@@ -58,9 +58,9 @@ class SystemStream:
         self._encryptor = Cipher(algorithms.AES(key or os.urandom(KEY_BYTES)), modes.CTR(bytes(_BLOCK))).encryptor()
 
     @classmethod
-    def seeded(cls, seed: int) -> SystemStream:
+    def seeded(cls, seed: int | str) -> SystemStream:
         """A repeatable stream for experiments; never for a release that is published."""
-        return cls(hashlib.sha256(b"polyseme seed " + str(int(seed)).encode()).digest())
+        return cls(hashlib.sha256(f"polyseme seed {seed}".encode()).digest())
 
     def __repr__(self) -> str:
         return "SystemStream(<hidden>)"

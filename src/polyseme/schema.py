@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from polyseme.distances.base import Distance
+from polyseme.distances.structure import Floats
 
 __all__ = ["Attribute", "Bins", "Domain", "Label", "Missing", "Periods", "Protection", "Role", "Schema"]
 
@@ -52,12 +53,18 @@ class Periods:
 
 @dataclass(frozen=True)
 class Domain:
-    """The values a protected attribute can have, in a fixed order; a value's code is its place here."""
+    """The values a protected attribute can have, in a fixed order; a value's code is its place here.
+
+    prior      a public distribution over the values that designs are balanced for; uniform when None
+    reference  a public distribution that closeness is measured against; any distribution when None
+    """
 
     values: tuple[Label, ...]
     ordered: bool = False
     cut: Bins | Periods | None = None
     missing: Missing = field(default_factory=Missing)
+    prior: Floats | None = field(default=None, compare=False)
+    reference: Floats | None = field(default=None, compare=False)
 
     @property
     def size(self) -> int:

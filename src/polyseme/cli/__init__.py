@@ -1,1 +1,125 @@
-"""."""
+"""The command line: the library in another skin, one file a command.
+
+A command's module is imported only when the command runs, so `polyseme --help` answers at once.
+Exit codes: 0 done or holds, 1 a model is violated, 2 invalid input, 3 our own fault.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from polyseme.errors import InvalidInput, PolysemeError
+
+__all__ = ["COMMANDS", "cli", "main"]
+
+COMMANDS = {
+    "init": "Look at a table and draft a policy for it.",
+    "plan": "Say what a policy comes to before any record is touched.",
+    "anonymize": "Publish a table as a release.",
+    "verify": "Check every promise of a release, or of any table.",
+    "estimate": "Recover a cross-tabulation of the true values, with intervals.",
+    "attack": "Run the adversaries against a release.",
+    "evaluate": "Say how much a release lost, given the original.",
+    "report": "Write one self-contained page about a release.",
+    "demo": "The whole way on generated data.",
+    "key": "Make a secret key for sticky decoys.",
+    "taxonomy": "List, show and check the built-in taxonomies.",
+    "completion": "Print the completion script for a shell.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows the commands' names and first lines; imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"polyseme.cli.{name}").command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"polyseme.cli.{name} has no command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from polyseme.version import __version__
+
+        click.echo(f"polyseme {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+def cli() -> None:
+    """Share personal records without giving anybody away, and still count right.
+
+    Every published cell is a set of candidates that are far apart in meaning; the true cross-tabulations
+    are recovered from the sets, with error bars.
+
+    \b
+    Begin with
+      polyseme demo
+    or, with a table of your own,
+      polyseme init people.csv --out policy.yaml
+      polyseme plan policy.yaml --data people.csv
+      polyseme anonymize policy.yaml people.csv --out release
+      polyseme estimate release --of disease --by sex
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with its exit code."""
+    try:
+        code = cli.main(args=arguments, prog_name="polyseme", standalone_mode=False)
+    except click.exceptions.Abort:
+        click.echo("Stopped.", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except PolysemeError as error:
+        _say(error)
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does: no fault of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - the last door: nothing of the data may leave through it
+        _confess(error)
+        sys.exit(3)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(error: PolysemeError) -> None:
+    if not isinstance(error, InvalidInput):
+        click.echo(f"Error: {error}", err=True)
+        return
+    if len(error.problems) > 1:
+        click.echo(f"{len(error.problems)} problems:", err=True)
+    for problem in error.problems:
+        where = f"{problem.where}: " if problem.where else ""
+        click.echo(f"{click.style('Error', fg='red', bold=True)}: {where}{problem.what}", err=True)
+        if problem.hint:
+            click.echo(f"  {click.style('hint', fg='cyan')}: {problem.hint}", err=True)
+
+
+def _confess(error: Exception) -> None:
+    """A fault of ours. The message may quote data, so only where it happened is shown."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119 - a name to show, not a file to open
+    click.echo(
+        f"Internal error ({type(error).__name__} at {place}). This is a fault of polyseme; please report it.", err=True
+    )

@@ -21,7 +21,7 @@ TABLE_LIMIT = 4_000_000
 """Largest number of (value, set) pairs for which a table is built."""
 
 _CELL = np.dtype([("keep", "<f8"), ("own", "<u4"), ("alias", "<u4")])
-_CHUNK = 1 << 14
+_CHUNK = 1 << 15
 
 
 def alias_cells(weights: Floats) -> tuple[Floats, Ints]:

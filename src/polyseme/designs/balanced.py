@@ -93,10 +93,13 @@ def _impossible(structure: Structure, l: int, pi: Floats, labels: Sequence[objec
     best = best_l(structure, pi)
     way_out = f"the largest l here is {best}" if best > 1 else "no l works here"
     if l * crowd.mass > 1.0 + _SLACK:
-        what = (
-            f"no balanced design of {l} candidates: the values {crowd.name(labels)} are mutually too close, so a set "
-            f"holds at most one of them, but together they have {crowd.mass:.4g} of the prior, more than 1/{l}"
-        )
+        mass = f"{crowd.mass:.4g} of the prior, more than 1/{l}"
+        what = f"no balanced design of {l} candidates: the value {crowd.name(labels)} alone has {mass}"
+        if len(crowd.codes) > 1:
+            what = (
+                f"no balanced design of {l} candidates: the values {crowd.name(labels)} are mutually too close, so a "
+                f"set holds at most one of them, but together they have {mass}"
+            )
     else:
         what = f"no balanced design of {l} candidates: no mixture of valid sets includes every value in proportion"
     if largest_l(structure) >= l:

@@ -103,38 +103,54 @@ class Chain:
 
     def joint(self, places: Ints) -> Floats:
         """`P(places[i] and k are both members)` for every k: (len(places), F)."""
-        out = np.zeros((len(places), self.size))
-        rows = np.arange(len(places))
-        out[rows, places] = self.inclusion[places]
-        steps, l, w = self.steps, self.l, self.weights
-        forward, backward = np.zeros_like(out), np.zeros_like(out)
+        out = self._with_later(places) + self._with_earlier(places)
+        out[np.arange(len(places)), places] = self.inclusion[places]
+        return out
+
+    def _with_later(self, places: Ints) -> Floats:
+        """The part of `joint` where k stands after the given place."""
+        steps, l, w, rows = self.steps, self.l, self.weights, np.arange(len(places))
+        out, reach = np.zeros((len(places), self.size)), np.zeros((len(places), self.size))
         sums = np.zeros((len(places), self.size + 1))
         for r in range(1, l):
-            # forward[i, k]: weight of r members before k, place i one of them; in the scale of before[r]
-            forward *= w
-            forward[rows, places] = w[places] * self.before[r - 1, places]
-            np.cumsum(forward, axis=1, out=sums[:, 1:])
-            sums[:, 0] = 0.0
-            forward = sums[:, steps.back_high]
+            # reach[i, k]: weight of r members before k, place i one of them; in the scale of before[r]
+            reach *= w
+            reach[rows, places] = w[places] * self.before[r - 1, places]
+            np.cumsum(reach, axis=1, out=sums[:, 1:])
+            reach = sums[:, steps.back_high]
             if steps.tight.size:
-                forward -= sums[:, steps.back_low]
-            forward *= np.exp(self.before_scale[r - 1] - self.before_scale[r])
-            out += forward * (w * self.after[l - 1 - r] * self.mix[r])
-            backward *= w
-            backward[rows, places] = w[places] * self.after[r - 1, places]
-            np.cumsum(backward[:, ::-1], axis=1, out=sums[:, -2::-1])
-            sums[:, -1] = 0.0
-            backward = sums[:, steps.low]
-            if steps.tight.size:
-                backward -= sums[:, steps.high]
-            backward *= np.exp(self.after_scale[r - 1] - self.after_scale[r])
-            out += backward * (w * self.before[l - 1 - r] * self.mix[l - 1 - r])
+                reach -= sums[:, steps.back_low]
+            reach *= np.exp(self.before_scale[r - 1] - self.before_scale[r])
+            out += reach * (w * self.after[l - 1 - r] * self.mix[r])
         return out
+
+    def _with_earlier(self, places: Ints) -> Floats:
+        """The part of `joint` where k stands before the given place."""
+        steps, l, w, rows = self.steps, self.l, self.weights, np.arange(len(places))
+        out, reach = np.zeros((len(places), self.size)), np.zeros((len(places), self.size))
+        sums = np.zeros((len(places), self.size + 1))
+        for r in range(1, l):
+            reach *= w
+            reach[rows, places] = w[places] * self.after[r - 1, places]
+            np.cumsum(reach[:, ::-1], axis=1, out=sums[:, -2::-1])
+            reach = sums[:, steps.low]
+            if steps.tight.size:
+                reach -= sums[:, steps.high]
+            reach *= np.exp(self.after_scale[r - 1] - self.after_scale[r])
+            out += reach * (w * self.before[l - 1 - r] * self.mix[l - 1 - r])
+        return out
+
+    def joint_matrix(self) -> Floats:
+        """`joint` of all places: (F, F)."""
+        starts = range(0, self.size, 64)
+        later = np.concatenate([self._with_later(np.arange(s, min(s + 64, self.size))) for s in starts])
+        both: Floats = later + later.T
+        both.flat[:: self.size + 1] = self.inclusion
+        return both
 
     def covariance(self) -> Floats:
         """Covariances of membership, all places: (F, F)."""
-        joint = np.concatenate([self.joint(np.arange(s, min(s + 64, self.size))) for s in range(0, self.size, 64)])
-        return joint - np.outer(self.inclusion, self.inclusion)
+        return self.joint_matrix() - np.outer(self.inclusion, self.inclusion)
 
     def covariance_times(self, vector: Floats) -> Floats:
         """`covariance() @ vector` without the matrix: the tables differentiated along `vector`."""
@@ -174,8 +190,18 @@ def _scaled(row: Floats, scale: float) -> tuple[Floats, float]:
 
 
 def _least(values: Floats, low: Ints, high: Ints) -> Floats:
-    """The minimum of `values[low:high]` for each pair; infinite for an empty range."""
-    # reduceat takes pairs of ends; a last entry keeps an end of F legal, and empty ranges are masked after.
-    ends = np.stack([np.minimum(low, len(values)), np.minimum(high, len(values))], axis=1).ravel()
-    least = np.minimum.reduceat(np.append(values, np.inf), ends)[::2]
-    return np.where(low < high, least, np.inf)
+    """The minimum of `values[low:high]` for each pair; infinite for an empty range.
+
+    A range is covered by two overlapping ones whose length is a power of two, and minima over those are built by
+    doubling.
+    """
+    width = np.maximum(high - low, 1)
+    power = np.frexp(width.astype(np.float64))[1] - 1
+    least = np.full(len(low), np.inf)
+    spans = np.append(values, np.inf)
+    for k in range(int(power.max(initial=0)) + 1):
+        chosen = np.flatnonzero((power == k) & (low < high))
+        least[chosen] = np.minimum(spans[low[chosen]], spans[high[chosen] - (1 << k)])
+        step = 1 << k
+        spans = np.minimum(spans[:-step], spans[step:]) if len(spans) > step else spans
+    return least

@@ -84,6 +84,11 @@ class ClustersDesign(MaximumEntropy):
         self._straight = bool(np.array_equal(self._members, np.arange(self.size)))
         self.draws = self._cluster_draws() + (0 if self._plain else l)
 
+    @property
+    def alike(self) -> bool:
+        """Whether all clusters are drawn alike and have one size and equal shares."""
+        return self._given is None and self._given_shares is None and int(np.ptp(self._sizes)) == 0
+
     def _cluster_draws(self) -> int:
         if self._given is None:
             return max(self.l - 1, 1)
@@ -159,7 +164,9 @@ class ClustersDesign(MaximumEntropy):
 
     def joint(self, codes: Ints) -> Floats:
         labels = self.structure.labels
-        out = self.chain.joint(labels[codes])[:, labels] * self.shares * self.shares[codes][:, None]
+        own, which = np.unique(labels[codes], return_inverse=True)
+        joint = np.concatenate([self.chain.joint(own[s : s + 64]) for s in range(0, max(len(own), 1), 64)])
+        out: Floats = joint[which][:, labels] * self.shares * self.shares[codes][:, None]
         out[labels[codes][:, None] == labels[None, :]] = 0.0
         out[np.arange(len(codes)), codes] = self.inclusion()[codes]
         return out

@@ -21,7 +21,7 @@ __all__ = ["Family", "fit"]
 TOLERANCE = 1e-9
 """Largest relative error of an inclusion probability that is let through."""
 
-_AIM = 1e-12
+_AIM = 1e-11
 _DENSE = 2_000
 _ROUNDS = 200
 
@@ -92,7 +92,7 @@ def _search(
 
 def _solve(here: Family, gradient: Floats) -> Floats:
     """`covariance^-1 gradient`; directions in which no set differs are left alone."""
-    solution, settled = _conjugate_gradients(here, gradient, rounds=60 if len(gradient) <= _DENSE else 2_000)
+    solution, settled = _conjugate_gradients(here, gradient, rounds=60 if len(gradient) <= _DENSE else 500)
     if settled or len(gradient) > _DENSE:
         return solution
     matrix = here.covariance()
@@ -111,11 +111,12 @@ def _conjugate_gradients(here: Family, gradient: Floats, rounds: int) -> tuple[F
     """An approximate solution, and whether it is good enough for a Newton step."""
     scale = 1.0 / np.maximum(here.inclusion * (1.0 - here.inclusion), 1e-12 * here.inclusion)
     solution = np.zeros_like(gradient)
-    residual = gradient.copy()
+    # Inclusion always adds up to l, so a gradient that does not add up to zero is rounding, and out of reach.
+    residual = gradient - gradient.sum() / here.inclusion.sum() * here.inclusion
     preconditioned = scale * residual
     direction = preconditioned.copy()
     power = float(residual @ preconditioned)
-    enough = 1e-8 * power
+    enough = 1e-7 * power
     for _ in range(rounds):
         image = here.covariance_times(direction)
         curvature = float(direction @ image)

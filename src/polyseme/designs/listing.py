@@ -11,7 +11,7 @@ from polyseme.designs.ring import Ring, as_line, ring_of
 from polyseme.distances.structure import Bools, Circle, Graph, Ints, Structure
 from polyseme.errors import ImpossibleError
 
-__all__ = ["compatible_sets", "count_sets", "list_sets"]
+__all__ = ["compatibility", "compatible_sets", "count_sets", "list_sets"]
 
 
 def count_sets(structure: Structure, l: int) -> int:
@@ -123,3 +123,17 @@ def compatible_sets(structure: Structure, sets: Ints) -> Bools:
     if not ring.anchored:
         valid &= ring.ahead[places[:, -1]] <= places[:, 0] + ring.size
     return valid
+
+
+def compatibility(structure: Structure) -> Bools:
+    """Which pairs of values are compatible, as a matrix: for small domains."""
+    if isinstance(structure, Graph):
+        return structure.compatible
+    ring = ring_of(structure)
+    place = ring.places(np.arange(structure.size))
+    low, high = np.minimum(place[:, None], place), np.maximum(place[:, None], place)
+    together = ring.ahead[low] <= high
+    if not ring.anchored:
+        together &= ring.ahead[high] <= low + ring.size
+    np.fill_diagonal(together, False)
+    return together

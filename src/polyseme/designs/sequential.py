@@ -24,7 +24,7 @@ from polyseme.designs.listing import compatible_sets, count_sets, list_sets
 from polyseme.distances.structure import Floats, Ints, Structure
 from polyseme.errors import ImpossibleError
 
-__all__ = ["Sequential", "Simple"]
+__all__ = ["Sequential", "Simple", "heaviest_outside"]
 
 _CHUNK = 1 << 15
 

@@ -43,6 +43,9 @@ class Distance(ABC):
     def parameters(self) -> Mapping[str, Any]:
         """Everything needed to build this distance again, ready for JSON."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} over {self.size:,} values>"
+
     def compatible(self, left: Ints, right: Ints, threshold: float) -> Bools:
         """Whether pairs of codes are at least `threshold` apart."""
         return self.between(left, right) >= threshold

@@ -24,8 +24,8 @@ class LatticeDistance(Distance):
     where
         height    of a node: the most steps down from it to a value of the domain
 
-    Values without any common ancestor meet in a root that is added above everything. A value that has nodes below it
-    counts as a leaf just below itself. On a tree this is `TreeDistance`.
+    Values without any common ancestor meet in a root that is added above everything. A value that has others below
+    it counts as a leaf just below itself. On a tree this is `TreeDistance`.
 
     `parents[i]` are the parents of node i; `values[v]` is the node of value v; `names` label the nodes for readers.
 
@@ -105,12 +105,11 @@ class LatticeDistance(Distance):
         except CycleError as error:
             cycle = named([self.names[node] for node in error.args[1]])
             raise PolicyError(f"the lattice has a node above itself: {cycle}") from error
-        inner = {node for above in self.parents for node in above}
-        # A value that is an inner node is one step below itself; -1 marks a node with no value under it.
+        # -1 marks a node with no value under it.
         heights = [-1] * len(self.parents)
         below: list[set[int]] = [set() for _ in self.parents]
         for value, node in enumerate(self.values.tolist()):
-            heights[node] = 1 if node in inner else 0
+            heights[node] = 0
             below[node].add(value)
         for node in upwards:
             for parent in self.parents[node] if heights[node] >= 0 else ():

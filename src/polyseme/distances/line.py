@@ -26,7 +26,7 @@ class LineDistance(Distance):
     def __init__(self, positions: Sequence[float] | Floats) -> None:
         self.positions: Floats = numbers(positions, "a line distance needs one finite number for each value")
         # Halved first: the span of two huge numbers of opposite sign is beyond what a float holds.
-        if self.size and not np.isfinite(2.0 * (self.positions.max() / 2.0 - self.positions.min() / 2.0)):
+        if self.size and self.positions.max() / 2.0 - self.positions.min() / 2.0 > np.finfo(np.float64).max / 2.0:
             raise PolicyError("the positions on the line are too far apart for their difference to be a number")
         same = self.size - len(np.unique(self.positions))
         if same:

@@ -105,10 +105,9 @@ class TreeDistance(Distance):
         return int(self._heights[0])
 
     def between(self, left: Ints, right: Ints) -> Floats:
-        left, right = np.broadcast_arrays(left, right)
         one, other = self.values[left], self.values[right]
         # Lines from the root agree down to the closest common ancestor and never again.
-        shared = np.zeros(one.shape, dtype=np.int64)
+        shared = np.zeros(np.broadcast_shapes(one.shape, other.shape), dtype=np.int32)
         for level in range(1, self._line.shape[1]):
             shared += self._line[one, level] == self._line[other, level]
         meeting = np.minimum(shared, self._levels[one])
@@ -116,7 +115,7 @@ class TreeDistance(Distance):
             apart = self._heights[self._line[one, meeting]].astype(np.float64)
         else:
             apart = (self._levels[one] + self._levels[other] + 2) / 2 - meeting
-        return np.where(left == right, 0.0, apart)
+        return np.where(np.equal(left, right), 0.0, apart)
 
     def structure(self, threshold: float) -> Structure:
         if threshold <= 1:  # any two values are at least 1 apart, under either measure

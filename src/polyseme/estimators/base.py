@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
 
 from polyseme.distances.structure import Floats, Ints
+from polyseme.errors import Problem, QuestionError
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Estimator", "Fit", "Reports"]
+__all__ = ["Estimator", "Fit", "Limits", "Population", "Reports", "Spread", "check"]
+
+Population: TypeAlias = Literal["finite", "super"]
+"""Whose numbers are estimated: those of the people in the table, or of the population they were drawn from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,20 +37,60 @@ class Reports:
     cells: int
     paired: bool = True
 
+    def by_cell(self) -> Iterator[tuple[int, tuple[Ints, ...], Ints]]:
+        """Each cell with its own rows: (cell, sets, counts)."""
+        order = np.argsort(self.cell, kind="stable")
+        bounds = np.searchsorted(self.cell[order], np.arange(self.cells + 1))
+        for cell in range(self.cells):
+            rows = order[bounds[cell] : bounds[cell + 1]]
+            yield cell, tuple(sets[rows] for sets in self.sets), self.counts[rows]
+
+    def totals(self, mechanisms: Sequence[Mechanism]) -> Floats:
+        """How many records each cell has: (cells,). In the long form each record is counted l times."""
+        rows = np.bincount(self.cell, weights=self.counts.astype(np.float64), minlength=self.cells)
+        return np.asarray(rows if self.paired else rows / mechanisms[0].l, dtype=np.float64)
+
+
+class Spread(Protocol):
+    """Variances of sums of cells of an estimated table."""
+
+    def __call__(self, contrasts: Floats, population: Population) -> Floats:
+        """Variance of `sum(contrast * values)` for each contrast: (k, cells, F_1, .., F_q) -> (k,)."""
+        ...
+
+
+class Limits(Protocol):
+    """Interval limits of sums of cells of an estimated table, where normal ones would be wrong."""
+
+    def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+        """Lower and upper limits of `sum(contrast * values)`: (k, cells, F_1, .., F_q) -> two of (k,)."""
+        ...
+
+    def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
+        """Lower and upper limits of every cell of the table."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """An estimated table.
 
     values    estimated numbers of records: (cells, F_1, .., F_q)
-    variance  of each of them, same shape; nan where an estimator has none
+    variance  of each of them about the people in the table (finite population), same shape; nan where there is none
+    gap       for likelihood estimators: an upper bound on the log-likelihood per record that is still missing
     notes     what the reader must know: not converged, too little data ..
+    totals    how many records each cell has: (cells,)
+    spread    variances of sums of cells; None where an estimator has none
+    limits    interval limits that respect the boundary; None where normal limits are right
     """
 
     values: Floats
     variance: Floats
     gap: float | None = None
     notes: tuple[str, ...] = field(default=())
+    totals: Floats | None = None
+    spread: Spread | None = None
+    limits: Limits | None = None
 
 
 class Estimator(ABC):
@@ -54,3 +101,32 @@ class Estimator(ABC):
     @abstractmethod
     def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
         """The estimated table; one mechanism for each target attribute."""
+
+
+def check(reports: Reports, mechanisms: Sequence[Mechanism]) -> None:
+    """Raise unless the reports fit the mechanisms; every problem at once."""
+    problems = []
+    if not mechanisms or len(reports.sets) != len(mechanisms):
+        problems.append(
+            Problem("reports", f"{len(reports.sets)} target attributes for {len(mechanisms)} mechanisms", "one each")
+        )
+    if not reports.paired and len(reports.sets) != 1:
+        problems.append(
+            Problem("reports", "a table of several attributes needs the sets", "release in set form, not long form")
+        )
+    for place, (sets, mechanism) in enumerate(zip(reports.sets, mechanisms)):
+        columns = mechanism.l if reports.paired else 1
+        if sets.ndim != 2 or sets.shape[1] != columns:
+            problems.append(Problem(f"sets[{place}]", f"expected {columns} columns, found shape {sets.shape}"))
+        elif len(sets) != len(reports.counts):
+            problems.append(Problem(f"sets[{place}]", f"{len(sets)} rows for {len(reports.counts)} counts"))
+        elif sets.size and not (sets.min() >= 0 and sets.max() < mechanism.size):
+            problems.append(Problem(f"sets[{place}]", f"codes must lie in 0 .. {mechanism.size - 1}"))
+    if len(reports.cell) != len(reports.counts):
+        problems.append(Problem("cell", f"{len(reports.cell)} rows for {len(reports.counts)} counts"))
+    elif len(reports.cell) and not (reports.cell.min() >= 0 and reports.cell.max() < reports.cells):
+        problems.append(Problem("cell", f"cells must lie in 0 .. {reports.cells - 1}"))
+    if len(reports.counts) and reports.counts.min() < 0:
+        problems.append(Problem("counts", "a count is negative"))
+    if problems:
+        raise QuestionError(problems)

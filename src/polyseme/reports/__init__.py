@@ -1,1 +1,11 @@
-"""."""
+"""Documents, charts and tables about a release: values in, HTML, pictures and terminal tables out.
+
+    document    what a page says, as values
+    assembling  a page from a manifest and what was found out about it
+    page        the page as one self-contained HTML file
+    charts      Vega-Lite charts, and pictures of them
+    html        tables for notebooks
+    terminal    tables for the terminal
+
+Nothing is imported here: each of them is loaded when it is needed.
+"""

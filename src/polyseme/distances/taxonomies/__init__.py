@@ -86,9 +86,12 @@ def taxonomy_distance(name: str, values: Sequence[Hashable], measure: Measure = 
     for label, path in zip(labels, paths):
         if path is not None:
             spellings.setdefault(path, []).append(label)
-    repeated = [" = ".join(same) for same in spellings.values() if len(same) > 1]
+    repeated = [same for same in spellings.values() if len(same) > 1]
     if repeated:
-        what = f"{len(repeated)} places of the taxonomy {name} stand in the domain more than once: {named(repeated)}"
+        shared = (
+            f"{sum(map(len, repeated))} of {len(labels)} values share their place in the taxonomy {name} with another"
+        )
+        what = f"{shared}: {named([' = '.join(same) for same in repeated])}"
         problems.append(Problem("", what, "values at distance zero are one value: keep one spelling"))
     if problems:
         raise PolicyError(problems)

@@ -6,7 +6,7 @@ import csv
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
 from itertools import chain
@@ -26,14 +26,14 @@ class Node:
     also: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Taxonomy:
     """A tree of categories whose values all have as many levels, named from the value upwards in `levels`."""
 
     name: str
     title: str
     levels: tuple[str, ...]
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, Node] = field(repr=False)
 
     def find(self, value: str) -> tuple[str, ...] | None:
         """The path of a value: itself, the categories above it, up to the highest; None when it is unknown.
@@ -63,7 +63,8 @@ class Taxonomy:
     def hint(self, value: str) -> str:
         """What may have been meant by an unknown value."""
         words = chain.from_iterable((node.code, node.name, *node.also) for node in self.nodes.values())
-        return nearest(value, words)
+        hint = nearest(value, words)
+        return hint if hint.startswith("did you mean") else f"see 'polyseme taxonomy show {self.name}'"
 
     @cached_property
     def _codes(self) -> Mapping[str, str]:

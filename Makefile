@@ -1,0 +1,50 @@
+# Everything starts from a bare machine with Python 3.11+, pip and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+RUN := $(VENV)/.run
+DEV := $(VENV)/.dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: help demo test check lint types contracts docs bench clean
+
+help:  ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m pip install --quiet virtualenv && $(PYTHON) -m virtualenv --quiet $(VENV); }
+
+$(RUN): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(DEV): requirements-dev.txt $(RUN)
+	$(PIP) install --constraint constraints.txt --requirement requirements-dev.txt
+	@touch $@
+
+demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
+	$(BIN)/polyseme demo --out demo-out --force
+
+test: $(DEV)  ## every test
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(DEV)  ## format and lint
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+
+types: $(DEV)  ## strict types
+	$(BIN)/mypy
+
+contracts: $(DEV)  ## rooms import in one direction only
+	$(BIN)/lint-imports
+
+docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are up to date
+	$(BIN)/python docs/check.py
+
+check: test lint types contracts docs  ## all of it, as CI runs it
+
+bench: $(DEV)  ## speed and accuracy, as ratios
+	$(BIN)/python benchmarks/run.py
+
+clean:  ## remove what was made
+	rm -rf $(VENV) demo-out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,6 @@
+"""`python -m polyseme`."""
+
+from polyseme.cli import main
+
+if __name__ == "__main__":
+    main()

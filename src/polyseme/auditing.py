@@ -1,0 +1,215 @@
+"""Attacking a release as an outsider would, with the original as the judge where it is at hand.
+
+Releases are shuffled, so nobody knows which row is whose. Rows are matched by their untouched columns, where a
+combination stands exactly once on both sides: that is also how an attacker would do it. When hardly anyone can be
+matched, success against the truth is measured on fresh sets that the release's own mechanism draws for the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.attacks.base import Finding
+from polyseme.attacks.battery import attack_classes, attack_sets
+from polyseme.distances.structure import Ints
+from polyseme.errors import QuestionError, ReleaseError, TableError, nearest
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import SystemStream
+from polyseme.release import PublishedAttribute, Release
+from polyseme.schema import Role
+from polyseme.tables.classes import classes_of
+from polyseme.tables.codes import as_series, encode
+from polyseme.tables.sets import code_sets
+from polyseme.tables.source import Source
+
+__all__ = ["attack_release", "finding_dict"]
+
+ENOUGH = 1_000
+"""Matched records that are enough to measure success on the release itself."""
+
+SAMPLE = 200_000
+"""Records that are attacked at the most; the rest would only repeat the answer."""
+
+_ROW, _ORIGINAL_ROW, _OTHER_ROW = "\0row", "\0original", "\0other"
+
+
+def attack_release(
+    release: Release, original: Source | None = None, other: Release | None = None
+) -> tuple[Finding, ...]:
+    """Every adversary that applies.
+
+    original  the truth to measure success against
+    other     a second release of the same people, for the intersection attack
+    """
+    if release.manifest.form != "set":
+        raise QuestionError("attacks need the set form", "publish with --form set, which carries the same risk")
+    frame = _untouched(release)
+    findings = list(_linkage(release, frame))
+    truth = _Truth(release, original, frame) if original is not None else None
+    for item in release.manifest.protected:
+        findings += _attack_attribute(release, item, frame, truth, other)
+    return tuple(findings)
+
+
+def finding_dict(finding: Finding) -> dict[str, Any]:
+    """A finding as JSON objects."""
+    return {
+        "attack": finding.attack,
+        "attribute": finding.attribute,
+        "success": finding.success,
+        "bound": finding.bound,
+        "baseline": finding.baseline,
+        "exceeded": finding.exceeded,
+        "knows": finding.knows,
+        "gains": finding.gains,
+        "helps": finding.helps,
+        "detail": dict(finding.detail),
+    }
+
+
+def _names(release: Release) -> list[str]:
+    return [item.name for item in release.manifest.attributes if item.mechanism is None]
+
+
+def _untouched(release: Release) -> pl.DataFrame:
+    """The untouched columns of a release, as text so that they can be matched with any other table."""
+    names = _names(release)
+    batches = [_text(batch, names) for batch in release.batches(names)] if names else []
+    return pl.concat(batches) if batches else pl.DataFrame()
+
+
+def _text(batch: Any, names: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame([as_series(batch.column(name)).cast(pl.String).alias(name) for name in names])
+
+
+def _linkage(release: Release, frame: pl.DataFrame) -> tuple[Finding, ...]:
+    names = [item.name for item in release.manifest.attributes if item.attribute.role is Role.QUASI_IDENTIFIER]
+    if not names:
+        return ()
+    bounds = [next(iter(model.values())).get("k") for model in release.manifest.models if "k-anonymity" in model]
+    return attack_classes(classes_of(frame, names), k=bounds[0] if bounds else None)
+
+
+def _sets(release: Release, item: PublishedAttribute, width: int) -> Ints:
+    parts = [code_sets(batch.column(0), item.domain).regular(width) for batch in release.batches([item.name])]
+    if any(part is None for part in parts):
+        raise ReleaseError(f"column '{item.name}': not every cell is a valid set", "run polyseme verify")
+    return np.concatenate([part for part in parts if part is not None])
+
+
+def _matched(left: pl.DataFrame, right: pl.DataFrame, names: Sequence[str]) -> tuple[Ints, Ints]:
+    """Rows of two tables that belong to the same person: combinations that stand exactly once on both sides."""
+    if not names:
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+    once = pl.len().over(list(names)) == 1
+    first = left.select(names).with_row_index(_ROW).filter(once)
+    second = right.select(names).with_row_index(_OTHER_ROW).filter(once)
+    joined = first.join(second, on=list(names), how="inner", nulls_equal=True)
+    return joined[_ROW].to_numpy().astype(np.int64), joined[_OTHER_ROW].to_numpy().astype(np.int64)
+
+
+class _Truth:
+    """The original: true codes of every protected attribute, and which rows of the release are whose."""
+
+    def __init__(self, release: Release, original: Source, frame: pl.DataFrame) -> None:
+        names = _names(release)
+        protected = release.manifest.protected
+        absent = [name for name in (*names, *(item.name for item in protected)) if name not in original.schema.names]
+        if absent:
+            raise TableError(f"{original.name}: no column '{absent[0]}'", nearest(absent[0], original.schema.names))
+        words = release.manifest.missing_values
+        columns: list[pl.DataFrame] = []
+        codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
+        for batch in original.batches([*names, *codes]):
+            columns.append(_text(batch, names))
+            for item in protected:
+                codes[item.name].append(encode(as_series(batch.column(item.name), words), item.domain).codes)
+        self.codes = {name: np.concatenate(parts) for name, parts in codes.items()}
+        kept = np.all([column >= 0 for column in self.codes.values()], axis=0)
+        self.codes = {name: column[kept] for name, column in self.codes.items()}
+        if not kept.any():
+            raise TableError(f"{original.name}: no record fits the release", "is this the table that was released?")
+        table = pl.concat(columns).filter(pl.Series(kept)) if names else pl.DataFrame()
+        self.table = table
+        self.rows, self.originals = _matched(frame, table, names)
+
+
+def _attack_attribute(
+    release: Release, item: PublishedAttribute, frame: pl.DataFrame, truth: _Truth | None, other: Release | None
+) -> list[Finding]:
+    mechanism = item.mechanism
+    if mechanism is None or item.attribute.protection is None:
+        return []
+    sets = _sets(release, item, mechanism.l)
+    promises = item.attribute.protection.models
+    common: dict[str, Any] = {
+        "attribute": item.name,
+        "distance": item.attribute.distance,
+        "d": promises.get("semantic-diversity", {}).get("d"),
+        "t": promises.get("closeness", {}).get("t"),
+        "bound": _bound(promises, mechanism),
+    }
+    rows = _some(len(sets))
+    codes, measured, features = None, {}, None
+    if truth is not None and len(truth.rows) >= ENOUGH:
+        rows, codes = truth.rows[:SAMPLE], truth.codes[item.name][truth.originals[:SAMPLE]]
+        measured = {"matched_records": float(len(rows))}
+        features = _features(frame[rows]) if frame.width else None
+    elif truth is not None:
+        people = _some(len(truth.codes[item.name]))
+        codes = truth.codes[item.name][people]
+        sets, rows = mechanism.sample(codes, SystemStream()), np.arange(len(people))
+        measured = {"fresh_sets": float(len(people))}
+        features = _features(truth.table[people]) if truth.table.width else None
+    elif frame.width:
+        features = _features(frame[rows])
+    found = list(attack_sets(sets[rows], mechanism, truth=codes, features=features, **common))
+    if truth is not None:
+        found = [replace(finding, detail={**finding.detail, **measured}) for finding in found]
+    if other is not None:
+        found += _repetition(release, item, frame, other, mechanism, common)
+    return found
+
+
+def _bound(promises: Any, mechanism: Mechanism) -> float | None:
+    """What the attribute's sets promise about a guess: 1/l where a diversity was promised."""
+    sizes = [
+        promises[name]["l"] for name in ("semantic-diversity", "diversity", "entropy-diversity") if name in promises
+    ]
+    return 1.0 / max(sizes) if sizes else mechanism.worst_posterior()
+
+
+def _some(count: int) -> Ints:
+    return np.arange(min(count, SAMPLE))
+
+
+def _features(frame: pl.DataFrame) -> Ints:
+    """Untouched columns as codes."""
+    return np.column_stack([series.rank("dense").fill_null(0).to_numpy().astype(np.int64) for series in frame])
+
+
+def _repetition(
+    release: Release,
+    item: PublishedAttribute,
+    frame: pl.DataFrame,
+    other: Release,
+    mechanism: Mechanism,
+    common: dict[str, Any],
+) -> list[Finding]:
+    from polyseme.attacks import repetition
+
+    again = other.manifest[item.name]
+    if again.mechanism is None or again.domain.values != item.domain.values:
+        raise ReleaseError(f"'{item.name}' is not published over the same domain in both releases")
+    rows, others = _matched(frame, _untouched(other), _names(release))
+    if not len(rows):
+        return []
+    first = _sets(release, item, mechanism.l)[rows]
+    second = _sets(other, again, again.mechanism.l)[others]
+    finding = repetition.attack(first, second, size=mechanism.size, attribute=item.name, bound=common["bound"])
+    return [replace(finding, detail={**finding.detail, "matched_records": float(len(rows))})]

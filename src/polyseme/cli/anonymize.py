@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, force_option, json_option, print_json, progress_bar
+
+
+@click.command("anonymize")
+@click.argument("policy", type=PathType)
+@click.argument("data", type=PathType)
+@click.option("--out", type=PathType, required=True, help="The folder of the release; must not exist yet.")
+@click.option(
+    "--form",
+    type=click.Choice(["set", "long"]),
+    default="set",
+    show_default=True,
+    help="A set of candidates for each record, or a row for each candidate.",
+)
+@click.option(
+    "--format",
+    "file_format",
+    type=click.Choice(["parquet", "csv"]),
+    default="parquet",
+    show_default=True,
+    help="The format of the data file.",
+)
+@click.option(
+    "--engine", type=click.Choice(["local"]), default="local", show_default=True, help="Where the work is done."
+)
+@click.option("--key-file", type=PathType, help="Secret key for sticky decoys (polyseme key new FILE).")
+@click.option(
+    "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
+)
+@force_option
+@json_option
+def command(
+    policy: Path,
+    data: Path,
+    out: Path,
+    form: str,
+    file_format: str,
+    engine: str,
+    key_file: Path | None,
+    seed: int | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Publish the table DATA as POLICY says, into the folder --out.
+
+    The table streams through in bounded memory. Rows come out in random order; identifiers do not come out.
+    Nothing is written when anything is wrong.
+
+    \b
+    Example:
+      polyseme anonymize policy.yaml people.csv --out release
+    """
+    from polyseme import pipeline
+    from polyseme.policy import Policy
+    from polyseme.tables.source import open_table
+
+    rules = Policy.load(policy)
+    source = open_table(data, rules.table.separator, rules.table.encoding)
+    for warning in pipeline.warnings(rules, key_file is not None, seed is not None):
+        click.echo(f"Warning: {warning}", err=True)
+    with progress_bar("Anonymizing", source.rows) as progress:
+        release = pipeline.anonymize(
+            source,
+            rules,
+            out,
+            form=form,
+            file_format=file_format,
+            seed=seed,
+            key_file=key_file,
+            overwrite=force,
+            progress=progress,
+        )
+    manifest = release.manifest
+    if as_json:
+        print_json(
+            {
+                "release": str(out),
+                "records": manifest.records,
+                "rows": manifest.rows,
+                "dropped": manifest.dropped,
+                "for_publication": not manifest.seeded,
+            }
+        )
+        return
+    dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
+    click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")

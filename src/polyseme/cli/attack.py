@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, json_option, print_json, show
+
+
+@click.command("attack")
+@click.argument("release", type=PathType)
+@click.option("--original", type=PathType, help="The original table, to measure success against the truth.")
+@click.option("--other", type=PathType, help="A second release of the same people, for the intersection attack.")
+@json_option
+def command(release: Path, original: Path | None, other: Path | None, as_json: bool) -> None:
+    """Run the adversaries against a RELEASE: who, what they know, what they gain, what was promised.
+
+    \b
+    Example:
+      polyseme attack release --original people.csv
+    """
+    from polyseme import pipeline
+
+    findings = pipeline.attack(release, original, other)
+    if as_json:
+        from polyseme.auditing import finding_dict
+
+        print_json({"findings": [finding_dict(finding) for finding in findings]})
+    else:
+        from polyseme.reports.terminal import findings_view
+
+        show(findings_view(findings))

@@ -1,0 +1,72 @@
+"""What commands share on the terminal: output, progress, options with the same meaning everywhere."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["PathType", "force_option", "json_option", "names", "print_json", "progress_bar", "show", "write_text"]
+
+PathType = click.Path(path_type=Path)
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def json_option(command: Command) -> Command:
+    """`--json`: one JSON document on standard output and nothing else there."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+
+
+def force_option(command: Command) -> Command:
+    return click.option("--force", is_flag=True, help="Replace what is there already.")(command)
+
+
+def print_json(document: Any) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+
+
+def names(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    """`A,B,C` as names."""
+    return tuple(name.strip() for name in value.split(",") if name.strip()) if value else ()
+
+
+def show(view: Any) -> None:
+    """A rich renderable on standard output; in a pipe it is not folded to the width of a terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=120)
+    console.print(view)
+
+
+def write_text(text: str, out: Path | None, force: bool) -> None:
+    """Text to standard output, or whole into a file that must not exist yet."""
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    from polyseme.tables.writing import whole_file
+
+    with whole_file(out, force) as partial:
+        partial.write_text(text, encoding="utf-8")
+    click.echo(f"Wrote {out}", err=True)
+
+
+@contextmanager
+def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda rows: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda rows: progress.advance(task, rows)

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, force_option
+
+
+@click.command("demo")
+@click.option("--out", type=PathType, default=Path("demo-out"), show_default=True, help="The folder to write.")
+@click.option("--records", type=click.IntRange(min=100), default=100_000, show_default=True, help="People to invent.")
+@force_option
+def command(out: Path, records: int, force: bool) -> None:
+    """The whole way on generated income data: plan, anonymize, verify, estimate, evaluate, attack, report.
+
+    \b
+    Example:
+      polyseme demo --out demo-out
+    """
+    from polyseme.studies.demo import run_demo
+
+    for line in run_demo(out, records, force):
+        click.echo(line)

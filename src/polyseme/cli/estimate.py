@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, force_option, json_option, names, print_json, show
+
+
+@click.command("estimate")
+@click.argument("release", type=PathType)
+@click.option("--of", "of", callback=names, required=True, help="Protected attributes to recover, as A,B.")
+@click.option("--by", "by", callback=names, help="Untouched attributes to break them down by, as C,D.")
+@click.option(
+    "--estimator",
+    help="ml, shrink, inverse, bayes, paper, simple, existing, valueadding; chosen by the data when left out.",
+)
+@click.option(
+    "--level", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Level of the intervals."
+)
+@click.option(
+    "--population",
+    type=click.Choice(["finite", "super"]),
+    default="finite",
+    show_default=True,
+    help="The people in the table, or the population they were drawn from.",
+)
+@click.option(
+    "--nonnegative",
+    type=click.Choice(["no", "project"]),
+    default="no",
+    show_default=True,
+    help="Linear estimators: leave negative cells, or project.",
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print the cells as CSV.")
+@click.option("--chart", type=PathType, help="Draw the table into this PNG or SVG file.")
+@force_option
+@json_option
+def command(
+    release: Path,
+    of: tuple[str, ...],
+    by: tuple[str, ...],
+    estimator: str | None,
+    level: float,
+    population: str,
+    nonnegative: str,
+    as_csv: bool,
+    chart: Path | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Recover the true cross-tabulation of a RELEASE, with a standard error and an interval in every cell.
+
+    \b
+    Example:
+      polyseme estimate release --of income --by sex
+    """
+    from polyseme import pipeline
+
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json exclude each other")
+    table = pipeline.estimate(
+        release, of, by, estimator=estimator, level=level, population=population, nonnegative=nonnegative
+    )
+    if as_json:
+        print_json(table.to_dict())
+    elif as_csv:
+        click.echo(table.to_polars().write_csv(), nl=False)
+        for note in table.notes:
+            click.echo(f"Note: {note}", err=True)
+    else:
+        from polyseme.reports.terminal import estimate_view
+
+        show(estimate_view(table))
+    if chart is not None:
+        from polyseme.reports.charts import save_chart
+        from polyseme.tables.writing import whole_file
+
+        with whole_file(chart, force) as partial:
+            save_chart(table.plot(), partial)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, force_option, write_text
+
+
+@click.command("init")
+@click.argument("data", type=PathType)
+@click.option("--out", type=PathType, help="Where to write the policy; standard output by default.")
+@click.option("--separator", help="The separator of a text table; found by looking when left out.")
+@click.option("--encoding", default="utf-8", show_default=True, help="The encoding of a text table.")
+@force_option
+def command(data: Path, out: Path | None, separator: str | None, encoding: str, force: bool) -> None:
+    """Look at the table DATA and draft a policy, with a comment on every guess.
+
+    The draft loads as it is. Read it: what an attacker knows cannot be seen from the data.
+
+    \b
+    Example:
+      polyseme init people.csv --out policy.yaml
+    """
+    from polyseme import pipeline
+
+    write_text(pipeline.init(data, separator, encoding), out, force)

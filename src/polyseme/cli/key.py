@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType
+
+
+@click.group("key")
+def command() -> None:
+    """Make a secret key for sticky decoys."""
+
+
+@command.command("new")
+@click.argument("file", type=PathType)
+def new(file: Path) -> None:
+    """Write a fresh secret key to FILE, readable by its owner only; never overwrites.
+
+    Keep it: with the same key the same person reporting the same value gives the same set again, so that
+    repeated releases cannot be intersected. Whoever has it can tell decoys from truth.
+
+    \b
+    Example:
+      polyseme key new secret.key
+    """
+    from polyseme.randomness import new_key
+
+    new_key(file)
+    click.echo(f"Wrote a new key to {file}. Keep it secret, and keep it.", err=True)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, force_option, write_text
+
+
+@click.command("report")
+@click.argument("release", type=PathType)
+@click.option("--original", type=PathType, help="The original table, to compare with.")
+@click.option("--by", help="An untouched attribute to break the charts down by.")
+@click.option("--out", type=PathType, required=True, help="The HTML file to write.")
+@force_option
+def command(release: Path, original: Path | None, by: str | None, out: Path, force: bool) -> None:
+    """Write one self-contained HTML page: what was promised, what holds, what is not protected, charts.
+
+    With --original the page shows true distributions: keep it inside the house.
+
+    \b
+    Example:
+      polyseme report release --out report.html
+    """
+    from polyseme import pipeline
+
+    write_text(pipeline.report(release, original, by), out, force)

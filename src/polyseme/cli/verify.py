@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, json_option, print_json, show
+
+
+@click.command("verify")
+@click.argument("subject", type=PathType, metavar="RELEASE|TABLE")
+@click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
+@json_option
+def command(subject: Path, policy: Path | None, as_json: bool) -> None:
+    """Check every promise of a RELEASE, or the models of a policy on any TABLE.
+
+    The check starts from the definitions and trusts nothing that the release says of itself. What cannot be
+    checked does not hold. Exit code 0: everything holds; 1: something is violated.
+
+    \b
+    Examples:
+      polyseme verify release
+      polyseme verify table.csv --policy models.yaml
+    """
+    from polyseme import pipeline
+
+    result = pipeline.verify(subject, policy)
+    if as_json:
+        print_json(result.to_dict())
+    else:
+        from polyseme.reports.terminal import verdict_view
+
+        show(verdict_view(result.verdicts))
+    if not result.holds:
+        sys.exit(1)

@@ -1,0 +1,48 @@
+"""The values that a declared distance brings along: the leaves of a tree, the header of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from polyseme.distances.declared import TREE_SOURCES, _document, _file, _is_document, _rows
+from polyseme.distances.paths import nested_places, row_places
+
+__all__ = ["policy_values"]
+
+
+def policy_values(spec: Mapping[str, Any] | None, folder: Path | str) -> tuple[str, ...] | None:
+    """The domain that a policy's distance brings along, or None when it brings none.
+
+    A tree brings its leaves and a matrix file its header, in their own order. Lines, circles and taxonomies do not say
+    which values there are.
+
+    >>> policy_values({"tree": {"lung": ["flu", "asthma"], "skin": ["acne"]}}, ".")
+    ('acne', 'flu', 'asthma')
+    """
+    if not spec:
+        return None
+    ((kind, argument),) = spec.items()
+    if kind == "tree":
+        return _leaves(argument, Path(folder))
+    if kind == "matrix" and isinstance(argument, str):
+        header, *body = _rows(_file(argument, Path(folder))) or [[]]
+        labels = tuple(cell.strip() for cell in header)
+        return labels[1:] if len(labels) == len(body) + 1 else labels
+    return None
+
+
+def _leaves(argument: Any, folder: Path) -> tuple[str, ...] | None:
+    if isinstance(argument, Mapping) and set(argument) <= {*TREE_SOURCES, "measure"}:
+        if "file" not in argument and "nested" not in argument:
+            return None
+        argument = argument.get("file", argument.get("nested"))
+    if isinstance(argument, str):
+        file = _file(argument, folder)
+        if not _is_document(file):
+            return tuple(row_places(_rows(file)))
+        argument = _document(file)
+    places = nested_places(argument)
+    inner = {node for paths in places.values() for path in paths for node in path[1:]}
+    return tuple(label for label in places if label not in inner)

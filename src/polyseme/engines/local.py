@@ -1,0 +1,229 @@
+"""The local engine: a table streams through, record batch by record batch, in bounded memory.
+
+Read, code, draw the sets, shuffle, write. Problems in the data are counted to the end of the table, so that one run
+tells all of them; nothing is published when there is one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.distances.structure import Bools, Ints
+from polyseme.errors import Problem, TableError
+from polyseme.randomness import StickyStream, Stream, SystemStream
+from polyseme.release import PublishedAttribute
+from polyseme.schema import Role
+from polyseme.tables.codes import Coded, as_series, cast_column, code_array, encode, label_array, set_array
+from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
+from polyseme.tables.source import Source
+
+__all__ = ["Job", "Outcome", "published_tables"]
+
+_ROLE_DROPPED = Role.IDENTIFIER
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be published, and how."""
+
+    source: Source
+    attributes: tuple[PublishedAttribute, ...]
+    types: Mapping[str, str] = field(default_factory=dict)
+    missing_values: tuple[str, ...] = ("",)
+    form: str = "set"
+    seed: int | None = None
+    key: bytes | None = field(default=None, repr=False)
+    record_key: str | None = None
+
+    @property
+    def published(self) -> tuple[PublishedAttribute, ...]:
+        return tuple(item for item in self.attributes if item.attribute.role is not _ROLE_DROPPED)
+
+
+@dataclass
+class Outcome:
+    """What happened, counted while the table streams through."""
+
+    records: int = 0
+    dropped: int = 0
+    rows: int = 0
+
+
+def published_tables(
+    job: Job,
+    folder: Path,
+    outcome: Outcome,
+    progress: Callable[[int], None] = lambda rows: None,
+    memory: int = MEMORY_BYTES,
+) -> Iterator[pa.Table]:
+    """The published rows in random order; `outcome` is filled on the way."""
+    decoys, order = _streams(job.seed)
+    problems = _Problems()
+    with Shuffler(order, folder, memory) as shuffler:
+        for batch in job.source.batches([item.name for item in job.attributes]):
+            published = _publish(job, batch, decoys, outcome, problems)
+            progress(batch.num_rows)
+            if published is not None and not problems.found:
+                shuffler.add(published)
+        problems.raise_any()
+        for table in shuffler.tables():
+            yield _labelled(job, table)
+
+
+def _streams(seed: int | None) -> tuple[SystemStream, SystemStream]:
+    """One stream for decoys and one for the order of rows."""
+    if seed is None:
+        return SystemStream(), SystemStream()
+    return SystemStream.seeded(f"{seed} decoys"), SystemStream.seeded(f"{seed} order")
+
+
+class _Problems:
+    """Counts of what is wrong in the data, by place."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+
+    @property
+    def found(self) -> bool:
+        return bool(self.counts)
+
+    def add(self, column: str, count: int, what: str, hint: str = "") -> None:
+        if count:
+            self.counts[column, what, hint] += count
+
+    def raise_any(self) -> None:
+        if self.counts:
+            raise TableError(
+                Problem(f"column '{column}'", f"{count:,} {what}", hint)
+                for (column, what, hint), count in self.counts.items()
+            )
+
+
+def _publish(
+    job: Job, batch: pa.RecordBatch, decoys: SystemStream, outcome: Outcome, problems: _Problems
+) -> pa.RecordBatch | None:
+    """One batch as it will be published, or None when something in it is wrong."""
+    coded = {item.name: _code(item, batch, job, problems) for item in job.attributes if item.mechanism is not None}
+    keys = _record_keys(job, batch, problems)
+    untouched = {
+        item.name: _untouched(item.name, batch, job, problems) for item in job.published if item.mechanism is None
+    }
+    if problems.found:
+        return None
+    keep = np.ones(batch.num_rows, dtype=bool)
+    for column in coded.values():
+        keep &= column.codes >= 0
+    outcome.dropped += int(batch.num_rows - keep.sum())
+    outcome.records += int(keep.sum())
+    sets = {
+        item.name: item.mechanism.sample(
+            coded[item.name].codes[keep], _stream(job, item.name, decoys, keys, coded, keep)
+        )
+        for item in job.published
+        if item.mechanism is not None
+    }
+    result = _arrange(job, untouched, sets, keep)
+    outcome.rows += result.num_rows
+    return result
+
+
+def _code(item: PublishedAttribute, batch: pa.RecordBatch, job: Job, problems: _Problems) -> Coded:
+    domain = item.domain
+    coded = encode(as_series(batch.column(item.name), job.missing_values), domain)
+    what = "values are not in the declared domain" if domain.cut is None else "values fall outside the declared range"
+    problems.add(item.name, coded.unseen, f"{what} of {domain.size:,} values", "widen the domain, or mend the table")
+    if domain.missing.action == "refuse":
+        hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
+        problems.add(item.name, coded.missing, "values are missing", hint)
+    return coded
+
+
+def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: _Problems) -> pa.Array:
+    column = batch.column(name)
+    if name not in job.types:
+        return column
+    series = as_series(column, job.missing_values)
+    result, failures = cast_column(series, job.types[name])
+    problems.add(
+        name, failures, f"values cannot be read as {job.types[name]}", "change or remove its type in the policy"
+    )
+    return result.to_arrow()
+
+
+def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> list[bytes] | None:
+    if job.key is None or job.record_key is None:
+        return None
+    series = as_series(batch.column(job.record_key), job.missing_values).cast(pl.String)
+    problems.add(job.record_key, series.null_count(), "records have no record key", "sticky decoys need one for each")
+    return [text.encode() for text in series.fill_null("")]
+
+
+def _stream(
+    job: Job,
+    name: str,
+    decoys: SystemStream,
+    keys: Sequence[bytes] | None,
+    coded: Mapping[str, Coded],
+    keep: Bools,
+) -> Stream:
+    if keys is None or job.key is None:
+        return decoys
+    kept = [key for key, stays in zip(keys, keep.tolist()) if stays]
+    return StickyStream(job.key, name, kept, coded[name].codes[keep])
+
+
+def _arrange(job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Ints], keep: Bools) -> pa.RecordBatch:
+    """Columns in the table's order, sets still as codes; in the long form, a row for each combination of candidates."""
+    count = int(keep.sum())
+    rows = np.flatnonzero(keep)
+    if job.form == "long":
+        record, picks = _expand(sets, count)
+        rows = rows[record]
+        sets = {name: column[record, picks[name]] for name, column in sets.items()}
+    columns = []
+    for item in job.published:
+        if item.name in sets:
+            columns.append(_code_column(sets[item.name]))
+        else:
+            column = untouched[item.name]
+            whole = job.form == "set" and count == len(column)
+            columns.append(column if whole else column.take(pa.array(rows)))
+    return pa.RecordBatch.from_arrays(columns, names=[item.name for item in job.published])
+
+
+def _code_column(codes: Ints) -> pa.Array:
+    """Codes (n,) or sets of codes (n, l) as an Arrow column that is quick to shuffle."""
+    flat = pa.array(codes.reshape(-1).astype(np.int32))
+    return flat if codes.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
+
+
+def _labelled(job: Job, table: pa.Table) -> pa.Table:
+    """A shuffled table with the labels of the domain in place of codes."""
+    for index, item in enumerate(job.published):
+        if item.mechanism is None:
+            continue
+        column = table.column(index).combine_chunks()
+        labels = label_array(item.domain.values)
+        if job.form == "set":
+            members = column.flatten().to_numpy(zero_copy_only=False)
+            labelled = set_array(members.reshape(-1, item.mechanism.l), labels)
+        else:
+            labelled = code_array(column.to_numpy(zero_copy_only=False), labels)
+        table = table.set_column(index, item.name, labelled)
+    return table
+
+
+def _expand(sets: Mapping[str, Ints], count: int) -> tuple[Ints, Mapping[str, Ints]]:
+    """For the long form: which record each row comes from, and which candidate of each attribute it shows."""
+    widths = [column.shape[1] for column in sets.values()]
+    combinations = int(np.prod(widths))
+    record = np.repeat(np.arange(count), combinations)
+    places = np.unravel_index(np.tile(np.arange(combinations), count), widths)
+    return record, dict(zip(sets, places))

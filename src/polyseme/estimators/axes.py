@@ -1,0 +1,250 @@
+"""Linear maps along one axis of a count tensor: from containment counts to estimated counts.
+
+A table of several attributes is never unfolded: each attribute has its own small map, applied along its own axis, and
+the map of the table is the product of them.
+
+where
+    Q[v, u]   P(u in R | v), the inclusion matrix of the mechanism
+    A         the map of the estimator, `x = A w`; for the unbiased one `A Q^T = 1`
+    y(R)      `A 1_R`, what one report adds to the estimate
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line, Structure
+from polyseme.mechanism import Mechanism
+
+__all__ = [
+    "AxisMap",
+    "ClusterMap",
+    "DenseMap",
+    "ScaledMap",
+    "along",
+    "compatibility",
+    "exact_map",
+    "inverted",
+    "is_plain",
+]
+
+SINGULAR = 1e11
+"""Condition number beyond which values cannot be told apart."""
+
+
+def along(matrix: Floats, tensor: Floats, axis: int) -> Floats:
+    """`matrix` applied to `tensor` along an axis."""
+    return np.moveaxis(np.tensordot(matrix, tensor, axes=(1, axis)), 0, axis)
+
+
+class AxisMap(ABC):
+    """`A`, without necessarily being a matrix."""
+
+    identifiable: bool = True
+
+    @abstractmethod
+    def apply(self, tensor: Floats, axis: int) -> Floats:
+        """`A` along an axis."""
+
+    @abstractmethod
+    def transpose(self, tensor: Floats, axis: int) -> Floats:
+        """`A^T` along an axis."""
+
+    @abstractmethod
+    def contributions(self, sets: Ints) -> Floats:
+        """`y(R)` for each set: (n, F)."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledMap(AxisMap):
+    """`A w = scale * w + shift * sum(w)`: all values are treated alike."""
+
+    scale: float
+    shift: float
+    size: int
+    identifiable: bool = True
+
+    def apply(self, tensor: Floats, axis: int) -> Floats:
+        sums: Floats = tensor.sum(axis=axis, keepdims=True)
+        return self.scale * tensor + self.shift * sums
+
+    transpose = apply
+
+    def contributions(self, sets: Ints) -> Floats:
+        out = np.full((len(sets), self.size), self.shift * sets.shape[1])
+        np.put_along_axis(out, sets, self.shift * sets.shape[1] + self.scale, axis=1)
+        return out
+
+    def squares(self, l: int) -> ScaledMap:
+        """The map that turns containment counts into sums of squared contributions.
+
+        A contribution has only two values, so its square is linear in containment too.
+        """
+        low, high = (self.shift * l) ** 2, (self.shift * l + self.scale) ** 2
+        return ScaledMap(high - low, low / l, self.size)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseMap(AxisMap):
+    """`A` as a matrix."""
+
+    matrix: Floats
+    identifiable: bool = True
+
+    def apply(self, tensor: Floats, axis: int) -> Floats:
+        return along(self.matrix, tensor, axis)
+
+    def transpose(self, tensor: Floats, axis: int) -> Floats:
+        return along(self.matrix.T, tensor, axis)
+
+    def contributions(self, sets: Ints) -> Floats:
+        columns = np.ascontiguousarray(self.matrix.T)
+        out = columns[sets[:, 0]]
+        for place in range(1, sets.shape[1]):
+            out += columns[sets[:, place]]
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterMap(AxisMap):
+    """The exact map when incompatibility is an equivalence: a system of clusters instead of one of values.
+
+    Within a cluster decoys fall on the values in fixed shares, whoever drew them, so with `W`, `X` counts by cluster
+
+        w_u = p * (x_u + share_u * (W_c - X_c)) + (1 - p) * n * rho_u,     W = G^T X   at p = 1
+
+    where
+        share_u  part of the decoys of cluster c that fall on u
+        G[c, e]  expected members of cluster e in the set of a true value of cluster c (at p = 1)
+        rho_u    blind inclusion, n the number of records: sum(w) / l
+    """
+
+    labels: Ints
+    share: Floats
+    solve: Floats
+    blind: Floats
+    p: float
+    l: int
+    identifiable: bool = True
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, labels: Ints) -> ClusterMap:
+        """The map of a mechanism over clusters."""
+        clusters = int(labels.max()) + 1
+        first = np.unique(labels, return_index=True)[1].astype(np.int64)
+        expected = np.empty((clusters, clusters))
+        share = np.zeros(len(labels))
+        step = max(1, 20_000_000 // len(labels))
+        for start in range(0, clusters, step):
+            rows = np.arange(start, min(start + step, clusters))
+            given = mechanism.design.conditional_inclusion(first[rows])
+            for row, inclusion in zip(rows, given):
+                sums = np.bincount(labels, weights=inclusion, minlength=clusters)
+                expected[row] = sums
+                missing = (share == 0.0) & (labels != row) & (inclusion > 0.0)
+                share[missing] = inclusion[missing] / sums[labels[missing]]
+        inverse, identifiable = inverted(expected.T)
+        blind = mechanism.design.blind_inclusion()
+        return cls(labels, share, inverse, blind, mechanism.p, mechanism.l, identifiable and mechanism.p > 0)
+
+    def _sum(self, values: Floats) -> Floats:
+        # Clusters of the last axis; bincount over rows keeps it linear in the number of values.
+        rows = len(values)
+        clusters = len(self.solve)
+        flat = (np.arange(rows)[:, None] * clusters + self.labels).ravel()
+        sums = np.bincount(flat, weights=values.ravel(), minlength=rows * clusters)
+        return np.asarray(sums, dtype=np.float64).reshape(rows, clusters)
+
+    def _rows(self, tensor: Floats, axis: int) -> tuple[Floats, tuple[int, ...]]:
+        moved = np.moveaxis(tensor, axis, -1)
+        return moved.reshape(-1, moved.shape[-1]), moved.shape
+
+    def apply(self, tensor: Floats, axis: int) -> Floats:
+        rows, shape = self._rows(tensor, axis)
+        records = rows.sum(axis=1, keepdims=True) / self.l
+        net = (rows - (1.0 - self.p) * records * self.blind) / self.p
+        clusters = self._sum(net)
+        decoys = clusters - clusters @ self.solve.T
+        return np.moveaxis((net - self.share * decoys[:, self.labels]).reshape(shape), -1, axis)
+
+    def transpose(self, tensor: Floats, axis: int) -> Floats:
+        rows, shape = self._rows(tensor, axis)
+        shared = self._sum(rows * self.share)
+        net = rows - (shared - shared @ self.solve)[:, self.labels]
+        constant = (1.0 - self.p) / self.l * (net @ self.blind)
+        return np.moveaxis(((net - constant[:, None]) / self.p).reshape(shape), -1, axis)
+
+    def contributions(self, sets: Ints) -> Floats:
+        indicator = np.zeros((len(sets), len(self.labels)))
+        np.put_along_axis(indicator, sets, 1.0, axis=1)
+        return self.apply(indicator, 1)
+
+
+def inverted(matrix: Floats) -> tuple[Floats, bool]:
+    """The inverse, or the least-norm one when values cannot be told apart, and whether they can."""
+    try:
+        inverse: Floats = np.linalg.inv(matrix).astype(np.float64, copy=False)
+        condition = np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1)
+        if condition < SINGULAR:
+            return inverse, True
+    except np.linalg.LinAlgError:
+        pass
+    return np.linalg.pinv(matrix, rcond=1e-9).astype(np.float64, copy=False), False
+
+
+def is_plain(mechanism: Mechanism) -> bool:
+    """Whether all values are alike: everything is compatible and equally likely to be a decoy."""
+    structure = mechanism.design.structure
+    if not isinstance(structure, Clusters) or structure.count != structure.size or structure.size < 2:
+        return False
+    inclusion = mechanism.design.blind_inclusion()
+    given = mechanism.design.conditional_inclusion(np.array([0, structure.size - 1]))
+    decoy = (mechanism.l - 1) / (structure.size - 1)
+    return bool(np.allclose(inclusion, mechanism.l / structure.size, rtol=1e-12, atol=0.0)) and bool(
+        np.allclose(np.sort(given, axis=1)[:, :-1], decoy, rtol=1e-10, atol=1e-14)
+    )
+
+
+def exact_map(mechanism: Mechanism) -> AxisMap:
+    """`A = (Q^T)^-1`, in the cheapest form the structure allows."""
+    structure, size = mechanism.design.structure, mechanism.size
+    if is_plain(mechanism):
+        blind = (1.0 - mechanism.p) * mechanism.l / size
+        inside, outside = mechanism.p + blind, mechanism.p * (mechanism.l - 1) / (size - 1) + blind
+        if inside - outside < 1e-12:
+            return ScaledMap(0.0, 1.0 / (mechanism.l * size), size, identifiable=False)
+        return ScaledMap(1.0 / (inside - outside), -outside / (mechanism.l * (inside - outside)), size)
+    if isinstance(structure, Clusters) and size > 64 and structure.count < size and mechanism.p > 0.0:
+        return ClusterMap.of(mechanism, structure.labels)
+    return DenseMap(*inverted(mechanism.inclusion_matrix().T))
+
+
+def compatibility(structure: Structure) -> Bools:
+    """Which values may stand in one set, as a matrix: `extract(S, {v}, d)` is its row v."""
+    if isinstance(structure, Graph):
+        return structure.compatible
+    if isinstance(structure, Clusters):
+        return np.asarray(structure.labels[:, None] != structure.labels[None, :])
+    out = np.zeros((structure.size, structure.size), dtype=np.bool_)
+    places = np.arange(structure.size)
+    if isinstance(structure, Line):
+        after = places[None, :] >= structure.ahead[:, None]
+        out[np.ix_(structure.order, structure.order)] = after | after.T
+        return out
+    return _circular(structure, out)
+
+
+def _circular(structure: Circle, out: Bools) -> Bools:
+    places = np.arange(structure.size)
+    if structure.spacing is not None:
+        steps = np.abs(places[:, None] - places[None, :])
+        far = np.minimum(steps, structure.size - steps) >= structure.spacing
+    else:
+        apart = np.abs(structure.positions[:, None] - structure.positions[None, :])
+        far = np.minimum(apart, structure.length - apart) >= structure.threshold
+    np.fill_diagonal(far, False)
+    out[np.ix_(structure.order, structure.order)] = far
+    return out

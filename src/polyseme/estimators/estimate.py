@@ -1,0 +1,478 @@
+"""The answer to a question: a table of estimated counts with intervals, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from scipy import stats
+
+from polyseme.distances.structure import Floats, Ints
+from polyseme.errors import Problem, QuestionError, nearest
+from polyseme.estimators.base import Estimator, Fit, Population, Reports
+from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
+from polyseme.estimators.registry import estimator_named
+from polyseme.estimators.shrink import choose
+from polyseme.estimators.summary import Independence, Summary
+from polyseme.mechanism import Mechanism
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["Estimate", "estimate_table"]
+
+_CONTRASTS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Estimate:
+    """Estimated numbers of records for every combination of true values, within cells of untouched attributes.
+
+    of, labels       the protected attributes and the labels along each axis
+    by               the untouched attributes, column by column: the cells of the first axis
+    values           (cells, F_1, .., F_q); stderr, low and high have the same shape
+    estimator        the name of the estimator, gap its certificate, notes what the reader must know
+    records          how many records the table has, in all
+    """
+
+    of: tuple[str, ...]
+    labels: tuple[tuple[Any, ...], ...]
+    by: Mapping[str, tuple[Any, ...]]
+    values: Floats
+    stderr: Floats
+    low: Floats
+    high: Floats
+    estimator: str
+    records: int
+    totals: Floats
+    gap: float | None = None
+    notes: tuple[str, ...] = ()
+    level: float = 0.95
+    population: Population = "finite"
+    fit: Fit | None = field(default=None)
+    # How a table made from another one sums over it: kept axes, group of each cell, factor of each cell.
+    axes: tuple[int, ...] | None = field(default=None)
+    group: Ints | None = field(default=None)
+    factor: Floats | None = field(default=None)
+
+    # -- sums of cells -------------------------------------------------------------------------------------------
+
+    def _lift(self, contrasts: Floats) -> Floats:
+        """Contrasts of this table as contrasts of the fitted one."""
+        assert self.fit is not None  # noqa: S101 - every table is made with its fit
+        shape = self.fit.values.shape
+        if self.factor is not None:
+            contrasts = contrasts * self.factor.reshape(-1, *[1] * len(self.of))
+        if self.group is not None:
+            contrasts = contrasts[:, self.group]
+        kept = tuple(range(len(shape) - 1)) if self.axes is None else self.axes
+        missing = [axis + 2 for axis in range(len(shape) - 1) if axis not in kept]
+        return np.broadcast_to(np.expand_dims(contrasts, missing), (len(contrasts), *shape))
+
+    def sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q)."""
+        if self.fit is None:
+            raise QuestionError("this table was read from a file: sums with intervals need the release itself")
+        step = max(1, _CONTRASTS // max(self.fit.values.size, 1))
+        parts = [
+            sum_intervals(self.fit, self._lift(contrasts[start : start + step]), self.level, self.population)
+            for start in range(0, len(contrasts), step)
+        ]
+        value, error, low, high = (np.concatenate(column) for column in zip(*parts))
+        return value, error, low, high
+
+    def margin(self, of: Sequence[str] | str | None = None, by: Sequence[str] | str | None = None) -> Estimate:
+        """The table of fewer attributes: sums over the others, with their own intervals."""
+        if self.factor is not None:
+            raise QuestionError(Problem("margin", "this table holds shares", "take the margin first, then proportions"))
+        kept = self._places("of", self.of, self.of if of is None else of)
+        names = tuple(self.by)
+        group_names = [names[place] for place in self._places("by", names, names if by is None else by)]
+        group, columns = _groups(self.by, group_names, len(self.values))
+        shape = (int(group.max(initial=0)) + 1, *[self.values.shape[axis + 1] for axis in kept])
+        size = int(np.prod(shape))
+        narrow = replace(
+            self,
+            of=tuple(self.of[axis] for axis in kept),
+            labels=tuple(self.labels[axis] for axis in kept),
+            by=columns,
+            axes=tuple(kept if self.axes is None else [self.axes[axis] for axis in kept]),
+            group=group if self.group is None else group[self.group],
+            factor=None,
+            totals=np.bincount(group, weights=self.totals, minlength=shape[0]).astype(np.float64),
+        )
+        chunks = [narrow.sums(_units(range(start, min(start + 256, size)), shape)) for start in range(0, size, 256)]
+        value, error, low, high = (np.concatenate(column).reshape(shape) for column in zip(*chunks))
+        return replace(narrow, values=value, stderr=error, low=low, high=high)
+
+    def proportions(self) -> Estimate:
+        """The same table as shares of the records of each cell."""
+        share = np.divide(1.0, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
+        spread = share.reshape(-1, *[1] * len(self.of))
+        factor = share if self.factor is None else share * self.factor
+        return replace(
+            self,
+            values=self.values * spread,
+            stderr=self.stderr * spread,
+            low=self.low * spread,
+            high=self.high * spread,
+            totals=np.where(self.totals > 0, 1.0, 0.0),
+            factor=factor,
+        )
+
+    def _places(self, word: str, names: Sequence[str], wanted: Sequence[str] | str) -> list[int]:
+        wanted = [wanted] if isinstance(wanted, str) else list(wanted)
+        problems = [
+            Problem(word, f"'{name}' is not in this table", nearest(name, names))
+            for name in wanted
+            if name not in names
+        ]
+        if problems:
+            raise QuestionError(problems)
+        return sorted(names.index(name) for name in wanted)
+
+    # -- beyond counts -------------------------------------------------------------------------------------------
+
+    def _numeric(self, of: str | None, positions: Sequence[float] | None) -> tuple[Estimate, Floats]:
+        name = self.of[0] if of is None else of
+        table = self if self.of == (name,) else self.margin(of=[name])
+        given = table.labels[0] if positions is None else positions
+        try:
+            places = np.asarray([float(place) for place in given])
+        except (TypeError, ValueError):
+            raise QuestionError(
+                Problem(name, "its labels are not numbers", "pass positions=[..], one number for each value")
+            ) from None
+        if len(places) != table.values.shape[1]:
+            raise QuestionError(
+                Problem(
+                    name, f"{len(places)} positions for {table.values.shape[1]} values", "one number for each value"
+                )
+            )
+        return table, places
+
+    def mean(self, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
+        """The mean of a numeric attribute in each cell, with its interval."""
+        table, places = self._numeric(of, positions)
+        cells = np.eye(len(table.values))
+        share = np.divide(1.0, table.totals, out=np.zeros_like(table.totals), where=table.totals > 0)
+        value, error, low, high = table.sums((cells * share)[:, :, None] * places)
+        return table._summary(value, error, low, high)
+
+    def quantile(self, q: float = 0.5, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
+        """The smallest value that at least a share q of the records do not exceed; limits from those of the shares.
+
+        The interval holds every value at which the share of records up to it may be q (Woodruff's method).
+        """
+        table, places = self._numeric(of, positions)
+        order = np.argsort(places, kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        steps = (rank[None, :] <= np.arange(len(order))[:, None]).astype(np.float64)
+        out = []
+        for cell, total in enumerate(table.totals):
+            contrasts = np.zeros((len(order), *table.values.shape))
+            contrasts[:, cell] = steps / max(total, 1e-300)
+            value, _, low, high = table.sums(contrasts)
+            out.append([places[order][_first(column, q)] for column in (value, high, low)])
+        value, low, high = np.array(out).T
+        return table._summary(value, np.full(len(value), np.nan), low, high)
+
+    def difference(self, left: Mapping[str, Any], right: Mapping[str, Any]) -> Summary:
+        """Shares in one group minus shares in another, for every combination of values.
+
+        A group is named by values of untouched attributes, such as `{"sex": "F"}`.
+        """
+        rows = [self._group(group) for group in (left, right)]
+        weight = np.zeros(len(self.values))
+        for sign, here in zip((1.0, -1.0), rows):
+            total = float(self.totals[here].sum())
+            weight[here] += sign / total if total > 0 else 0.0
+        size = int(np.prod(self.values.shape[1:]))
+        units = np.eye(size).reshape(size, 1, *self.values.shape[1:])
+        value, error, low, high = self.sums(units * weight.reshape(1, -1, *[1] * len(self.of)))
+        grid = list(np.ndindex(*self.values.shape[1:]))
+        columns = {
+            name: [axis_labels[where[axis]] for where in grid]
+            for axis, (name, axis_labels) in enumerate(zip(self.of, self.labels))
+        }
+        return Summary.of(columns, value, error, low, high)
+
+    def _group(self, group: Mapping[str, Any]) -> Ints:
+        self._places("by", tuple(self.by), list(group))
+        here = np.ones(len(self.values), dtype=np.bool_)
+        for name, value in group.items():
+            here &= np.array([label == value for label in self.by[name]], dtype=np.bool_)
+        if not here.any():
+            raise QuestionError(
+                Problem("group", "no cell of the table belongs to it", "see .by for the cells there are")
+            )
+        return np.flatnonzero(here)
+
+    def top(self, k: int = 10) -> Summary:
+        """The k largest cells."""
+        order = np.argsort(-self.values.ravel(), kind="stable")[:k]
+        flat = [column.ravel()[order] for column in (self.values, self.stderr, self.low, self.high)]
+        return Summary.of(self._columns(order), *flat)
+
+    def independence(self, left: str | None = None, right: str | None = None) -> Independence:
+        """A test that two attributes are independent: of two protected ones, or of a protected one and the groups.
+
+        The estimated departures `p_ij - p_i. p_.j`, linearised, against their covariance (Wald's test). It is about
+        the population the records were drawn from.
+        """
+        if len(self.of) >= 2 or (left is not None and right is not None):
+            pair = [self.of[0] if left is None else left, self.of[1] if right is None else right]
+            table = replace(self.margin(of=pair, by=[]), population="super")
+            shares = table.values[0] / max(float(table.totals[0]), 1e-300)
+
+            def place(contrasts: Floats) -> Floats:
+                return contrasts[:, None] / max(float(table.totals[0]), 1e-300)
+        else:
+            table = replace(self if left is None else self.margin(of=[left]), population="super")
+            total = max(float(table.totals.sum()), 1e-300)
+            shares = table.values / total
+
+            def place(contrasts: Floats) -> Floats:
+                return contrasts / total
+
+        return _wald_independence(table, shares, place)
+
+    # -- ways out ------------------------------------------------------------------------------------------------
+
+    def _columns(self, flat: Ints) -> dict[str, list[Any]]:
+        places = np.unravel_index(flat, self.values.shape)
+        columns: dict[str, list[Any]] = {}
+        for name, cells in self.by.items():
+            columns[name] = [cells[place] for place in places[0]]
+        for axis, name in enumerate(self.of, start=1):
+            columns[name] = [self.labels[axis - 1][place] for place in places[axis]]
+        return columns
+
+    def _table(self) -> dict[str, Any]:
+        columns: dict[str, Any] = dict(self._columns(np.arange(self.values.size)))
+        for name in ("estimate", "stderr", "low", "high"):
+            columns[name] = (self.values if name == "estimate" else getattr(self, name)).ravel()
+        return columns
+
+    def _summary(self, value: Floats, error: Floats, low: Floats, high: Floats) -> Summary:
+        return Summary.of({name: list(cells) for name, cells in self.by.items()}, value, error, low, high)
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each cell: the untouched attributes, the protected ones, estimate, stderr, low, high."""
+        import polars as pl
+
+        return pl.DataFrame(self._table(), strict=False)
+
+    def to_arrow(self) -> Any:
+        """The same as a pyarrow table."""
+        return self.to_polars().to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as a pandas frame."""
+        import pandas as pd
+
+        return pd.DataFrame(self._table())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One dictionary for each cell."""
+        table = self._table()
+        names = list(table)
+        for row in zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in table.values())):
+            yield dict(zip(names, row))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; a missing number is None."""
+        cells = [{name: _plain(value) for name, value in row.items()} for row in self.rows()]
+        return {
+            "estimator": self.estimator,
+            "records": self.records,
+            "of": list(self.of),
+            "by": list(self.by),
+            "level": self.level,
+            "population": self.population,
+            "gap": self.gap,
+            "notes": list(self.notes),
+            "cells": cells,
+        }
+
+    def plot(self, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
+        """Bars with intervals; a heat map for two attributes; small multiples by group."""
+        from polyseme.estimators.charts import chart
+
+        return chart(self, kind)
+
+    def __repr__(self) -> str:
+        return f"{self._headline()}\n{self.to_polars()}" + "".join(f"\nnote: {note}" for note in self.notes)
+
+    def _headline(self) -> str:
+        words = f"{' x '.join(self.of)}" + (f" by {', '.join(self.by)}" if self.by else "")
+        return f"Estimate of {words}: {self.records:,} records, {self.estimator}, {self.level:.0%} intervals"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<p><em>{escape(note)}</em></p>" for note in self.notes)
+        return f"<p><strong>{escape(self._headline())}</strong></p>{self.to_polars()._repr_html_()}{notes}"
+
+
+def estimate_table(
+    reports: Reports,
+    mechanisms: Sequence[Mechanism],
+    names: Sequence[str],
+    labels: Sequence[Sequence[Any]],
+    by_cells: Mapping[str, Sequence[Any]] | None = None,
+    estimator: str | Estimator | None = None,
+    level: float = 0.95,
+    population: Population = "finite",
+    nonnegative: Literal["no", "project"] = "no",
+) -> Estimate:
+    """Estimate a cross-tabulation of protected attributes within cells of untouched ones.
+
+    names, labels  of the protected attributes, one for each mechanism
+    by_cells       the untouched attributes as columns: the value of each cell of `reports`
+    estimator      a name or an estimator; None lets the data choose between `ml` and `shrink`
+    nonnegative    for linear estimators: "project" gives the nearest table without negative cells
+    """
+    _check_question(mechanisms, names, labels, level, population, nonnegative)
+    by = {name: tuple(column) for name, column in (by_cells or {}).items()}
+    chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
+    name, fit = choose(reports, mechanisms) if chosen is None else (chosen.name, chosen.fit(reports, mechanisms))
+    totals = reports.totals(mechanisms)
+    notes = list(fit.notes)
+    low, high = intervals(fit, level, population)
+    values = fit.values
+    if nonnegative == "project" and values.min(initial=0.0) < 0.0:
+        values = project(values, totals)
+        low, high = np.minimum(low, values), np.maximum(high, values)
+        notes.append("negative cells were removed by projection on the tables of the same total")
+    notes.extend(_warnings(values, low, high, totals, level))
+    return Estimate(
+        of=tuple(names),
+        labels=tuple(tuple(axis) for axis in labels),
+        by=by,
+        values=values,
+        stderr=standard_errors(fit, population),
+        low=low,
+        high=high,
+        estimator=name,
+        records=round(float(totals.sum())),
+        totals=totals,
+        gap=fit.gap,
+        notes=tuple(notes),
+        level=level,
+        population=population,
+        fit=replace(fit, values=values),
+    )
+
+
+def _check_question(
+    mechanisms: Sequence[Mechanism],
+    names: Sequence[str],
+    labels: Sequence[Sequence[Any]],
+    level: float,
+    population: str,
+    nonnegative: str,
+) -> None:
+    problems = []
+    if not len(names) == len(labels) == len(mechanisms):
+        problems.append(Problem("of", f"{len(names)} names and {len(labels)} lists of labels for {len(mechanisms)}"))
+    problems.extend(
+        Problem(name, f"{len(axis)} labels for {mechanism.size} values")
+        for name, axis, mechanism in zip(names, labels, mechanisms)
+        if len(axis) != mechanism.size
+    )
+    if not 0.0 < level < 1.0:
+        problems.append(Problem("level", f"a level lies between 0 and 1, not {level}"))
+    for word, given, choices in (
+        ("population", population, ("finite", "super")),
+        ("nonnegative", nonnegative, ("no", "project")),
+    ):
+        if given not in choices:
+            problems.append(Problem(word, f"'{given}' is not a choice", nearest(given, choices)))
+    if problems:
+        raise QuestionError(problems)
+
+
+def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats, level: float) -> list[str]:
+    half = (high - low) / (2.0 * float(stats.norm.ppf(0.5 + level / 2.0)))
+    asked = np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)) > 0, values.shape)
+    weak = asked & (half > np.maximum(values, 0.5))
+    notes = []
+    if weak.any():
+        notes.append(
+            f"{int(weak.sum()):,} of {int(asked.sum()):,} cells have an expected error larger than the cell itself: "
+            "the data cannot carry a table this fine"
+        )
+    if (totals == 0).any():
+        notes.append(f"{int((totals == 0).sum()):,} groups have no records")
+    return notes
+
+
+def _units(flat: range, shape: tuple[int, ...]) -> Floats:
+    out = np.zeros((len(flat), int(np.prod(shape))))
+    out[np.arange(len(flat)), np.asarray(flat)] = 1.0
+    return out.reshape(len(flat), *shape)
+
+
+def _groups(
+    by: Mapping[str, tuple[Any, ...]], names: Sequence[str], cells: int
+) -> tuple[Ints, dict[str, tuple[Any, ...]]]:
+    keys = list(zip(*(by[name] for name in names))) if names else [()] * cells
+    order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    group = np.array([order[key] for key in keys], dtype=np.int64)
+    return group, {name: tuple(key[place] for key in order) for place, name in enumerate(names)}
+
+
+def _first(shares: Floats, q: float) -> int:
+    reached = np.flatnonzero(shares >= q - 1e-12)
+    return int(reached[0]) if reached.size else len(shares) - 1
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _wald_independence(table: Estimate, shares: Floats, place: Any) -> Independence:
+    rows, columns = np.flatnonzero(shares.sum(axis=1) > 0), np.flatnonzero(shares.sum(axis=0) > 0)
+    row, column = shares.sum(axis=1), shares.sum(axis=0)
+    departures, contrasts = [], []
+    for i in rows[:-1]:
+        for j in columns[:-1]:
+            gradient = np.zeros(shares.shape)
+            gradient[i, j] += 1.0
+            gradient[i, :] -= column[j]
+            gradient[:, j] -= row[i]
+            contrasts.append(gradient)
+            departures.append(shares[i, j] - row[i] * column[j])
+    if not contrasts:
+        return Independence(0.0, 0, 1.0)
+    gradients = place(np.array(contrasts))
+    covariance = _covariance(table, gradients)
+    values, vectors = np.linalg.eigh(covariance)
+    kept = values > 1e-9 * values.max(initial=0.0)
+    along = vectors[:, kept].T @ np.array(departures)
+    statistic, freedom = float((along**2 / values[kept]).sum()), int(kept.sum())
+    return Independence(statistic, freedom, float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0)
+
+
+def _covariance(table: Estimate, contrasts: Floats) -> Floats:
+    """Covariances by polarisation: `4 Cov(a, b) = Var(a + b) - Var(a - b)`."""
+    assert table.fit is not None  # noqa: S101 - every table is made with its fit
+    spread = table.fit.spread
+    if spread is None:
+        raise QuestionError(
+            Problem("independence", f"'{table.estimator}' has no variances of sums here", "use `ml` on set form")
+        )
+    out = np.empty((len(contrasts), len(contrasts)))
+    for place, contrast in enumerate(contrasts):
+        others = contrasts[place:]
+        both = spread(table._lift(others + contrast), table.population)
+        apart = spread(table._lift(others - contrast), table.population)
+        out[place, place:] = out[place:, place] = (both - apart) / 4.0
+    return out

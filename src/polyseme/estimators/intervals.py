@@ -1,0 +1,86 @@
+"""Intervals for every cell and every sum of cells of an estimated table."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+from polyseme.distances.structure import Floats
+from polyseme.estimators.base import Fit, Population
+
+__all__ = ["intervals", "project", "standard_errors", "sum_intervals"]
+
+
+def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
+    """Standard error of every cell; about the population it has the multinomial part `x (1 - x / n)` on top."""
+    variance = fit.variance
+    if population == "super":
+        x, total = np.maximum(fit.values, 0.0), _totals(fit)
+        share = np.divide(x, total, out=np.zeros_like(x), where=total > 0)
+        variance = variance + x * np.clip(1.0 - share, 0.0, 1.0)
+    return np.sqrt(variance)
+
+
+def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") -> tuple[Floats, Floats]:
+    """Lower and upper limits of every cell.
+
+    Likelihood estimators have profile-likelihood limits, which hold at the boundary too. The others have normal ones
+    around the estimate, cut to what is possible: no cell holds fewer than no record or more than all of its group.
+    Where a standard error is missing the limits are these bounds themselves.
+    """
+    if fit.limits is not None:
+        return fit.limits.cells(level, population)
+    half = _normal(level) * standard_errors(fit, population)
+    known = np.isfinite(half)
+    total = np.broadcast_to(_totals(fit), fit.values.shape)
+    low = np.where(known, np.clip(fit.values - half, 0.0, total), 0.0)
+    high = np.where(known, np.clip(fit.values + half, 0.0, total), total)
+    return low, high
+
+
+def sum_intervals(
+    fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite"
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, .., F_q)."""
+    values = np.tensordot(contrasts, fit.values, axes=fit.values.ndim)
+    if fit.spread is None:
+        missing = np.full(len(contrasts), np.nan)
+        return values, missing, missing, missing
+    errors = np.sqrt(fit.spread(contrasts, population))
+    if fit.limits is not None:
+        low, high = fit.limits(contrasts, level, population)
+    else:
+        low, high = values - _normal(level) * errors, values + _normal(level) * errors
+    floor, roof = _possible(fit, contrasts)
+    return values, errors, np.clip(low, floor, roof), np.clip(high, floor, roof)
+
+
+def project(values: Floats, totals: Floats) -> Floats:
+    """The nearest non-negative table, by Euclidean distance, with the same total in each cell of the first axis.
+
+    >>> project(np.array([[3.0, 2.0, -1.0]]), np.array([4.0]))
+    array([[2.5, 1.5, 0. ]])
+    """
+    flat = values.reshape(len(values), -1)
+    ordered = -np.sort(-flat, axis=1)
+    excess = (np.cumsum(ordered, axis=1) - totals[:, None]) / np.arange(1, flat.shape[1] + 1)
+    last = flat.shape[1] - 1 - np.argmax((ordered > excess)[:, ::-1], axis=1)
+    cut = np.take_along_axis(excess, last[:, None], axis=1)
+    out = np.where(totals[:, None] > 0, np.maximum(flat - cut, 0.0), 0.0)
+    return out.reshape(values.shape)
+
+
+def _normal(level: float) -> float:
+    return float(stats.norm.ppf(0.5 + level / 2.0))
+
+
+def _totals(fit: Fit) -> Floats:
+    totals = fit.values.reshape(len(fit.values), -1).sum(axis=1) if fit.totals is None else fit.totals
+    return np.asarray(totals, dtype=np.float64).reshape(-1, *[1] * (fit.values.ndim - 1))
+
+
+def _possible(fit: Fit, contrasts: Floats) -> tuple[Floats, Floats]:
+    """The least and the largest value a sum can have, whatever the table: all records in one place of each cell."""
+    flat = contrasts.reshape(len(contrasts), len(fit.values), -1)
+    totals = _totals(fit).ravel()
+    return flat.min(axis=2) @ totals, flat.max(axis=2) @ totals

@@ -1,0 +1,164 @@
+"""Limits of sums of cells by profile likelihood on the non-negative tables.
+
+Near the maximum `x` twice the log-likelihood that a table `x + e` loses is
+
+    e' H e - 2 s' e,      e_j >= -x_j,   sum(e) = 0
+
+where
+    s  the score: 0 where x is positive, at most 0 where it is zero
+    H  the information, `sum_i c_i a_i a_i' / f_i^2`
+
+and the profile of a sum `k . x` is the least loss among the tables with that sum. The limits are where the profile
+reaches the chi-square quantile with one degree of freedom. Cells at zero stay in the problem as one-sided constraints,
+which is what normal intervals on the support miss.
+
+The minimiser moves along straight lines as the sum moves, and changes direction only when a cell reaches zero or
+leaves it. So the path is followed exactly from corner to corner: with the multiplier `m` of the sum as parameter, the
+sum grows by `a dm` and the loss by `a d(m^2)` on each piece.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.distances.structure import Bools, Floats
+
+__all__ = ["Path", "Quadratic"]
+
+_CORNERS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """The loss around a fitted table of one cell of the untouched attributes.
+
+    x            the fitted table in records, flattened over the cells that can hold any
+    information  H, score s: of the log-likelihood in records
+    """
+
+    x: Floats
+    information: Floats
+    score: Floats
+
+    def path(self) -> Path:
+        """The problem with its first inverse, shared by all sums."""
+        ridge = 1e-10 * float(self.information.diagonal().max(initial=1e-300))
+        matrix = self.information + ridge * np.eye(len(self.x))
+        free = self.x > 0.0
+        inverse = np.zeros_like(matrix)
+        inverse[np.ix_(free, free)] = np.linalg.inv(matrix[np.ix_(free, free)])
+        return Path(self.x, np.minimum(self.score, 0.0), matrix, inverse, free, ridge)
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """The way of the constrained minimiser as one sum of cells is pushed up or down."""
+
+    x: Floats
+    score: Floats
+    matrix: Floats
+    inverse: Floats
+    free: Bools
+    ridge: float
+
+    @property
+    def bounded(self) -> bool:
+        """Whether some cell lies on the boundary."""
+        return not bool(self.free.all())
+
+    def reach(self, contrast: Floats, loss: float) -> tuple[float, Floats]:
+        """How far `contrast . x` can rise before the profile loses `loss`, and the table there."""
+        state = _State(self, contrast)
+        for _ in range(_CORNERS):
+            done = state.advance(loss)
+            if done:
+                break
+        return state.risen, np.maximum(self.x + state.change, 0.0)
+
+
+class _State:
+    """Where the path is: the free cells, their inverse, the table so far."""
+
+    def __init__(self, path: Path, contrast: Floats) -> None:
+        self.path = path
+        self.contrast = contrast
+        self.free = path.free.copy()
+        self.inverse = path.inverse.copy()
+        self.change = np.zeros(len(path.x))
+        self.pressure = -path.score.copy()
+        self.multiplier = self.lost = self.risen = 0.0
+
+    def advance(self, loss: float) -> bool:
+        """Follow one piece; true when the loss is used up or the sum cannot rise further."""
+        direction, level = self._direction()
+        gain = float(self.contrast @ direction)
+        # Pressure of the bound cells: how their multipliers change along the piece.
+        push = self.path.matrix @ direction - self.contrast - level
+        push[self.free] = 0.0
+        limit, corner, leaves = self._corner(direction, push)
+        scale = max(float(np.abs(self.contrast).max()), 1e-300)
+        if gain <= 1e-14 * scale**2 * max(float(np.abs(self.inverse).max(initial=0.0)), 1e-300):
+            # The sum does not respond: only a cell entering can help.
+            if corner < 0 or not leaves:
+                return True
+        else:
+            needed = np.sqrt(self.multiplier**2 + (loss - self.lost) / gain) - self.multiplier
+            if needed <= limit:
+                self.risen += gain * needed
+                self.change += needed * direction
+                return True
+        if corner < 0:
+            return True
+        self.change += limit * direction
+        self.pressure += limit * push
+        self.lost += gain * limit * (2.0 * self.multiplier + limit)
+        self.risen += gain * limit
+        self.multiplier += limit
+        if leaves:
+            self._release(corner)
+        else:
+            self._bind(corner)
+        return False
+
+    def _direction(self) -> tuple[Floats, float]:
+        """Change of the table for each unit of the multiplier, keeping the total, and the total's own multiplier."""
+        pull = self.inverse @ np.where(self.free, self.contrast, 0.0)
+        ones = self.inverse @ self.free.astype(np.float64)
+        total = float(ones.sum())
+        level = -float(pull.sum()) / total if total > 0.0 else 0.0
+        return pull + level * ones, level
+
+    def _corner(self, direction: Floats, push: Floats) -> tuple[float, int, bool]:
+        """The nearest place where a free cell reaches zero or a bound one leaves it."""
+        best, corner, leaves = np.inf, -1, False
+        falling = self.free & (direction < 0.0)
+        if falling.any():
+            room = (self.path.x + self.change)[falling] / -direction[falling]
+            place = int(room.argmin())
+            best, corner = max(float(room[place]), 0.0), int(np.flatnonzero(falling)[place])
+        easing = ~self.free & (push < 0.0)
+        if easing.any():
+            room = self.pressure[easing] / -push[easing]
+            place = int(room.argmin())
+            if room[place] < best:
+                best, corner, leaves = max(float(room[place]), 0.0), int(np.flatnonzero(easing)[place]), True
+        return best, corner, leaves
+
+    def _bind(self, cell: int) -> None:
+        column = self.inverse[:, cell]
+        self.inverse = self.inverse - np.outer(column, column) / column[cell]
+        self.inverse[cell, :] = self.inverse[:, cell] = 0.0
+        self.free[cell] = False
+        self.change[cell] = -self.path.x[cell]
+        self.pressure[cell] = 0.0
+
+    def _release(self, cell: int) -> None:
+        across = np.where(self.free, self.path.matrix[:, cell], 0.0)
+        column = self.inverse @ across
+        rest = max(float(self.path.matrix[cell, cell] - across @ column), self.path.ridge)
+        column[cell] = -1.0
+        self.inverse = self.inverse + np.outer(column, column) / rest
+        self.free[cell] = True
+        self.pressure[cell] = 0.0

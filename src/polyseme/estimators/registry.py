@@ -1,0 +1,25 @@
+"""The estimators by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from polyseme.errors import Problem, QuestionError, nearest
+from polyseme.estimators.base import Estimator
+from polyseme.estimators.linear import Existing, Inverse, Paper, Simple, ValueAdding
+from polyseme.estimators.maximum import Bayes, MaximumLikelihood
+from polyseme.estimators.shrink import Shrink
+
+__all__ = ["ESTIMATORS", "estimator_named"]
+
+_ALL = (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood(), Shrink())
+
+ESTIMATORS: Mapping[str, Estimator] = MappingProxyType({estimator.name: estimator for estimator in _ALL})
+
+
+def estimator_named(name: str) -> Estimator:
+    """The estimator of this name; raises with the nearest name when there is none."""
+    if name not in ESTIMATORS:
+        raise QuestionError(Problem("estimator", f"there is no estimator '{name}'", nearest(name, ESTIMATORS)))
+    return ESTIMATORS[name]

@@ -1,0 +1,206 @@
+"""Maximising a concave likelihood over the simplex, with a certificate.
+
+For proportions x that add up to one let `G_j = sum_i (c_i / n) A_ij / f_i`. Then `x . G = 1`, and for every other
+table y, by concavity,
+
+    (log L(y) - log L(x)) / n  <=  sum_j (y_j - x_j) G_j  <=  max_j G_j - 1
+
+so `max_j G_j - 1` bounds the log-likelihood per record that is still missing: the duality gap. Nothing else stops the
+search.
+
+A step is sequential quadratic programming: the second-order model, minimised over the non-negative tables by block
+pivoting, then a line search. Tables with too many cells for a matrix use expectation-maximisation, extrapolated
+(SQUAREM, Varadhan and Roland 2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from polyseme.distances.structure import Bools, Floats
+from polyseme.estimators.likelihood import Likelihood
+
+__all__ = ["GAP", "MATRIX_CELLS", "Solution", "expectation_maximisation", "maximise", "nonnegative_minimum"]
+
+GAP = 1e-6
+_WORK = 300_000
+MATRIX_CELLS = 1_200
+"""Most cells for which a matrix of all pairs is formed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Proportions, how far from the maximum they can be at most, and the steps taken."""
+
+    x: Floats
+    gap: float
+    steps: int
+
+
+def _slopes(likelihood: Likelihood, share: Floats, x: Floats) -> tuple[Floats, Floats]:
+    f = likelihood.product(x)
+    return f, likelihood.pull(_ratio(share, f))
+
+
+def _ratio(share: Floats, f: Floats) -> Floats:
+    if f.min(initial=1.0) > 0.0:
+        return share / f
+    return np.divide(share, f, out=np.zeros_like(f), where=share > 0.0)
+
+
+def expectation_maximisation(
+    likelihood: Likelihood, tolerance: float = GAP, limit: int = 100_000, start: Floats | None = None
+) -> Solution:
+    """Plain expectation-maximisation: slow, monotone, the reference."""
+    share = likelihood.counts / likelihood.records
+    x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else start
+    for step in range(limit):
+        _, slopes = _slopes(likelihood, share, x)
+        gap = float(slopes.max()) - 1.0
+        if gap <= tolerance:
+            return Solution(x, max(gap, 0.0), step)
+        x = x * slopes
+        x /= x.sum()
+    return Solution(x, gap, limit)
+
+
+def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, start: Floats | None = None) -> Solution:
+    """The table of largest likelihood, to a gap of `tolerance` or the best after `limit` steps."""
+    if likelihood.records <= 0.0:
+        return Solution(np.full(likelihood.size, 1.0 / likelihood.size), 0.0, 0)
+    if likelihood.size > MATRIX_CELLS:
+        return _extrapolated(likelihood, tolerance, 50 * limit, start)
+    share = likelihood.counts / likelihood.records
+    thin, before = likelihood.thinning(_WORK), np.inf
+    if start is None:
+        x = np.full(likelihood.size, 1.0 / likelihood.size)
+        for _ in range(4):
+            x = _normalised(x * _slopes(likelihood, share, x)[1])
+    else:
+        x = 0.999 * start + 0.001 / likelihood.size
+    best = Solution(x, np.inf, 0)
+    for step in range(limit):
+        f, slopes = _slopes(likelihood, share, x)
+        gap = max(float(slopes.max()) - 1.0, 0.0)
+        if gap < best.gap:
+            best = Solution(x, gap, step)
+        if gap <= tolerance:
+            return best
+        # A sample of the reports is enough to know the curvature, as long as the steps it gives are good ones.
+        thin = max(1, thin // 4) if step > 1 and gap > 0.3 * before else thin
+        before = gap
+        x = _newton(likelihood, share, x, f, slopes, thin)
+    return best
+
+
+def _newton(likelihood: Likelihood, share: Floats, x: Floats, f: Floats, slopes: Floats, thin: int) -> Floats:
+    matrix = likelihood.information(_ratio(_ratio(share, f), f), thin)
+    # The quadratic model around x: 1/2 (y-x)' H (y-x) + (1-G)'(y-x); the ridge only damps the step.
+    ridge = 1e-9 * float(matrix.diagonal().max(initial=1.0))
+    matrix[np.diag_indices_from(matrix)] += ridge
+    target = nonnegative_minimum(matrix, matrix @ x + slopes - 1.0, (x > 1e-12) | (slopes > 1.0))
+    step = target - x
+    moved = likelihood.product(step)
+    here = _objective(share, f) + x.sum()
+    decrease = float((1.0 - slopes) @ step)
+    length = 1.0
+    while length > 1e-4 and decrease < 0.0:
+        there = _objective(share, f + length * moved) + float((x + length * step).sum())
+        if there <= here + 1e-2 * length * decrease:
+            return _normalised(np.maximum(x + length * step, 0.0))
+        length *= 0.5
+    return _normalised(x * slopes)
+
+
+def _normalised(x: Floats) -> Floats:
+    return np.asarray(x / x.sum(), dtype=np.float64)
+
+
+def _objective(share: Floats, f: Floats) -> float:
+    if f.min(initial=1.0) > 0.0:
+        return -float(share @ np.log(f))
+    used = share > 0.0
+    return np.inf if f[used].min(initial=1.0) <= 0.0 else -float(share[used] @ np.log(f[used]))
+
+
+def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
+    """`argmin 1/2 y' M y - b' y` over `y >= 0`, by block principal pivoting from a guess of the positive entries.
+
+    All entries with the wrong sign change sides at once; when that does not lessen their number three times in a row,
+    only the last of them does, which cannot cycle.
+    """
+    size = len(linear)
+    passive = passive.copy()
+    fewest, patience = size + 1, 3
+    scale = 1e-12 * max(float(np.abs(linear).max(initial=0.0)), 1e-300)
+    y = np.zeros(size)
+    for _ in range(50 + 3 * size):
+        y = np.zeros(size)
+        inside = np.flatnonzero(passive)
+        if inside.size:
+            factor = linalg.cho_factor(matrix[np.ix_(inside, inside)], lower=True, check_finite=False)
+            y[inside] = linalg.cho_solve(factor, linear[inside], check_finite=False)
+        slack = matrix @ y - linear
+        wrong = np.where(passive, y < 0.0, slack < -scale)
+        number = int(wrong.sum())
+        if number == 0:
+            return y
+        if number < fewest:
+            fewest, patience = number, 3
+        else:
+            patience -= 1
+        if patience < 0:
+            wrong[: np.flatnonzero(wrong)[-1]] = False
+        passive ^= wrong
+    return np.maximum(y, 0.0)
+
+
+def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: Floats | None) -> Solution:
+    """Expectation-maximisation with squared extrapolation; falls back to the plain step when that is worse."""
+    share = likelihood.counts / likelihood.records
+    x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else 0.999 * start + 0.001 / likelihood.size
+    best = Solution(x, np.inf, 0)
+    f, slopes = _slopes(likelihood, share, x)
+    value = _objective(share, f)
+    for step in range(limit):
+        gap = max(float(slopes.max()) - 1.0, 0.0)
+        if gap < best.gap:
+            best = Solution(x, gap, step)
+        if gap <= tolerance:
+            return best
+        first = x * slopes
+        first /= first.sum()
+        _, again = _slopes(likelihood, share, first)
+        second = first * again
+        second /= second.sum()
+        change, bend = first - x, second - 2.0 * first + x
+        length = np.sqrt(float(change @ change) / max(float(bend @ bend), 1e-300))
+        x, f, slopes, value = _leap(likelihood, share, x, change, bend, second, max(float(length), 1.0), value)
+    return best
+
+
+def _leap(
+    likelihood: Likelihood,
+    share: Floats,
+    x: Floats,
+    change: Floats,
+    bend: Floats,
+    second: Floats,
+    length: float,
+    value: float,
+) -> tuple[Floats, Floats, Floats, float]:
+    while length > 1.01:
+        y = x + 2.0 * length * change + length**2 * bend
+        # A value that jumped below zero keeps a little, so that it can return.
+        y = np.maximum(y, 0.01 * second)
+        y /= y.sum()
+        f, slopes = _slopes(likelihood, share, y)
+        there = _objective(share, f)
+        if there <= value + 1e-14:
+            return y, f, slopes, there
+        length = (length + 1.0) / 2.0 if length > 4.0 else 1.0
+    f, slopes = _slopes(likelihood, share, second)
+    return second, f, slopes, _objective(share, f)

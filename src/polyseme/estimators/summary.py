@@ -1,0 +1,65 @@
+"""Small results that follow from an estimated table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polyseme.distances.structure import Floats
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Independence", "Summary"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Numbers with intervals, one row each; `columns` say what each row is about."""
+
+    columns: Mapping[str, tuple[Any, ...]]
+    value: tuple[float, ...]
+    stderr: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @classmethod
+    def of(
+        cls, columns: Mapping[str, Sequence[Any]], value: Floats, stderr: Floats, low: Floats, high: Floats
+    ) -> Summary:
+        """From arrays."""
+        numbers = (tuple(np.asarray(column, dtype=np.float64).tolist()) for column in (value, stderr, low, high))
+        return cls({name: tuple(cells) for name, cells in columns.items()}, *numbers)
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        names = [*self.columns, "estimate", "stderr", "low", "high"]
+        for row in zip(*self.columns.values(), self.value, self.stderr, self.low, self.high):
+            yield dict(zip(names, row))
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row each, with estimate, stderr, low, high."""
+        import polars as pl
+
+        numbers = {"estimate": self.value, "stderr": self.stderr, "low": self.low, "high": self.high}
+        return pl.DataFrame({**self.columns, **numbers}, strict=False)
+
+    def __repr__(self) -> str:
+        return str(self.to_polars())
+
+    def _repr_html_(self) -> str:
+        return str(self.to_polars()._repr_html_())
+
+
+@dataclass(frozen=True)
+class Independence:
+    """A test of independence: the statistic, its degrees of freedom, and the chance of one as large by chance."""
+
+    statistic: float
+    freedom: int
+    p_value: float

@@ -1,0 +1,179 @@
+"""What a mechanism does to privacy and to estimates, before any record is touched.
+
+    worst posterior        max over sets R and values v of P(v | R)
+    average posterior      sum over R of max_v pi_v P(R | v): how often the best guess is right (Bayes vulnerability)
+    prior vulnerability    max_v pi_v: how often it is right without any set
+    epsilon                max over R, v, v' of ln P(R | v) / P(R | v'); infinite at p = 1
+    identifiable           whether different distributions of true values give different expected reports: rank of Q
+    mse                    expected (1/F) sum_v (estimated share - true share)^2 over the N records of the table
+
+where `pi` is the attacker's prior, and the distribution of the true values for `mse`. All of it is exact; what would
+need more than a table of sets or a dense matrix of moderate size is None, and `notes` says so.
+
+With `I` the Fisher information of one report, the limit of any estimator is `(tr I^-1 - 1) / (F N)`: the Cramér-Rao
+bound less the multinomial variance, because the records of the table are all there is to estimate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf, log
+
+import numpy as np
+
+from polyseme.designs.base import SET_LIMIT, SetDistribution
+from polyseme.designs.chain import Chain
+from polyseme.designs.clusters import ClustersDesign
+from polyseme.designs.line import LineDesign
+from polyseme.designs.sequential import heaviest_outside
+from polyseme.distances.structure import Floats, Ints
+from polyseme.errors import PolicyError
+from polyseme.facts.identifiability import spectrum
+from polyseme.facts.precision import Precision, precision
+from polyseme.mechanism import Mechanism
+
+__all__ = ["Facts", "facts"]
+
+_THRESHOLDS = 2_000
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything a plan says about one mechanism."""
+
+    design: str
+    size: int
+    l: int
+    p: float
+    worst_posterior: float | None
+    average_posterior: float | None
+    prior_vulnerability: float
+    epsilon: float | None
+    identifiable: bool | None
+    condition: float | None
+    confounded: tuple[tuple[int, ...], ...] = ()
+    """Groups of values (codes) that no estimator can tell apart."""
+    records: int | None = None
+    mse_inverse: float | None = None
+    mse_paper: float | None = None
+    mse_limit: float | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def expected_mse(self) -> float | None:
+        """What the default estimator comes close to: the limit, or the inverse estimator's where that is unknown."""
+        return self.mse_limit if self.mse_limit is not None else self.mse_inverse
+
+
+def facts(mechanism: Mechanism, prior: Floats | None = None, records: int | None = None) -> Facts:
+    """The facts of a mechanism against an attacker with this prior (uniform by default).
+
+    >>> from polyseme.designs import make_design
+    >>> from polyseme.distances import LineDistance
+    >>> found = facts(Mechanism(make_design("balanced", LineDistance.ranks(14).structure(7), 2)))
+    >>> round(found.worst_posterior, 6), found.identifiable, found.confounded[:2]
+    (0.5, False, ((0, 7), (1, 8)))
+    """
+    pi = attacker_prior(prior, mechanism.size)
+    notes: list[str] = []
+    worst = mechanism.worst_posterior(pi)
+    if np.isnan(worst):
+        notes.append(f"worst posterior: more than {SET_LIMIT:,} sets, too many to go through")
+    average = average_posterior(mechanism, pi)
+    if average is None:
+        notes.append("average posterior: too many sets to go through")
+    ratio = epsilon(mechanism)
+    if ratio is None:
+        notes.append("epsilon: too many sets to go through")
+    shape = spectrum(mechanism)
+    if shape.note:
+        notes.append(shape.note)
+    accuracy = precision(mechanism, pi, records, shape, notes) if records else Precision()
+    return Facts(
+        design=mechanism.design.name,
+        size=mechanism.size,
+        l=mechanism.l,
+        p=mechanism.p,
+        worst_posterior=None if np.isnan(worst) else worst,
+        average_posterior=average,
+        prior_vulnerability=float(pi.max()),
+        epsilon=ratio,
+        identifiable=shape.identifiable,
+        condition=shape.condition,
+        confounded=shape.confounded,
+        records=records,
+        mse_inverse=accuracy.inverse,
+        mse_paper=accuracy.paper,
+        mse_limit=accuracy.limit,
+        notes=tuple(notes),
+    )
+
+
+def attacker_prior(prior: Floats | None, size: int) -> Floats:
+    """A prior that adds up to one; an attacker may rule values out, so zeros are allowed."""
+    if prior is None:
+        return np.full(size, 1.0 / size)
+    pi = np.asarray(prior, dtype=np.float64)
+    if pi.shape != (size,) or not np.all(np.isfinite(pi)) or np.any(pi < 0) or pi.sum() <= 0:
+        raise PolicyError(f"a prior needs one number, not negative, for each of the {size:,} values")
+    proper: Floats = pi / pi.sum()
+    return proper
+
+
+def epsilon(mechanism: Mechanism) -> float | None:
+    """The largest log-likelihood ratio of a set between two true values."""
+    design, p = mechanism.design, mechanism.p
+    if mechanism.l == mechanism.size or p == 0.0:
+        return 0.0
+    if p == 1.0:
+        return inf
+    if isinstance(design, SetDistribution):
+        return log(1.0 + p / (float(design.inclusion().min()) * (1.0 - p)))
+    if design.count() > SET_LIMIT:
+        return None
+    sets = design.sets()
+    blind = design.blind_likelihood(sets)
+    possible = blind > 0
+    highest = (design.likelihood(sets).max(axis=1)[possible] / blind[possible]).max()
+    return log(1.0 + p * float(highest) / (1.0 - p))
+
+
+def average_posterior(mechanism: Mechanism, pi: Floats) -> float | None:
+    """Bayes vulnerability: the probability that the best guess after seeing the set is right."""
+    design, p = mechanism.design, mechanism.p
+    if isinstance(design, SetDistribution):
+        # pi_v P(R | v) = P(R) (p c_v [v in R] + (1-p) pi_v)
+        inside = p * pi / design.inclusion() + (1.0 - p) * pi
+        if np.ptp(inside) <= 1e-12 * inside.max() and inside.min() >= (1.0 - p) * pi.max():
+            return float(inside.mean())
+        chain = _chain(design)
+        if chain is not None and inside.min() >= (1.0 - p) * pi.max():
+            return _expected_maximum(chain[0], inside[chain[1]])
+    if design.count() > SET_LIMIT:
+        return None
+    sets = design.sets()
+    blind = (1.0 - p) * design.blind_likelihood(sets)
+    best = (pi[sets] * (p * design.likelihood(sets) + blind[:, None])).max(axis=1)
+    return float(np.maximum(best, blind * heaviest_outside(pi, sets)).sum())
+
+
+def _chain(design: SetDistribution) -> tuple[Chain, Ints] | None:
+    """The chain of a design over places that are values, and the value of each place."""
+    if isinstance(design, LineDesign):
+        return design.chain, design.structure.order
+    if isinstance(design, ClustersDesign) and design.clusters == design.size:
+        return design.chain, np.argsort(design.structure.labels)
+    return None
+
+
+def _expected_maximum(chain: Chain, score: Floats) -> float | None:
+    """The expected largest score in a set, from the probability that no member has more than each threshold."""
+    thresholds = np.unique(score)
+    if len(thresholds) > _THRESHOLDS:
+        return None
+    below = np.empty(len(thresholds))
+    for index, threshold in enumerate(thresholds):
+        # Forbidden places keep a weight too small to matter instead of none, so logarithms stay finite.
+        weights = np.where(score <= threshold, chain.log_weights, chain.log_weights - 200.0)
+        below[index] = np.exp(Chain(chain.steps, chain.l, weights).log_partition - chain.log_total)
+    return float(thresholds @ np.diff(np.clip(below, 0.0, 1.0), prepend=0.0))

@@ -1,0 +1,295 @@
+"""The verbs, one short function each: what the command line, the notebooks and the collection service all call."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from polyseme.attacks.base import Finding
+from polyseme.auditing import attack_release
+from polyseme.engines.local import Job, Outcome, published_tables
+from polyseme.errors import PolicyError, TableError
+from polyseme.estimators.estimate import Estimate
+from polyseme.facts import Setting, thresholds
+from polyseme.facts import frontier as settings_grid
+from polyseme.metrics import compare
+from polyseme.planning import Plan, make_plan, published_attributes
+from polyseme.policy import Policy
+from polyseme.policy.drafting import draft
+from polyseme.policy.resolving import Resolved, match_columns, resolve
+from polyseme.questions import ask, true_table
+from polyseme.randomness import read_key
+from polyseme.release import MANIFEST, Manifest, Release, file_digest
+from polyseme.reporting import make_page
+from polyseme.reports.page import render_page
+from polyseme.tables.source import Source, open_table
+from polyseme.tables.writing import TableWriter, whole_folder
+from polyseme.verification import Verification, verify_release, verify_table
+
+__all__ = [
+    "Evaluation",
+    "anonymize",
+    "attack",
+    "estimate",
+    "evaluate",
+    "frontier",
+    "init",
+    "plan",
+    "report",
+    "verify",
+    "warnings",
+]
+
+Progress = Callable[[int], None]
+
+
+def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
+    """A commented first policy for a table, as YAML text."""
+    return draft(open_table(data, separator, encoding))
+
+
+def plan(policy: Policy | str | Path, records: int | None = None, data: Any = None) -> Plan:
+    """What a policy comes to before any record is touched: possible? estimable? how risky? how precise?
+
+    records  the number of records to expect, for the expected error
+    data     a table, for domains that the policy leaves open (and for the number of records)
+    """
+    policy = _policy(policy)
+    source = _source(data, policy) if data is not None else None
+    if records is None and source is not None:
+        records = source.rows
+    resolved = resolve(policy, source)
+    _something_protected(resolved)
+    return make_plan(resolved, records)
+
+
+def anonymize(
+    data: Any,
+    policy: Policy | str | Path,
+    out: str | Path | None = None,
+    *,
+    form: str = "set",
+    file_format: str = "parquet",
+    seed: int | None = None,
+    key_file: str | Path | None = None,
+    overwrite: bool = False,
+    progress: Progress = lambda rows: None,
+) -> Release:
+    """Publish a table: a release in the folder `out`, or in memory when there is none.
+
+    form         "set" (a list of candidates for each record) or "long" (a row for each candidate, as the papers do)
+    file_format  "parquet" or "csv"
+    seed         repeatable random numbers for experiments; the release then says that it is not for publication
+    key_file     a secret key for sticky decoys; the policy must name the record key
+    """
+    policy = _policy(policy)
+    source = _source(data, policy)
+    job = _job(source, policy, form, seed, key_file)
+    if out is None:
+        return _in_memory(job, policy, progress)
+    return _in_folder(job, policy, Path(out), file_format, overwrite, progress)
+
+
+def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:
+    """What the data holder should hear before publishing."""
+    found = []
+    if policy.repeats and not keyed:
+        found.append(
+            "the policy says that releases repeat; without a key, two releases of the same people can be intersected. "
+            "Make a key (polyseme key new FILE), name the record-key in the policy, and use --key-file."
+        )
+    if seeded:
+        found.append(
+            "with a seed anyone who guesses it can tell decoys from truth: this release is not for publication."
+        )
+    return found
+
+
+def frontier(made: Plan, largest: int = 6, steps: int = 16) -> dict[str, list[Setting]]:
+    """Risk against expected error over (l, d), for each attribute of a plan that has a distance.
+
+    largest  the most candidates to look at
+    steps    how many of the distances that occur to look at
+    """
+    grids = {}
+    for item in made.attributes:
+        distance, domain = item.attribute.distance, item.attribute.domain
+        if distance is None or domain is None:
+            continue
+        occurring = thresholds(distance)
+        asked = sorted({*occurring[:: -(-len(occurring) // steps)], item.choice.d})
+        sizes = range(2, min(largest, domain.size) + 1)
+        design, p = item.choice.design, item.choice.p
+        grids[item.name] = settings_grid(distance, sizes, asked, design, made.records, domain.prior, p)
+    return grids
+
+
+def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:
+    """Check every promise of a release, or the models that a policy lists on any table."""
+    if policy is not None:
+        rules = _policy(policy)
+        return verify_table(_source(subject, rules), rules)
+    if isinstance(subject, str | Path) and Path(subject).is_file():
+        raise PolicyError(
+            "a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
+        )
+    return verify_release(_release(subject))
+
+
+def estimate(release: Release | str | Path, of: Sequence[str], by: Sequence[str] = (), **options: Any) -> Estimate:
+    """The cross-tabulation of true values, with intervals.
+
+    of         protected attributes to recover
+    by         untouched attributes to break them down by
+    options    estimator, level, population, nonnegative: see `polyseme.estimators`
+    """
+    return ask(_release(release), _names(of), _names(by), **options)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How far estimates are from the truth: the metrics of each table that was compared."""
+
+    tables: Mapping[str, Mapping[str, float]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The metrics by name; for several tables, by table first."""
+        if len(self.tables) == 1:
+            return dict(next(iter(self.tables.values())))
+        return {name: dict(metrics) for name, metrics in self.tables.items()}
+
+
+def evaluate(
+    release: Release | str | Path, original: Any, of: Sequence[str] = (), by: Sequence[str] = (), **options: Any
+) -> Evaluation:
+    """Compare what is estimated from a release with the original table."""
+    opened = _release(release)
+    source = open_table(original)
+    questions = [_names(of)] if of else [(item.name,) for item in opened.manifest.protected]
+    tables = {}
+    for names in questions:
+        estimated = ask(opened, names, _names(by), **options)
+        truth = true_table(opened, source, names, estimated.by)
+        tables[_title(names, _names(by))] = compare(truth, estimated.values, opened.manifest.records)
+    return Evaluation(tables)
+
+
+def attack(
+    release: Release | str | Path, original: Any = None, other: Release | str | Path | None = None
+) -> tuple[Finding, ...]:
+    """Run the adversaries against a release; `other` is a second release of the same people."""
+    source = open_table(original) if original is not None else None
+    return attack_release(_release(release), source, _release(other) if other is not None else None)
+
+
+def report(release: Release | str | Path, original: Any = None, by: str | None = None) -> str:
+    """One self-contained HTML page about a release."""
+    opened = _release(release)
+    source = open_table(original) if original is not None else None
+    findings = attack_release(opened, source) if opened.manifest.form == "set" else None
+    return render_page(make_page(opened, verify_release(opened), source, by, findings))
+
+
+def _title(of: Sequence[str], by: Sequence[str]) -> str:
+    return " x ".join(of) + (f" by {', '.join(by)}" if by else "")
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _release(release: Release | str | Path | Any) -> Release:
+    return release if isinstance(release, Release) else Release.open(release)
+
+
+def _policy(policy: Policy | str | Path) -> Policy:
+    return policy if isinstance(policy, Policy) else Policy.load(policy)
+
+
+def _source(data: Any, policy: Policy) -> Source:
+    return open_table(data, policy.table.separator, policy.table.encoding)
+
+
+def _something_protected(resolved: Resolved) -> None:
+    if not resolved.schema.protected:
+        raise PolicyError(
+            "the policy protects no attribute", "give a sensitive attribute a promise: protect: {diversity: {l: 3}}"
+        )
+
+
+def _job(source: Source, policy: Policy, form: str, seed: int | None, key_file: str | Path | None) -> Job:
+    if key_file is not None and policy.record_key is None:
+        raise PolicyError(
+            "a key was given, but the policy names no record key",
+            "add record-key: COLUMN, the column that names a person",
+        )
+    if key_file is not None and seed is not None:
+        raise PolicyError("a key and a seed exclude each other", "leave the seed out")
+    resolved = resolve(policy, source)
+    _something_protected(resolved)
+    matched = match_columns(policy, source)
+    types = {item.name: item.type for item in matched.attributes if item.type and not item.protect}
+    return Job(
+        source=source,
+        attributes=published_attributes(resolved, make_plan(resolved, source.rows)),
+        types=types,
+        missing_values=policy.table.missing_values,
+        form=form,
+        seed=seed,
+        key=read_key(Path(key_file)) if key_file is not None else None,
+        record_key=policy.record_key,
+    )
+
+
+def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) -> Manifest:
+    if not outcome.records:
+        raise TableError(
+            f"{job.source.name}: no records to publish"
+            + (f" ({outcome.dropped:,} dropped for missing values)" if outcome.dropped else "")
+        )
+    return Manifest(
+        attributes=job.published,
+        records=outcome.records,
+        rows=outcome.rows,
+        form=job.form,
+        dropped=outcome.dropped,
+        seeded=job.seed is not None,
+        sticky=job.key is not None,
+        models=tuple({model.name: dict(model.parameters)} for model in policy.models),
+        missing_values=policy.table.missing_values,
+        data=data,
+    )
+
+
+def _in_memory(job: Job, policy: Policy, progress: Progress) -> Release:
+    outcome = Outcome()
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        tables = list(published_tables(job, Path(folder), outcome, progress))
+    manifest = _manifest(job, policy, outcome, {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64})
+    return Release(manifest, None, pa.concat_tables(tables))
+
+
+def _in_folder(job: Job, policy: Policy, out: Path, file_format: str, overwrite: bool, progress: Progress) -> Release:
+    outcome = Outcome()
+    with whole_folder(out, overwrite) as folder:
+        path = folder / f"data.{file_format}"
+        writer = None
+        try:
+            for table in published_tables(job, folder, outcome, progress):
+                writer = writer or TableWriter(path, table.schema, file_format)
+                writer.write(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            _manifest(job, policy, outcome, {})
+        manifest = _manifest(
+            job, policy, outcome, {"file": path.name, "format": file_format, "sha256": file_digest(path)}
+        )
+        (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    return Release.open(out)

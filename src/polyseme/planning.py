@@ -1,0 +1,201 @@
+"""From a schema to mechanisms, and what they will cost: before any record is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, Problem
+from polyseme.facts import Facts, facts, nearest_settings
+from polyseme.mechanism import Mechanism
+from polyseme.policy.reading import Reader
+from polyseme.policy.resolving import Resolved
+from polyseme.recipes import Choice, choose, mechanism_for
+from polyseme.release import PublishedAttribute
+from polyseme.schema import Attribute
+
+__all__ = ["AttributePlan", "Plan", "make_plan", "published_attributes"]
+
+
+@dataclass(frozen=True)
+class AttributePlan:
+    """What one attribute's promises come to.
+
+    choice     the parameters that keep every promise
+    mechanism  how its sets are drawn; None when no mechanism can keep the promises
+    facts      what an attacker and an analyst can expect; None without a mechanism
+    obstacle   why there is no mechanism
+    nearest    the nearest (l, d) that can be had and estimated
+    """
+
+    attribute: Attribute
+    choice: Choice
+    mechanism: Mechanism | None
+    facts: Facts | None
+    obstacle: str = ""
+    nearest: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.attribute.name
+
+    @property
+    def feasible(self) -> bool:
+        return self.mechanism is not None
+
+    @property
+    def identifiable(self) -> bool:
+        """False only when it is known that some values cannot be told apart, or there is no mechanism."""
+        return self.facts is not None and self.facts.identifiable is not False
+
+    @property
+    def usable(self) -> bool:
+        return self.feasible and self.identifiable
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry of `plan --json`; an infinite epsilon is null."""
+        found = self.facts
+        return {
+            "mechanism": self.choice.design,
+            "l": self.choice.l,
+            "d": self.choice.d,
+            "p": self.choice.p,
+            "feasible": self.feasible,
+            "identifiable": self.identifiable,
+            "worst_posterior": found.worst_posterior if found else None,
+            "epsilon": _finite(found.epsilon) if found else None,
+            "expected_mse": _finite(found.expected_mse) if found else None,
+            "mse_inverse": _finite(found.mse_inverse) if found else None,
+            "mse_paper": _finite(found.mse_paper) if found else None,
+            "mse_limit": _finite(found.mse_limit) if found else None,
+            "average_posterior": found.average_posterior if found else None,
+            "prior_vulnerability": found.prior_vulnerability if found else None,
+            "condition": _finite(found.condition) if found else None,
+            "confounded": [list(group) for group in self.confounded],
+            "reasoning": list(self.choice.lines),
+            "warnings": [*self.choice.warnings, *(found.notes if found else ())],
+            "obstacle": self.obstacle,
+            "nearest": [{"l": l, "d": d} for l, d in self.nearest],
+        }
+
+    @property
+    def confounded(self) -> tuple[tuple[Any, ...], ...]:
+        """Groups of values that no estimator can tell apart."""
+        if self.facts is None or self.attribute.domain is None:
+            return ()
+        values = self.attribute.domain.values
+        return tuple(tuple(values[code] for code in group) for group in self.facts.confounded)
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a policy comes to, attribute by attribute."""
+
+    attributes: tuple[AttributePlan, ...]
+    records: int | None
+    from_data: tuple[str, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether every promise can be kept and every distribution recovered."""
+        return all(item.usable for item in self.attributes)
+
+    def __getitem__(self, name: str) -> AttributePlan:
+        return next(item for item in self.attributes if item.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "records": self.records,
+            "usable": self.usable,
+            "attributes": {item.name: item.to_dict() for item in self.attributes},
+        }
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{item.name}: {item.choice.design} l={item.choice.l} d={item.choice.d:g} p={item.choice.p:.4g} "
+            + ("ok" if item.usable else "not estimable" if item.feasible else "impossible")
+            for item in self.attributes
+        ]
+        return f"<Plan {'; '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        from polyseme.reports.html import plan_table
+
+        return plan_table(self)
+
+
+def make_plan(resolved: Resolved, records: int | None = None) -> Plan:
+    """The plan of a schema; a promise that cannot be kept is part of the plan, an invalid one is an error."""
+    problems: list[Problem] = []
+    plans = []
+    for attribute in resolved.schema.protected:
+        reader = Reader(None, f"$.attributes.{attribute.name}", problems)
+        planned = _plan_attribute(attribute, records, reader)
+        if planned is not None:
+            plans.append(planned)
+    if problems:
+        raise PolicyError(problems)
+    return Plan(tuple(plans), records, resolved.from_data)
+
+
+def _plan_attribute(attribute: Attribute, records: int | None, reader: Reader) -> AttributePlan | None:
+    if attribute.domain is None or attribute.protection is None:
+        raise ValueError("a protected attribute has a domain")
+    promises = attribute.protection.models
+    try:
+        choice = choose(
+            attribute.domain.size, attribute.distance, promises, attribute.domain.reference, attribute.domain.prior
+        )
+    except InvalidInput as error:
+        reader.at("protect", None).adopt(error)
+        return None
+    nearest: tuple[tuple[int, float], ...] = ()
+    try:
+        mechanism = mechanism_for(choice)
+    except ImpossibleError as error:
+        return AttributePlan(attribute, choice, None, None, str(error), _nearest(attribute, choice))
+    found = facts(mechanism, attribute.domain.prior, records)
+    if found.identifiable is False:
+        nearest = _nearest(attribute, choice)
+    return AttributePlan(attribute, choice, mechanism, found, nearest=nearest)
+
+
+def _nearest(attribute: Attribute, choice: Choice) -> tuple[tuple[int, float], ...]:
+    if attribute.distance is None or attribute.domain is None:
+        return ()
+    return tuple(nearest_settings(attribute.distance, choice.l, choice.d, choice.design, attribute.domain.prior))
+
+
+def published_attributes(resolved: Resolved, plan: Plan) -> tuple[PublishedAttribute, ...]:
+    """How every column will be published; refuses a plan with a promise that cannot be kept."""
+    impossible = [
+        Problem(f"$.attributes.{item.name}.protect", item.obstacle, _hint(item))
+        for item in plan.attributes
+        if not item.feasible
+    ]
+    if impossible:
+        raise ImpossibleError(impossible)
+    planned: Mapping[str, AttributePlan] = {item.name: item for item in plan.attributes}
+    return tuple(
+        PublishedAttribute(
+            attribute,
+            planned[attribute.name].mechanism,
+            planned[attribute.name].choice.d if attribute.distance is not None else None,
+            attribute.name in resolved.from_data,
+        )
+        if attribute.name in planned
+        else PublishedAttribute(attribute)
+        for attribute in resolved.schema.attributes
+    )
+
+
+def _hint(item: AttributePlan) -> str:
+    if not item.nearest:
+        return ""
+    return "nearest settings that work: " + ", ".join(f"(l={l}, d={d:g})" for l, d in item.nearest[:4])

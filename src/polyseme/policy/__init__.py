@@ -1,0 +1,242 @@
+"""Policies: what a table means and what is promised for it, as YAML.
+
+A policy is read whole and every problem is reported at once, each with its place (`$.attributes.age.distance`).
+It is then *resolved* into a schema (`polyseme.policy.resolving`), where domains and distances take their final form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.policy.attributes import AttributePolicy, read_attribute
+from polyseme.policy.reading import Reader
+from polyseme.schema import Role
+
+__all__ = ["METHODS", "AttributePolicy", "Exclusion", "ModelSpec", "Policy", "TableFormat"]
+
+METHODS = ("decoys",)
+_KEYS = ("attributes", "models", "method", "table", "record-key", "repeats", "impossible", "protect-all-but", "protect")
+_TABLE_KEYS = ("separator", "encoding", "missing-values")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """A privacy model to check: its name and parameters."""
+
+    name: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """How a text table is written down; None means: look and guess."""
+
+    separator: str | None = None
+    encoding: str = "utf-8"
+    missing_values: tuple[str, ...] = ("",)
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """Values of a protected attribute that cannot occur together with some values of an untouched one."""
+
+    when: Mapping[str, tuple[Any, ...]]
+    attribute: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a table means and what is promised for it."""
+
+    attributes: tuple[AttributePolicy, ...]
+    models: tuple[ModelSpec, ...] = ()
+    method: str = "decoys"
+    table: TableFormat = field(default_factory=TableFormat)
+    record_key: str | None = None
+    repeats: bool = False
+    exclusions: tuple[Exclusion, ...] = ()
+    protect_all_but: tuple[str, ...] | None = None
+    protect: Mapping[str, Mapping[str, Any]] | None = None
+    folder: Path = field(default_factory=Path, repr=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy file; every problem in it is in the error."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise PolicyError(f"{path}: no such policy file", "draft one with: polyseme init DATA") from None
+        except IsADirectoryError:
+            raise PolicyError(f"{path}: a folder, not a policy file") from None
+        except UnicodeDecodeError:
+            raise PolicyError(f"{path}: not UTF-8 text", "a policy is a YAML file") from None
+        return cls.loads(text, path.parent)
+
+    @classmethod
+    def loads(cls, text: str, folder: str | Path = ".") -> Policy:
+        """Read a policy from YAML text; files it names are looked up in `folder`."""
+        try:
+            document = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a subclass of SafeLoader
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark
+            place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "$"
+            raise PolicyError(Problem(place, f"not valid YAML: {error.problem}")) from None
+        return cls.from_dict(document, folder)
+
+    @classmethod
+    def from_dict(cls, document: Any, folder: str | Path = ".") -> Policy:
+        """A policy from the objects that YAML gives."""
+        reader = Reader(document)
+        if document is None:
+            raise PolicyError("the policy is empty", "draft one with: polyseme init DATA")
+        policy = _read(reader, Path(folder))
+        if reader.problems:
+            raise PolicyError(reader.problems)
+        return policy
+
+    @cached_property
+    def by_name(self) -> Mapping[str, AttributePolicy]:
+        return {attribute.name: attribute for attribute in self.attributes}
+
+    @property
+    def protected(self) -> tuple[AttributePolicy, ...]:
+        return tuple(attribute for attribute in self.attributes if attribute.protect)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Safe YAML in which a key that stands twice is an error, not a silent overwrite."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be plain text", key_node.start_mark)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key}' stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _read(reader: Reader, folder: Path) -> Policy:
+    given = reader.mapping(_KEYS)
+    if "attributes" not in given and "protect-all-but" not in given:
+        reader.problem("no attributes", "attributes: {age: {role: quasi-identifier}}")
+    attributes = [
+        read_attribute(name, inner) for name, inner in reader.at("attributes", given.get("attributes", {})).items()
+    ]
+    policy = Policy(
+        attributes=tuple(attributes),
+        models=_models(reader.at("models", given.get("models", []))),
+        method=reader.at("method", given["method"]).choice(METHODS, "decoys") if "method" in given else "decoys",
+        table=_table(reader.at("table", given["table"])) if "table" in given else TableFormat(),
+        record_key=reader.at("record-key", given["record-key"]).text() if "record-key" in given else None,
+        repeats=reader.at("repeats", given["repeats"]).flag() if "repeats" in given else False,
+        exclusions=_exclusions(reader.at("impossible", given.get("impossible", []))),
+        protect_all_but=_names(reader.at("protect-all-but", given["protect-all-but"]))
+        if "protect-all-but" in given
+        else None,
+        protect={name: inner.mapping() for name, inner in reader.at("protect", given["protect"]).items()}
+        if "protect" in given
+        else None,
+        folder=folder,
+    )
+    _check_names(reader, policy)
+    return policy
+
+
+def _names(reader: Reader) -> tuple[str, ...]:
+    return tuple(element.text() for element in reader.elements())
+
+
+def _models(reader: Reader) -> tuple[ModelSpec, ...]:
+    models = []
+    for element in reader.elements():
+        given = element.mapping()
+        if len(given) != 1:
+            if isinstance(element.value, Mapping):
+                element.problem("one model in each entry", "- {k-anonymity: {k: 5}}")
+            continue
+        (name, inner) = next(iter(element.items()))
+        models.append(ModelSpec(name, inner.mapping()))
+    return tuple(models)
+
+
+def _table(reader: Reader) -> TableFormat:
+    given = reader.mapping(_TABLE_KEYS)
+    separator = reader.at("separator", given["separator"]).text() if given.get("separator") is not None else None
+    if separator is not None and len(separator) != 1:
+        reader.at("separator", separator).problem("a separator is one character")
+    encoding = reader.at("encoding", given["encoding"]).text() if "encoding" in given else "utf-8"
+    try:
+        "".encode(encoding)
+    except LookupError:
+        reader.at("encoding", encoding).problem("no such encoding", "utf-8, latin-1, cp932, utf-16 ..")
+    missing: tuple[str, ...] = ("",)
+    if "missing-values" in given:
+        missing = tuple(
+            str(element.value) for element in reader.at("missing-values", given["missing-values"]).elements()
+        )
+    return TableFormat(separator, encoding, missing)
+
+
+def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:
+    exclusions = []
+    for element in reader.elements():
+        given = element.mapping(("when", "attribute", "values"))
+        missing = [key for key in ("when", "attribute", "values") if key not in given]
+        if missing:
+            element.problem(f"no {', '.join(missing)}", "{when: {sex: male}, attribute: disease, values: [O80]}")
+            continue
+        when = {
+            key: tuple(inner.value) if isinstance(inner.value, list) else (inner.value,)
+            for key, inner in element.at("when", given["when"]).items()
+        }
+        values = tuple(inner.value for inner in element.at("values", given["values"]).elements())
+        exclusions.append(Exclusion(when, element.at("attribute", given["attribute"]).text(), values))
+    return tuple(exclusions)
+
+
+def _check_names(reader: Reader, policy: Policy) -> None:
+    """Names that point at attributes must point at one, and every attribute that is published as sets must say how."""
+    names = [attribute.name for attribute in policy.attributes]
+    if policy.record_key is not None and policy.record_key not in names:
+        reader.at("record-key", None).problem(f"no attribute '{policy.record_key}'", nearest(policy.record_key, names))
+    for index, exclusion in enumerate(policy.exclusions):
+        inner = reader.at("impossible", None).at(index, None)
+        for name in (exclusion.attribute, *exclusion.when):
+            if name not in names:
+                inner.problem(f"no attribute '{name}'", nearest(name, names))
+    for attribute in policy.attributes:
+        place = reader.at("attributes", None).at(attribute.name, None)
+        if attribute.distance is None and attribute.protect and "semantic-diversity" in attribute.protect:
+            numeric = attribute.edges is not None or attribute.bins is not None
+            if not numeric and attribute.periods is None:
+                place.problem("semantic diversity needs a distance", "distance: {line: rank} or {tree: FILE.csv}")
+    if policy.protect_all_but is not None and policy.protect is None:
+        reader.at("protect-all-but", None).problem("no rule for the others", "add protect: {diversity: {l: 3}}")
+    _check_protected(reader, policy)
+
+
+def _check_protected(reader: Reader, policy: Policy) -> None:
+    """A sensitive attribute without protection is an oversight, unless the policy only verifies or groups."""
+    if policy.models or policy.method != "decoys" or policy.protect_all_but is not None:
+        return
+    for attribute in policy.attributes:
+        if attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID) and not attribute.protect:
+            place = reader.at("attributes", None).at(attribute.name, None)
+            place.problem(
+                f"{attribute.role.value}, but nothing protects it",
+                "protect: {semantic-diversity: {l: 3, d: 2}}, or give it another role",
+            )

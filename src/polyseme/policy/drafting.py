@@ -1,0 +1,248 @@
+"""A first policy for a table nobody has described yet: every guess is written down with its reason.
+
+The draft loads as it stands. It is a starting point for a person: names and shapes of columns say little about what
+an attacker knows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.errors import TableError
+from polyseme.tables.codes import as_series, cast_column
+from polyseme.tables.source import CsvSource, Source
+
+__all__ = ["draft"]
+
+_TRACKED = 2_000
+_MANY = 60
+_IDENTIFIER = re.compile(
+    r"id|uuid|guid|names?|firstname|lastname|surname|email|phone|telephone|mobile|ssn|passport|account|iban|address|street"
+)
+_SENSITIVE = re.compile(
+    r"(diseas|diagnos|illness|condition|symptom|icd|medic|drug|hiv|income|salar|wage|earning|debt|credit|religio|politic"
+    r"|party|sexual|orientation|crime|convict|occupation|job).*"
+)
+_QUASI = re.compile(
+    r"(age|birth|born|sex|gender|zip|postcode|postal|city|county|region|state|country|race|ethnic|nationality|marital"
+    r"|education|school|workclass|employer|household|language).*"
+)
+_WORDS_FOR_MISSING = ("?", "NA", "N/A", "NULL", "null", "NaN", "nan", "-", "unknown")
+
+
+@dataclass
+class _Column:
+    """What one pass over a column found."""
+
+    name: str
+    rows: int = 0
+    missing: int = 0
+    values: set[Any] = field(default_factory=set)
+    numeric: bool = True
+    integer: bool = True
+    dates: bool = True
+    low: float = np.inf
+    high: float = -np.inf
+    low_day: str = ""
+    high_day: str = ""
+
+    @property
+    def many(self) -> bool:
+        return len(self.values) > _TRACKED
+
+    @property
+    def present(self) -> int:
+        return self.rows - self.missing
+
+
+def draft(source: Source) -> str:
+    """A commented policy, in YAML, for a table."""
+    words = _words_for_missing(source)
+    columns = _look(source, words)
+    if not columns or columns[0].rows == 0:
+        raise TableError(f"{source.name}: the table has no rows", "a policy is drafted from a table with records")
+    lines = [
+        f"# Drafted from {source.name} ({columns[0].rows:,} rows). Every line is a guess: check it before use.",
+        "# Roles: identifier (dropped), quasi-identifier (published as it is), sensitive, sensitive-qid, insensitive.",
+        "",
+    ]
+    lines += _table_lines(source, words)
+    lines.append("attributes:")
+    for column in columns:
+        lines += _attribute_lines(column, source)
+    return "\n".join(lines) + "\n"
+
+
+def _words_for_missing(source: Source) -> tuple[str, ...]:
+    if source.typed:
+        return ("",)
+    found: set[str] = set()
+    options = pl.Series(_WORDS_FOR_MISSING).implode()
+    for batch in source.batches():
+        for index in range(batch.num_columns):
+            series = as_series(batch.column(index)).str.strip_chars()
+            found.update(series.filter(series.is_in(options)).unique().to_list())
+    return ("", *[word for word in _WORDS_FOR_MISSING if word in found])
+
+
+def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
+    if not isinstance(source, CsvSource):
+        return []
+    separator = json.dumps(source.separator)
+    lines = ["table:", f"  separator: {separator}"]
+    if source.encoding != "utf-8":
+        lines.append(f"  encoding: {source.encoding}")
+    lines.append(f'  missing-values: {json.dumps(list(words))}   # words that stand for "no value"')
+    return [*lines, ""]
+
+
+def _look(source: Source, words: Sequence[str]) -> list[_Column]:
+    columns = [_Column(name) for name in source.schema.names]
+    for batch in source.batches():
+        for index, column in enumerate(columns):
+            _note(column, as_series(batch.column(index), words))
+    return columns
+
+
+def _note(column: _Column, series: pl.Series) -> None:
+    column.rows += len(series)
+    column.missing += series.null_count()
+    present = series.drop_nulls()
+    if not column.many:
+        column.values.update(present.unique().head(_TRACKED + 1).to_list())
+    if not len(present):
+        return
+    if column.numeric and present.dtype != pl.Boolean and not present.dtype.is_temporal():
+        numbers, failures = cast_column(present, "number")
+        column.numeric = failures == 0
+        if column.numeric:
+            column.low, column.high = min(column.low, float(numbers.min())), max(column.high, float(numbers.max()))  # type: ignore[arg-type]
+            # "007" and "1.0" would come back as 7 and 1: such columns stay text.
+            same = present.dtype != pl.String or bool(
+                (cast_column(present, "integer")[0].cast(pl.String) == present).all()
+            )
+            column.integer = column.integer and same and not present.dtype.is_float()
+    else:
+        column.numeric = False
+    if column.dates and (present.dtype == pl.String or present.dtype.is_temporal()):
+        days, failures = cast_column(present, "date")
+        column.dates = failures == 0
+        if column.dates:
+            low, high = str(days.min()), str(days.max())
+            column.low_day = min(column.low_day or low, low)
+            column.high_day = max(column.high_day, high)
+    else:
+        column.dates = False
+
+
+def _attribute_lines(column: _Column, source: Source) -> list[str]:
+    name = json.dumps(column.name, ensure_ascii=False) if _needs_quotes(column.name) else column.name
+    role, why = _role(column)
+    lines = [f"  {name}:", f"    role: {role}   # {why}"]
+    if role == "sensitive":
+        return [*lines, *_sensitive_lines(column)]
+    if not source.typed and role != "identifier" and column.numeric and column.integer and not column.missing:
+        lines.append("    type: integer   # every value reads back as it is written")
+    return lines
+
+
+def _needs_quotes(name: str) -> bool:
+    return not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", name) or name.lower() in (
+        "yes",
+        "no",
+        "true",
+        "false",
+        "null",
+        "on",
+        "off",
+        "y",
+        "n",
+    )
+
+
+def _role(column: _Column) -> tuple[str, str]:
+    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", column.name).lower())
+    distinct = f"{len(column.values):,}{' or more' if column.many else ''} different values"
+    if column.present == 0:
+        return "insensitive", "no value in any row"
+    if any(map(_SENSITIVE.fullmatch, words)):
+        return "sensitive", f"by its name; {distinct}"
+    if any(map(_IDENTIFIER.fullmatch, words)):
+        return "identifier", f"by its name; {distinct}; identifiers are dropped"
+    if any(map(_QUASI.fullmatch, words)):
+        return "quasi-identifier", f"by its name; {distinct}; published as it is"
+    text = not column.numeric and not column.dates
+    if column.present > 20 and text and (column.many or len(column.values) == column.present):
+        return "identifier", f"almost every row has a value of its own ({distinct}); identifiers are dropped"
+    return "quasi-identifier", f"the safe guess for something others may know; {distinct}; published as it is"
+
+
+def _sensitive_lines(column: _Column) -> list[str]:
+    lines: list[str] = []
+    if column.missing:
+        lines.append(f"    missing: drop   # {column.missing:,} rows have none; or missing: {{category: unknown}}")
+    if column.numeric and len(column.values) > _MANY:
+        return lines + _numeric_lines(column)
+    if column.dates and not column.numeric:
+        return [
+            *lines,
+            f"    periods: {{every: year, from: {column.low_day}, to: {column.high_day}}}",
+            *_protect_lines(int(column.high_day[:4]) - int(column.low_day[:4]) + 1, ordered=True),
+        ]
+    values = sorted(column.values, key=lambda value: (isinstance(value, str), value))
+    if column.many:
+        lines.append(
+            "    # More values than fit here: the domain is taken from the table, and published with the release."
+        )
+        return lines + _protect_lines(len(values), ordered=False)
+    labels = json.dumps(values, ensure_ascii=False, default=str)
+    lines.append("    # The values in the table; add those that can occur but did not.")
+    lines.append(f"    domain: {labels}")
+    return lines + _protect_lines(len(values), ordered=column.numeric)
+
+
+def _numeric_lines(column: _Column) -> list[str]:
+    edges = _round_edges(column.low, column.high)
+    return [
+        f"    bins: {json.dumps(edges)}   # the table's range in round steps; distance is measured between middles",
+        *_protect_lines(len(edges) - 1, ordered=True, step=edges[1] - edges[0]),
+    ]
+
+
+def _round_edges(low: float, high: float, wanted: int = 14) -> list[float]:
+    """Round edges that cover a range in about `wanted` steps."""
+    raw = (high - low) / wanted or 1.0
+    scale = 10.0 ** np.floor(np.log10(raw))
+    step = float(min((mark * scale for mark in (1, 2, 2.5, 5, 10)), key=lambda mark: abs(mark - raw)))
+    first, last = np.floor(low / step), np.floor(high / step) + 1
+    edges = [float(f"{index * step:.12g}") for index in np.arange(first, last + 1)]
+    return [int(edge) if edge == int(edge) else edge for edge in edges]
+
+
+def _protect_lines(size: int, ordered: bool, step: float = 1) -> list[str]:
+    """A promise that the domain can carry: feasible, and estimable afterwards."""
+    if size < 2:
+        return ["    # A single value: nothing to hide among. Left unprotected until there are more.", *_unprotected()]
+    if size < 4:
+        return ["    protect: {ldp: {epsilon: 1.0, size: 1}}   # too few values for sets: randomized response"]
+    if not ordered or size < 8:
+        return [
+            f"    protect: {{diversity: {{l: {min(3, size - 1)}}}}}   # add a distance to keep candidates far apart"
+        ]
+    distance = "values" if step != 1 else "rank"
+    d = step * 2
+    return [
+        f"    distance: {{line: {distance}}}",
+        f"    protect: {{semantic-diversity: {{l: 3, d: {d:.12g}}}}}   # three candidates, at least {d:.12g} apart",
+    ]
+
+
+def _unprotected() -> list[str]:
+    return ["    protect: {diversity: {l: 1}}"]

@@ -1,0 +1,315 @@
+"""From a policy to a schema: every protected attribute gets its final domain and distance.
+
+What the policy leaves open is looked up in the table (the values that occur, the ends of a range). Such a domain is
+published with the release although it comes from the records; the schema therefore says where each domain came from.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from polyseme.distances import Distance, LineDistance, distance_from_policy
+from polyseme.distances.implied import policy_values
+from polyseme.distances.structure import Floats
+from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
+from polyseme.policy import Policy
+from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange, Shares
+from polyseme.policy.reading import Reader
+from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
+from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
+from polyseme.tables.source import Source
+
+__all__ = ["Resolved", "match_columns", "resolve"]
+
+_SAMPLE = 1_000_000
+_DOMAIN_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A schema, and the names of the protected attributes whose domain was found in the data."""
+
+    schema: Schema
+    from_data: tuple[str, ...]
+
+
+def resolve(policy: Policy, source: Source | None = None) -> Resolved:
+    """The schema of a policy; `source` is read only for what the policy leaves open."""
+    if source is not None:
+        policy = match_columns(policy, source)
+    seen = _look(policy, source) if source is not None else {}
+    problems: list[Problem] = []
+    attributes = []
+    for attribute in policy.attributes:
+        reader = Reader(None, f"$.attributes.{attribute.name}", problems)
+        attributes.append(_resolve_attribute(attribute, seen, policy, reader))
+    if problems:
+        raise PolicyError(problems)
+    open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
+    return Resolved(Schema(tuple(attributes)), open_names)
+
+
+def match_columns(policy: Policy, source: Source) -> Policy:
+    """The policy with its attributes in the order of the table's columns; both sides must name each other."""
+    columns = source.schema.names
+    problems = [
+        Problem(f"$.attributes.{name}", f"no such column in {source.name}", nearest(name, columns))
+        for name in policy.by_name
+        if name not in columns
+    ]
+    problems += [
+        Problem("$.protect-all-but", f"no column '{name}' in {source.name}", nearest(name, columns))
+        for name in policy.protect_all_but or ()
+        if name not in columns
+    ]
+    attributes = []
+    for name in columns:
+        if name in policy.by_name:
+            attributes.append(_with_default(policy, policy.by_name[name]))
+        elif policy.protect_all_but is not None:
+            role = Role.QUASI_IDENTIFIER if name in policy.protect_all_but else Role.SENSITIVE_QID
+            attributes.append(_with_default(policy, AttributePolicy(name, role)))
+        else:
+            problems.append(
+                Problem(
+                    f"{source.name}, column '{name}'",
+                    "the policy does not say what it is",
+                    f"add it under attributes, for instance {name}: {{role: insensitive}}",
+                )
+            )
+    if problems:
+        raise TableError(problems)
+    return replace(policy, attributes=tuple(attributes))
+
+
+def _with_default(policy: Policy, attribute: AttributePolicy) -> AttributePolicy:
+    """The policy's general `protect` rule, for a sensitive attribute that has none of its own."""
+    spared = policy.protect_all_but is not None and attribute.name in policy.protect_all_but
+    sensitive = attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID)
+    if policy.protect is None or attribute.protect or spared or not sensitive:
+        return attribute
+    return replace(attribute, protect=policy.protect)
+
+
+def _described(attribute: AttributePolicy) -> bool:
+    """Whether an attribute needs a domain: it is protected, or its values have a distance or an order to be checked."""
+    declared = attribute.distance is not None or attribute.values is not None
+    return bool(attribute.protect) or (declared and attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID))
+
+
+def _open(attribute: AttributePolicy, policy: Policy) -> bool:
+    """Whether the domain has to be looked up in the data."""
+    if attribute.values is not None or attribute.edges is not None:
+        return False
+    if attribute.periods is not None:
+        return attribute.periods.first is None or attribute.periods.last is None
+    return attribute.bins is not None or policy_values(attribute.distance, policy.folder) is None
+
+
+@dataclass
+class _Seen:
+    """What one pass over a column found."""
+
+    labels: set[Any]
+    sample: list[np.ndarray[tuple[int], np.dtype[np.float64]]]
+    stride: int = 1
+    low: float = np.inf
+    high: float = -np.inf
+    unreadable: int = 0
+
+
+def _look(policy: Policy, source: Source) -> Mapping[str, _Seen]:
+    """One pass over the columns whose domain the policy leaves open."""
+    wanted = [attribute for attribute in policy.attributes if _described(attribute) and _open(attribute, policy)]
+    seen = {attribute.name: _Seen(set(), []) for attribute in wanted}
+    if not wanted:
+        return seen
+    for batch in source.batches([attribute.name for attribute in wanted]):
+        for index, attribute in enumerate(wanted):
+            _note(seen[attribute.name], attribute, as_series(batch.column(index), policy.table.missing_values))
+    return seen
+
+
+def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
+    if attribute.bins is not None:
+        values, marks = numbers(series)
+        values = values[marks == 0]
+        seen.unreadable += int(np.count_nonzero(marks == -2))
+        if len(values):
+            seen.low, seen.high = min(seen.low, values.min()), max(seen.high, values.max())
+            seen.sample.append(values[:: seen.stride])
+        if sum(map(len, seen.sample)) > _SAMPLE:
+            seen.sample = [np.concatenate(seen.sample)[::2]]
+            seen.stride *= 2
+    elif attribute.periods is not None:
+        labels = period_labels(series, "day")
+        seen.unreadable += labels.null_count() - series.null_count()
+        seen.labels.update(label for label in (labels.min(), labels.max()) if label is not None)
+    elif len(seen.labels) <= _DOMAIN_LIMIT:
+        seen.labels.update(series.drop_nulls().unique().to_list())
+
+
+def _resolve_attribute(
+    attribute: AttributePolicy, seen: Mapping[str, _Seen], policy: Policy, reader: Reader
+) -> Attribute:
+    protection = Protection(attribute.protect) if attribute.protect else None
+    if not _described(attribute):
+        return Attribute(attribute.name, attribute.role)
+    if _open(attribute, policy) and attribute.name not in seen:
+        reader.problem(
+            "the values of this attribute are not declared", "add domain: [..], or give the table with --data"
+        )
+        return Attribute(attribute.name, attribute.role)
+    domain = _domain(attribute, seen.get(attribute.name), policy, reader)
+    distance = _distance(attribute, domain, policy, reader) if domain.size else None
+    domain = replace(
+        domain,
+        prior=_shares(attribute.prior, domain, reader.at("prior", attribute.prior)),
+        reference=_shares(attribute.reference, domain, reader.at("reference", attribute.reference)),
+    )
+    return Attribute(attribute.name, attribute.role, domain, distance, protection)
+
+
+def _shares(shares: Shares | None, domain: Domain, reader: Reader) -> Floats | None:
+    """A declared distribution in the order of the domain, adding up to one."""
+    if shares is None:
+        return None
+    if isinstance(shares, Mapping):
+        labels = [str(value) for value in domain.values]
+        unknown = [name for name in shares if name not in labels]
+        if unknown:
+            reader.problem(f"{len(unknown)} names are not in the domain", nearest(unknown[0], labels))
+        shares = tuple(shares.get(label, 0.0) for label in labels)
+    weights = np.asarray(shares, dtype=np.float64)
+    if len(weights) != domain.size or not weights.sum() > 0:
+        reader.problem(f"expected {domain.size} numbers that are not all zero, found {len(weights)}")
+        return None
+    shares_of_one: Floats = weights / weights.sum()
+    return shares_of_one
+
+
+def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, reader: Reader) -> Domain:
+    extra = missing_label(attribute.missing)
+    if attribute.edges is not None:
+        return _bin_domain(attribute, attribute.edges)
+    if seen is not None and seen.unreadable:
+        kind = "numbers" if attribute.bins is not None else "dates"
+        reader.problem(f"{seen.unreadable:,} values cannot be read as {kind}")
+    if attribute.bins is not None and seen is not None:
+        return _automatic_bins(attribute, attribute.bins, seen, reader)
+    if attribute.periods is not None:
+        return _period_domain(attribute, attribute.periods, seen, reader)
+    values: Iterable[Label] | None = attribute.values or policy_values(attribute.distance, policy.folder)
+    if values is None and seen is not None:
+        if len(seen.labels) > _DOMAIN_LIMIT:
+            reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ..")
+        values = sorted(seen.labels, key=_natural)
+        if not values:
+            reader.problem("no values to make a domain of", "declare them with domain: [..]")
+    ordered = attribute.distance is not None and next(iter(attribute.distance)) in ("line", "circle")
+    return Domain((*(values or ()), *extra), ordered, None, attribute.missing)
+
+
+def _natural(label: Label) -> tuple[bool, float, str]:
+    """Numbers by size, also when they are written as text, then everything else by the alphabet."""
+    try:
+        return (False, float(label), "")
+    except ValueError:
+        return (True, 0.0, str(label))
+
+
+def _bin_domain(attribute: AttributePolicy, edges: tuple[float, ...]) -> Domain:
+    labels = [f"[{_short(low)}, {_short(high)})" for low, high in itertools.pairwise(edges)]
+    labels[-1] = labels[-1][:-1] + "]"
+    return Domain((*labels, *missing_label(attribute.missing)), True, Bins(edges), attribute.missing)
+
+
+def _short(edge: float) -> str:
+    return f"{edge:.12g}"
+
+
+def _automatic_bins(attribute: AttributePolicy, bins: AutomaticBins, seen: _Seen, reader: Reader) -> Domain:
+    if not seen.sample:
+        reader.problem("no numbers to make bins of")
+        return Domain(())
+    if bins.method == "quantile":
+        edges = np.unique(np.quantile(np.concatenate(seen.sample), np.linspace(0, 1, bins.count + 1)))
+        edges[0], edges[-1] = seen.low, seen.high
+    else:
+        edges = np.linspace(seen.low, seen.high, bins.count + 1)
+    if seen.low == seen.high:
+        edges = np.array([seen.low, np.nextafter(seen.low, np.inf)])
+    return _bin_domain(attribute, tuple(edges.tolist()))
+
+
+def _period_domain(attribute: AttributePolicy, periods: PeriodRange, seen: _Seen | None, reader: Reader) -> Domain:
+    days = sorted(seen.labels) if seen is not None else []
+    ends = (periods.first or (days[0] if days else None), periods.last or (days[-1] if days else None))
+    try:
+        first, last = (date.fromisoformat(_full_date(end)) for end in ends if end is not None)
+    except ValueError:
+        reader.problem(
+            "the first and last period are dates", "periods: {every: month, from: 2020-01-01, to: 2020-12-31}"
+        )
+        return Domain(())
+    steps = pl.Series([first + timedelta(days=step) for step in range((last - first).days + 1)], dtype=pl.Date)
+    labels = period_labels(steps, periods.every).unique(maintain_order=True).to_list()
+    if not labels:
+        reader.problem("the last period comes before the first")
+    return Domain(
+        (*labels, *missing_label(attribute.missing)), True, Periods(cast("Any", periods.every)), attribute.missing
+    )
+
+
+def _full_date(text: str) -> str:
+    return text + "-01" * (2 - text.count("-"))
+
+
+def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader: Reader) -> Distance | None:
+    spec = attribute.distance
+    cut = domain.cut
+    if spec is None and cut is not None:
+        spec = {"line": "values"} if isinstance(cut, Bins) else {"line": "rank"}
+    if spec is None:
+        return None
+    inner = reader.at("distance", spec)
+    if missing_label(domain.missing) and next(iter(spec)) in ("line", "circle"):
+        inner.problem("a missing value has no place on a line or circle", "missing: drop, or a tree or matrix distance")
+        return None
+    try:
+        if spec.get("line") == "values":
+            return LineDistance(_positions(domain))
+        return distance_from_policy(spec, domain.values, policy.folder)
+    except InvalidInput as error:
+        if _open(attribute, policy):
+            # The domain came from the table, so the problems may name values of it.
+            inner.problem(
+                "some values of the table have no place in this distance",
+                "declare the values with domain: [..], and this message can name them",
+            )
+        else:
+            inner.adopt(error)
+        return None
+
+
+def _positions(domain: Domain) -> list[float]:
+    """Numeric labels themselves, or the middles of bins; an open end takes the width of its neighbour."""
+    if not isinstance(domain.cut, Bins):
+        try:
+            return [float(value) for value in domain.values]
+        except ValueError:
+            raise PolicyError("the values are not numbers", "line: rank, or one position for each value") from None
+    edges = list(domain.cut.edges)
+    if len(edges) > 3:
+        if edges[0] == -np.inf:
+            edges[0] = 2 * edges[1] - edges[2]
+        if edges[-1] == np.inf:
+            edges[-1] = 2 * edges[-2] - edges[-3]
+    return [(low + high) / 2 for low, high in itertools.pairwise(edges)]

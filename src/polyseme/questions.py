@@ -1,0 +1,151 @@
+"""Questions to a release: cross-tabulations of protected attributes within cells of untouched ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.distances.structure import Floats
+from polyseme.errors import Problem, QuestionError, TableError, nearest
+from polyseme.estimators.base import Reports
+from polyseme.estimators.estimate import Estimate, estimate_table
+from polyseme.release import Manifest, PublishedAttribute, Release
+from polyseme.tables.codes import as_series, encode, label_array
+from polyseme.tables.counting import Grouped, Target, group_codes, group_sets
+from polyseme.tables.source import Source
+
+__all__ = ["ask", "published_counts", "true_table"]
+
+
+def ask(release: Release, of: Sequence[str], by: Sequence[str] = (), **options: Any) -> Estimate:
+    """The estimated cross-tabulation of `of` within cells of `by`; options as for `estimate_table`."""
+    targets = _targets(release, of, by)
+    long = release.manifest.form == "long"
+    if long and len(targets) > 1:
+        raise QuestionError(
+            "in the long form it is not known which candidates belong together",
+            "ask for one attribute at a time, or publish the set form",
+        )
+    grouped = _group(release, targets, by)
+    counts = grouped.counts
+    if long:
+        # A candidate of one attribute stands in a row for every combination of the others' candidates.
+        others = [item.mechanism.l for item in release.manifest.protected if item.mechanism and item not in targets]
+        counts = counts // int(np.prod(others, dtype=np.int64))
+    reports = Reports(grouped.sets, grouped.cell, counts, max(grouped.cells.height, 1), paired=not long)
+    return estimate_table(
+        reports,
+        [item.mechanism for item in targets if item.mechanism is not None],
+        tuple(of),
+        [label_array(item.domain.values).to_pylist() for item in targets],
+        grouped.cells.to_dict(as_series=False),
+        **options,
+    )
+
+
+def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[PublishedAttribute]:
+    """The protected attributes asked for; all that is wrong with the question at once."""
+    protected = {item.name: item for item in release.manifest.protected}
+    untouched = [name for name in release.manifest.names if name not in protected]
+    problems = []
+    if not of:
+        problems.append(Problem("of", "nothing is asked for", f"protected attributes: {', '.join(protected)}"))
+    for name in of:
+        if name in untouched:
+            problems.append(Problem("of", f"'{name}' is published as it is", f"use it as --by {name}"))
+        elif name not in protected:
+            problems.append(Problem("of", f"no attribute '{name}' in this release", nearest(name, protected)))
+    for name in by:
+        if name in protected:
+            problems.append(Problem("by", f"'{name}' is published as sets", f"ask for it together: --of {name},.."))
+        elif name not in untouched:
+            problems.append(Problem("by", f"no attribute '{name}' in this release", nearest(name, untouched)))
+    for place, names in (("of", of), ("by", by)):
+        if len(set(names)) != len(names):
+            problems.append(Problem(place, "an attribute stands twice"))
+    if problems:
+        raise QuestionError(problems)
+    return [protected[name] for name in of]
+
+
+def _group(release: Release, targets: Sequence[PublishedAttribute], by: Sequence[str]) -> Grouped:
+    long = release.manifest.form == "long"
+    wanted = [Target(item.name, item.domain, 1 if long else item.mechanism.l) for item in targets if item.mechanism]
+    return group_sets(release.batches([*by, *(item.name for item in targets)]), wanted, by)
+
+
+def published_counts(release: Release, attribute: str, by: str | None = None) -> Floats:
+    """How often each value stands among the candidates, as a naive reader would count: (cells, F), cells sorted.
+
+    Counts are divided by l, so that a cell adds up to its number of records.
+    """
+    item = release.manifest[attribute]
+    if item.mechanism is None:
+        raise QuestionError(f"'{attribute}' is published as it is")
+    grouped = _group(release, [item], (by,) if by else ())
+    width = grouped.sets[0].shape[1]
+    cells = max(grouped.cells.height, 1)
+    place = np.repeat(grouped.cell, width) * item.domain.size + grouped.sets[0].ravel()
+    weights = np.repeat(grouped.counts, width).astype(np.float64)
+    counts = np.bincount(place, weights, minlength=cells * item.domain.size).reshape(cells, -1)
+    return np.asarray(counts * (release.manifest.records / max(float(counts.sum()), 1.0)), dtype=np.float64)
+
+
+def true_table(
+    release: Release,
+    source: Source,
+    of: Sequence[str],
+    cells_by: Mapping[str, Sequence[Any]],
+) -> Floats:
+    """The cross-tabulation of the original table in the release's domains and cells: (cells, F_1, .., F_q).
+
+    cells_by  the cells of an estimate: for each untouched attribute, its value in every cell
+    """
+    by, cells = tuple(cells_by), pl.DataFrame(dict(cells_by))
+    targets = _targets(release, of, by)
+    protected = [item.name for item in release.manifest.protected]
+    absent = [name for name in (*protected, *by) if name not in source.schema.names]
+    if absent:
+        raise TableError(
+            Problem(source.name, f"no column '{name}'", nearest(name, source.schema.names)) for name in absent
+        )
+    grouped = group_codes(_coded(source, release.manifest, by), of, by)
+    shape = [item.domain.size for item in targets]
+    place = _match(grouped.cells, cells, by)[grouped.cell]
+    table = np.zeros((max(cells.height, 1), *shape))
+    kept = place >= 0
+    np.add.at(table, (place[kept], *(codes[kept, 0] for codes in grouped.sets)), grouped.counts[kept])
+    if table.sum() != release.manifest.records:
+        raise TableError(
+            f"{source.name}: {table.sum():,.0f} records fit the release, which has {release.manifest.records:,}",
+            "is this the table that was released?",
+        )
+    return table
+
+
+def _coded(source: Source, manifest: Manifest, by: Sequence[str]) -> Iterator[pl.DataFrame]:
+    """The original as codes, without the records that the release left out: those with any missing protected value."""
+    protected = manifest.protected
+    for batch in source.batches([*by, *(item.name for item in protected)]):
+        columns = [as_series(batch.column(name)).alias(name) for name in by]
+        columns_of_truth = [as_series(batch.column(item.name), manifest.missing_values) for item in protected]
+        codes = [encode(column, item.domain).codes for column, item in zip(columns_of_truth, protected)]
+        kept = np.all([column >= 0 for column in codes], axis=0)
+        coded = [pl.Series(item.name, column) for item, column in zip(protected, codes)]
+        yield pl.DataFrame([*columns, *coded]).filter(pl.Series(kept))
+
+
+def _match(found: pl.DataFrame, wanted: pl.DataFrame, by: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Where each cell of the original stands among the release's cells; -1 where it does not.
+
+    Values are compared as text, because a release may have typed what the original wrote as text.
+    """
+    if not by:
+        return np.zeros(max(found.height, 1), dtype=np.int64)
+    left = found.select(pl.col(name).cast(pl.String) for name in by)
+    right = wanted.select(pl.col(name).cast(pl.String) for name in by).with_row_index("place")
+    joined = left.join(right, on=list(by), how="left", nulls_equal=True, maintain_order="left")
+    return joined["place"].cast(pl.Int64).fill_null(-1).to_numpy()

@@ -1,0 +1,303 @@
+"""A release: the published data and a manifest with every public parameter.
+
+The manifest says what each column means, which sets are possible and how likely each is, so that estimation,
+verification and other programs need nothing else. It holds no secret: no key, no seed, no row order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+
+from polyseme.designs import design_from
+from polyseme.distances import Distance, distance_from
+from polyseme.distances.structure import Clusters, Structure
+from polyseme.errors import ReleaseError, nearest
+from polyseme.mechanism import Mechanism
+from polyseme.schema import Attribute, Bins, Domain, Missing, Periods, Protection, Role, Schema
+from polyseme.tables.source import FrameSource, Source, open_table
+from polyseme.version import __version__
+
+__all__ = ["FORMAT", "MANIFEST", "Manifest", "PublishedAttribute", "Release", "file_digest", "structure_of"]
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+
+
+def structure_of(distance: Distance | None, threshold: float | None, size: int) -> Structure:
+    """Which values may stand together; without a distance, all of them."""
+    if distance is None or threshold is None:
+        return Clusters(np.arange(size, dtype=np.int64))
+    return distance.structure(threshold)
+
+
+@dataclass(frozen=True)
+class PublishedAttribute:
+    """One column of the release, how it was made and what was promised for it."""
+
+    attribute: Attribute
+    mechanism: Mechanism | None = None
+    threshold: float | None = None
+    domain_from_data: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.attribute.name
+
+    @property
+    def domain(self) -> Domain:
+        if self.attribute.domain is None:
+            raise ReleaseError(f"'{self.name}' is published as it is and has no declared domain")
+        return self.attribute.domain
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest's entry for it."""
+        entry: dict[str, Any] = {"name": self.name, "role": self.attribute.role.value}
+        if self.mechanism is None:
+            return {**entry, "published": "as-is"}
+        entry |= {
+            "published": "sets",
+            "domain": _domain_to_dict(self.domain, self.domain_from_data),
+            "promises": {name: dict(values) for name, values in _promises(self.attribute).items()},
+            "mechanism": {
+                "design": self.mechanism.design.name,
+                "l": self.mechanism.l,
+                "d": self.threshold,
+                "p": self.mechanism.p,
+                "parameters": dict(self.mechanism.design.parameters()),
+            },
+        }
+        if self.attribute.distance is not None:
+            entry["distance"] = dict(self.attribute.distance.parameters())
+        return entry
+
+    @classmethod
+    def from_dict(cls, entry: Mapping[str, Any]) -> PublishedAttribute:
+        """The inverse of `to_dict`."""
+        role = Role(entry["role"])
+        if entry["published"] == "as-is":
+            return cls(Attribute(entry["name"], role))
+        domain = _domain_from_dict(entry["domain"])
+        distance = distance_from(entry["distance"], domain.size) if "distance" in entry else None
+        made = entry["mechanism"]
+        structure = structure_of(distance, made["d"], domain.size)
+        mechanism = Mechanism(design_from(made["design"], structure, made["l"], made["parameters"]), made["p"])
+        attribute = Attribute(entry["name"], role, domain, distance, Protection(entry["promises"]))
+        return cls(attribute, mechanism, made["d"], entry["domain"]["source"] == "data")
+
+
+def _promises(attribute: Attribute) -> Mapping[str, Mapping[str, Any]]:
+    return attribute.protection.models if attribute.protection else {}
+
+
+def _domain_to_dict(domain: Domain, from_data: bool) -> dict[str, Any]:
+    result: dict[str, Any] = {"values": list(domain.values), "ordered": domain.ordered}
+    result["source"] = "data" if from_data else "policy"
+    if isinstance(domain.cut, Bins):
+        # JSON has no infinity: an open end is null.
+        result["bins"] = [edge if np.isfinite(edge) else None for edge in domain.cut.edges]
+    if isinstance(domain.cut, Periods):
+        result["periods"] = domain.cut.every
+    if domain.missing.action == "category":
+        result["missing"] = domain.missing.label
+    return result
+
+
+def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
+    cut: Bins | Periods | None = None
+    if "bins" in entry:
+        edges = entry["bins"]
+        first = -np.inf if edges[0] is None else edges[0]
+        last = np.inf if edges[-1] is None else edges[-1]
+        cut = Bins((first, *edges[1:-1], last))
+    if "periods" in entry:
+        cut = Periods(entry["periods"])
+    missing = Missing("category", entry["missing"]) if "missing" in entry else Missing()
+    return Domain(tuple(entry["values"]), entry["ordered"], cut, missing)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything public about a release."""
+
+    attributes: tuple[PublishedAttribute, ...]
+    records: int
+    rows: int
+    form: str = "set"
+    method: str = "decoys"
+    dropped: int = 0
+    seeded: bool = False
+    sticky: bool = False
+    models: tuple[Mapping[str, Any], ...] = ()
+    missing_values: tuple[str, ...] = ("",)
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> PublishedAttribute:
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise ReleaseError(f"no attribute '{name}' in this release", nearest(name, self.names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def protected(self) -> tuple[PublishedAttribute, ...]:
+        return tuple(attribute for attribute in self.attributes if attribute.mechanism is not None)
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(tuple(attribute.attribute for attribute in self.attributes))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest as JSON objects, with a checksum over all of it."""
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "polyseme": __version__,
+            "method": self.method,
+            "form": self.form,
+            "records": self.records,
+            "rows": self.rows,
+            "dropped": self.dropped,
+            "for_publication": not self.seeded,
+            "seeded": self.seeded,
+            "sticky": self.sticky,
+            "attributes": [attribute.to_dict() for attribute in self.attributes],
+            "models": [dict(model) for model in self.models],
+            "missing_values": list(self.missing_values),
+            "data": dict(self.data),
+        }
+        return {**document, "checksum": _checksum(document)}
+
+    def to_json(self) -> str:
+        """The text of the manifest file."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Manifest:
+        """The inverse of `to_dict`; refuses what is damaged or newer than this program."""
+        _check_document(document)
+        return cls(
+            attributes=tuple(PublishedAttribute.from_dict(entry) for entry in document["attributes"]),
+            records=document["records"],
+            rows=document["rows"],
+            form=document["form"],
+            method=document["method"],
+            dropped=document["dropped"],
+            seeded=document["seeded"],
+            sticky=document["sticky"],
+            models=tuple(document["models"]),
+            missing_values=tuple(document["missing_values"]),
+            data=document["data"],
+        )
+
+
+def _checksum(document: Mapping[str, Any]) -> str:
+    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_document(document: Any) -> None:
+    if not isinstance(document, Mapping) or not isinstance(document.get("format"), int):
+        raise ReleaseError(f"{MANIFEST}: not a manifest of a release")
+    if document["format"] > FORMAT:
+        raise ReleaseError(
+            f"{MANIFEST}: format {document['format']} is newer than this program reads ({FORMAT})",
+            "install a newer polyseme",
+        )
+    schema = json.loads(resources.files("polyseme").joinpath("manifest.schema.json").read_text(encoding="utf-8"))
+    problem = next(iter(jsonschema.Draft202012Validator(schema).iter_errors(document)), None)
+    if problem is not None:
+        raise ReleaseError(
+            f"{MANIFEST}: {problem.json_path} does not fit the manifest's schema", "damaged or tampered with"
+        )
+    rest = {key: value for key, value in document.items() if key != "checksum"}
+    if _checksum(rest) != document["checksum"]:
+        raise ReleaseError(f"{MANIFEST}: the checksum does not fit", "the manifest was changed after it was written")
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Release:
+    """Published data with its manifest, in a folder or in memory."""
+
+    manifest: Manifest
+    folder: Path | None = None
+    table: pa.Table | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Release:
+        """Read a release folder; a changed or truncated one is noticed here."""
+        folder = Path(folder)
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise ReleaseError(f"{folder}: no release here (no {MANIFEST})", "make one with: polyseme anonymize")
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, UnicodeDecodeError):
+            raise ReleaseError(f"{path}: not readable as JSON", "damaged or truncated") from None
+        manifest = Manifest.from_dict(document)
+        data = folder / manifest.data["file"]
+        if not data.is_file():
+            raise ReleaseError(f"{folder}: the data file '{data.name}' is missing")
+        if file_digest(data) != manifest.data["sha256"]:
+            raise ReleaseError(f"{data}: the content does not fit the manifest", "damaged, truncated or tampered with")
+        return cls(manifest, folder)
+
+    def __repr__(self) -> str:
+        where = f"'{self.folder}'" if self.folder else "in memory"
+        protected = ", ".join(attribute.name for attribute in self.manifest.protected)
+        return f"<Release {where}: {self.manifest.records:,} records, protected: {protected}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{attribute.name}</td><td>{attribute.attribute.role.value}</td>"
+            f"<td>{'sets of ' + str(attribute.mechanism.l) if attribute.mechanism else 'as it is'}</td></tr>"
+            for attribute in self.manifest.attributes
+        )
+        head = f"<b>Release</b> of {self.manifest.records:,} records"
+        return f"{head}<table><tr><th>attribute</th><th>role</th><th>published</th></tr>{rows}</table>"
+
+    @property
+    def source(self) -> Source:
+        """The published data as a stream of batches."""
+        if self.table is not None:
+            return FrameSource(self.table, "release")
+        if self.folder is None:
+            raise ReleaseError("a release without data")
+        return open_table(self.folder / self.manifest.data["file"])
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns; sets are list columns of labels, whatever the file format."""
+        protected = {attribute.name for attribute in self.manifest.protected}
+        for batch in self.source.batches(columns):
+            if self.manifest.data.get("format") == "csv" and self.manifest.form == "set":
+                batch = _parse_sets(batch, [name for name in columns if name in protected])
+            yield batch
+
+
+def _parse_sets(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """Set columns of a CSV release, written as JSON arrays, back to lists of labels."""
+    for name in columns:
+        try:
+            lists = [json.loads(text) if text else [] for text in batch.column(name).to_pylist()]
+            column = pa.array(lists)
+        except (ValueError, pa.ArrowException):
+            raise ReleaseError(f"column '{name}': a cell is not a JSON list of candidates") from None
+        batch = batch.set_column(batch.schema.get_field_index(name), name, column)
+    return batch

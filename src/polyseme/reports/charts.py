@@ -1,0 +1,332 @@
+"""Vega-Lite charts, and pictures of them made without any network.
+
+Colours are the ones of the light page. An inline SVG on a page is recoloured by its style sheet, which looks them up
+by exactly these values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import altair as alt
+import numpy as np
+import vl_convert
+
+from polyseme.distances.structure import Ints
+from polyseme.errors import QuestionError
+from polyseme.reports.document import Distribution, Setting
+from polyseme.reports.formats import count, points, quantity
+from polyseme.reports.tables import STATUS
+
+__all__ = [
+    "COLOURS",
+    "TOP",
+    "AnyChart",
+    "chart_svg",
+    "distribution_chart",
+    "frontier_chart",
+    "heatmap",
+    "save_chart",
+    "shown_values",
+]
+
+AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
+
+TOP: Final = 40
+"""How many values of a large domain a chart shows."""
+
+_UPRIGHT = 24
+"""Up to so many ordered values stand side by side; more, and unordered ones, are listed below each other."""
+
+COLOURS: Final = {
+    "ink": "#1b222c",
+    "muted": "#5b6572",
+    "rule": "#e3e6ea",
+    "original": "#ccd2da",
+    "published": "#b8560f",
+    "estimate": "#14609e",
+    "wash": "#d6e5f3",
+}
+_ORIGINAL, _PUBLISHED, _ESTIMATE = "original", "published candidates", "estimated"
+_FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
+
+
+_TEXT: Final[dict[str, Any]] = {
+    "labelColor": COLOURS["muted"],
+    "titleColor": COLOURS["muted"],
+    "labelFontSize": 11,
+    "titleFontSize": 11,
+    "titleFontWeight": "normal",
+}
+_LOOK: Final = alt.Config(
+    font=_FONT,
+    background="transparent",
+    padding=4,
+    view=alt.ViewConfig(stroke=None),
+    axis=alt.AxisConfig(**_TEXT, gridColor=COLOURS["rule"], domainColor=COLOURS["muted"], ticks=False),
+    legend=alt.LegendConfig(**_TEXT, symbolStrokeWidth=0),
+    title=alt.TitleConfig(color=COLOURS["ink"], fontSize=12, fontWeight="normal", anchor="start"),
+)
+
+
+def shown_values(distribution: Distribution, top: int = TOP) -> Ints:
+    """Which values a chart shows, and in what order: the largest `top`, ordered domains in their own order."""
+    order = np.argsort(-distribution.estimate, kind="stable")[:top]
+    return np.sort(order) if distribution.ordered else order
+
+
+def distribution_chart(
+    distribution: Distribution,
+    width: int = 640,
+    *,
+    shown: Ints | None = None,
+    shares: bool = False,
+    ceiling: float | None = None,
+    legend: bool = True,
+) -> alt.LayerChart:
+    """Original (bars), published candidates (ticks) and estimate with its interval (dot and whisker), by value.
+
+    shown    codes of the values to show; the largest `TOP` by default
+    shares   percent of the group's records instead of numbers of records
+    ceiling  where the scale ends, so that several charts can be compared
+    """
+    shown = shown_values(distribution) if shown is None else shown
+    rows = _rows(distribution, shown, shares)
+    upright = distribution.ordered and len(rows) <= _UPRIGHT
+    room = width if upright else int(width * 0.75)
+    frame = _Frame([row["value"] for row in rows], upright, room / len(rows), shares, ceiling)
+    layers = _layers(alt.InlineData(values=rows), frame, _colour(distribution.original is not None, legend))
+    height = max(120, int(room * 0.36)) if upright else alt.Step(19)
+    return alt.LayerChart(layer=layers, width=room, height=height, config=_LOOK)
+
+
+def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[str, Any]]:
+    total = float(distribution.published.sum())
+    scale = 100.0 / total if shares and total > 0 else 1.0
+
+    def write(number: float) -> str:
+        return f"{quantity(round(number * scale, 1))}%" if shares else count(number)
+
+    rows = []
+    for index in shown.tolist():
+        low, high, value = (
+            float(column[index]) for column in (distribution.low, distribution.high, distribution.estimate)
+        )
+        known = bool(np.isfinite(low) and np.isfinite(high))
+        between = f", {distribution.level:.0%} interval {write(low)} to {write(high)}" if known else ""
+        label, candidates = str(distribution.labels[index]), float(distribution.published[index])
+        row = {
+            "value": label,
+            _ESTIMATE: value * scale,
+            _PUBLISHED: candidates * scale,
+            "low": (low if known else value) * scale,
+            "high": (high if known else value) * scale,
+            f"about {_ESTIMATE}": f"{label}: {write(value)} estimated{between}",
+            f"about {_PUBLISHED}": f"{label}: {write(candidates)} of the published candidates",
+        }
+        if distribution.original is not None:
+            true = float(distribution.original[index])
+            row |= {_ORIGINAL: true * scale, f"about {_ORIGINAL}": f"{label}: {write(true)} in the original"}
+        rows.append(row)
+    return rows
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where values and amounts go: `upright` columns side by side, or bars below each other."""
+
+    labels: list[str]
+    upright: bool
+    step: float
+    shares: bool
+    ceiling: float | None
+
+    @property
+    def names(self) -> Any:
+        channel = alt.X if self.upright else alt.Y
+        return channel("value:N", sort=self.labels, title=None, axis=_name_axis(self.upright, self.labels, self.step))
+
+    def amount(self, field: str) -> Any:
+        channel = alt.Y if self.upright else alt.X
+        axis = alt.Axis(format=",~r", labelExpr="datum.label + '%'") if self.shares else alt.Axis(format=",~r")
+        axis.tickCount, axis.domain, axis.ticks = 5, False, False
+        scale = alt.Scale() if self.ceiling is None else alt.Scale(domainMax=self.ceiling)
+        return channel(f"{field}:Q", title=None if self.shares else "records", axis=axis, scale=scale)
+
+    def end(self, field: str) -> Any:
+        return (alt.Y2 if self.upright else alt.X2)(f"{field}:Q")
+
+
+def _layers(data: alt.InlineData, frame: _Frame, colour: alt.Color) -> list[alt.Chart]:
+    base = alt.Chart(data)
+
+    def series(name: str, mark: alt.Chart, paint: alt.Color | alt.ColorValue = colour) -> alt.Chart:
+        about = alt.Description(f"about {name}:N")
+        return mark.transform_calculate(series=f"'{name}'").encode(frame.names, frame.amount(name), about, paint)
+
+    band = alt.RelativeBandSize(0.74)
+    wide = base.mark_bar(width=band) if frame.upright else base.mark_bar(height=band)
+    original = _ORIGINAL in data.values[0]
+    bars = series(_ORIGINAL, wide) if original else series(_ESTIMATE, wide, alt.ColorValue(COLOURS["wash"]))
+    whiskers = base.mark_rule(strokeWidth=1.8, color=COLOURS["estimate"]).encode(
+        frame.names, frame.amount("low"), frame.end("high"), alt.Description(f"about {_ESTIMATE}:N")
+    )
+    ticks = base.mark_tick(thickness=2.5, opacity=1, size=min(0.74 * frame.step, 26) if frame.upright else 13)
+    dots = base.mark_point(filled=True, size=min(46, frame.step) if frame.upright else 40, opacity=1)
+    return [bars, series(_PUBLISHED, ticks), whiskers, series(_ESTIMATE, dots)]
+
+
+def _colour(original: bool, legend: bool) -> alt.Color:
+    names = [_ORIGINAL] * original + [_PUBLISHED, _ESTIMATE]
+    colours = [COLOURS["original"]] * original + [COLOURS["published"], COLOURS["estimate"]]
+    shown = alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square", symbolOpacity=1)
+    return alt.Color("series:N", scale=alt.Scale(domain=names, range=colours), legend=shown if legend else None)
+
+
+def _name_axis(upright: bool, labels: list[str], step: float) -> alt.Axis:
+    tilted = upright and max(map(len, labels)) * 7 > step
+    return alt.Axis(
+        labelAngle=-45 if tilted else 0, labelLimit=150, labelPadding=6, labelOverlap=False, domain=False, grid=False
+    )
+
+
+def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.LayerChart:
+    """Groups against values: the estimated share of each value among the records of its group."""
+    shown = shown_values(distributions[0]).tolist()
+    labels = [str(distributions[0].labels[index]) for index in shown]
+    groups = [str(distribution.group) for distribution in distributions]
+    rows = []
+    for group, distribution in zip(groups, distributions, strict=True):
+        total = float(distribution.published.sum())
+        for index, label in zip(shown, labels, strict=True):
+            share = max(float(distribution.estimate[index]), 0.0) / total if total > 0 else 0.0
+            about = f"{group}, {label}: {share:.1%} of the group"
+            rows.append({"group": group, "value": label, "share": share, "about": about})
+    bands = alt.Scale(paddingInner=0.05)
+    # Opacity rather than a range of colours: it suits a light and a dark background alike.
+    shade = alt.Opacity(
+        "share:Q",
+        scale=alt.Scale(range=[0.02, 1], domainMin=0),
+        legend=alt.Legend(title="share of the group", format=".0%", orient="top", tickCount=5, symbolType="square"),
+    )
+    cells = alt.Chart(alt.InlineData(values=rows)).mark_rect(fill=COLOURS["estimate"], stroke=None)
+    names = alt.X("value:N", sort=labels, title=None, scale=bands, axis=_name_axis(True, labels, width / len(labels)))
+    lines = alt.Y("group:N", sort=groups, title=None, scale=bands, axis=_name_axis(False, groups, 0))
+    layer = cells.encode(names, lines, shade, alt.Description("about:N"))
+    return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=_LOOK)
+
+
+_DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 3, 5, 7)]
+
+
+def frontier_chart(grid: Sequence[Setting] | Mapping[str, Sequence[Setting]], width: int = 640) -> alt.VConcatChart:
+    """Risk against precision for many (l, d), beside the grid of those that can and cannot be had.
+
+    grid  the settings of one attribute, or of several by name
+    """
+    named = grid if isinstance(grid, Mapping) else {"": grid}
+    return alt.VConcatChart(
+        vconcat=[_frontier(name, settings, int(width * 0.46)) for name, settings in named.items()],
+        spacing=40,
+        config=_LOOK,
+    )
+
+
+def _frontier(name: str, settings: Sequence[Setting], side: int) -> alt.HConcatChart:
+    data = alt.InlineData(values=[_setting_row(item) for item in settings])
+    heading = f"{name}: " if name else ""
+    trade = _trade(data, side, f"{heading}risk and precision, labelled l, d")
+    return alt.HConcatChart(hconcat=[trade, _grid(data, side)], spacing=70, bounds="flush")
+
+
+def _setting_row(item: Setting) -> dict[str, Any]:
+    risk = item.facts.worst_posterior if item.facts else None
+    mse = item.facts.expected_mse if item.facts else None
+    known = mse is not None and np.isfinite(mse)
+    status = STATUS.get(item.status, item.status)
+    return {
+        "l": item.l,
+        "d": item.d,
+        "setting": f"{item.l}, {quantity(item.d)}",
+        "risk": risk if risk is not None and np.isfinite(risk) else None,
+        "error": 100 * float(np.sqrt(mse)) if mse is not None and known else None,
+        "status": status,
+        "about": f"l = {item.l}, d = {quantity(item.d)}: {status}, worst posterior {quantity(risk)}, "
+        f"expected error {points(mse)} points",
+    }
+
+
+def _trade(data: alt.InlineData, side: int, title: str) -> alt.LayerChart:
+    base = (
+        alt.Chart(data)
+        .transform_filter("datum.status === 'possible' && datum.error > 0 && datum.risk > 0")
+        .encode(
+            alt.X(
+                "risk:Q",
+                title="worst posterior",
+                scale=alt.Scale(zero=False, nice=False, padding=24),
+                axis=alt.Axis(format="~g", tickCount=6),
+            ),
+            alt.Y(
+                "error:Q",
+                title="expected error, percentage points",
+                scale=alt.Scale(type="log", padding=14, nice=False),
+                axis=alt.Axis(values=_DECADES, format="~g"),
+            ),
+        )
+    )
+    dots = base.mark_point(filled=True, size=58, opacity=1, color=COLOURS["estimate"]).encode(
+        alt.Description("about:N")
+    )
+    names = base.mark_text(align="left", dx=7, fontSize=10, color=COLOURS["muted"]).encode(alt.Text("setting:N"))
+    return alt.LayerChart(layer=[dots, names], width=side, height=side, title=title)
+
+
+def _grid(data: alt.InlineData, side: int) -> alt.Chart:
+    legend = alt.Legend(title=None, orient="bottom", symbolSize=70)
+    grid: alt.Chart = (
+        alt.Chart(data, title="what can be had", width=side, height=side)
+        .mark_point(filled=True, size=80, opacity=1)
+        .encode(
+            alt.X("d:O", title="least distance d", axis=alt.Axis(labelAngle=0, grid=False)),
+            alt.Y("l:O", title="candidates l", sort="descending", axis=alt.Axis(grid=False)),
+            alt.Shape(
+                "status:N",
+                scale=alt.Scale(domain=list(STATUS.values()), range=["circle", "diamond", "cross"]),
+                legend=legend,
+            ),
+            alt.Color(
+                "status:N",
+                scale=alt.Scale(
+                    domain=list(STATUS.values()), range=[COLOURS["estimate"], COLOURS["published"], COLOURS["muted"]]
+                ),
+                legend=legend,
+            ),
+            alt.Description("about:N"),
+        )
+    )
+    return grid
+
+
+def chart_svg(chart: AnyChart) -> str:
+    """The chart as SVG text."""
+    svg: str = vl_convert.vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])
+    return svg
+
+
+def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> Path:
+    """Write the chart as a picture, PNG or SVG by `suffix`, which is that of `path` unless given."""
+    path = Path(path)
+    suffix = (path.suffix if suffix is None else suffix).lower()
+    if suffix == ".svg":
+        path.write_text(chart_svg(chart), encoding="utf-8")
+    elif suffix == ".png":
+        light = {"background": "white", **chart.to_dict()}
+        light["config"] = {**light.get("config", {}), "background": "white"}
+        path.write_bytes(vl_convert.vegalite_to_png(light, scale=2, allowed_base_urls=[]))
+    else:
+        raise QuestionError(f"a chart is saved as .png or .svg, not as '{suffix}'")
+    return path

@@ -1,0 +1,238 @@
+"""What a page says, as values; how it looks is the business of the renderers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from polyseme.distances.structure import Floats
+from polyseme.models.base import Verdict
+
+__all__ = [
+    "AttributeLine",
+    "Distribution",
+    "FactLine",
+    "FindingLine",
+    "KnownFacts",
+    "Outcome",
+    "Page",
+    "PromiseLine",
+    "Reached",
+    "Setting",
+]
+
+_SLACK = 1e-9
+"""Rounding that does not count as exceeding a bound."""
+
+
+class KnownFacts(Protocol):
+    """What is known about a mechanism before it is used; None where it is not."""
+
+    @property
+    def worst_posterior(self) -> float | None: ...
+    @property
+    def epsilon(self) -> float | None: ...
+    @property
+    def identifiable(self) -> bool | None: ...
+    @property
+    def expected_mse(self) -> float | None: ...
+
+
+class Setting(Protocol):
+    """One pair (l, d) of a grid: "feasible", "unestimable" or "infeasible", and its facts when it can be had."""
+
+    @property
+    def l(self) -> int: ...  # noqa: E743 - the field's own letter
+    @property
+    def d(self) -> float: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def facts(self) -> KnownFacts | None: ...
+
+
+class Reached(Protocol):
+    """What an attack reached."""
+
+    @property
+    def attack(self) -> str: ...
+    @property
+    def attribute(self) -> str | None: ...
+    @property
+    def success(self) -> float: ...
+    @property
+    def bound(self) -> float | None: ...
+    @property
+    def exceeded(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class PromiseLine:
+    """What was promised for one attribute: in plain words, and the models in the policy's words."""
+
+    attribute: str
+    text: str
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AttributeLine:
+    """One column of the release: its role and how it is published ("sets of 3, at least 2 apart", "as it is")."""
+
+    name: str
+    role: str
+    published: str
+    protected: bool = False
+    domain_from_data: bool = False
+
+
+@dataclass(frozen=True)
+class FactLine:
+    """How one protected attribute was made, and what follows from that.
+
+    design           the name of the design the sets are drawn from
+    size             F, the number of values of the domain
+    l, d, p          candidates in a set, least distance (None without one), truth probability
+    promised         the bound on the posterior that was promised, 1/l at p = 1; None where there is none
+    worst_posterior  the best that an attacker who knows the method, and the prior it was made for, can do
+    epsilon          of local differential privacy; infinite where sets rule values out
+    identifiable     whether the true distribution can be recovered
+    expected_mse     expected squared error of the estimated share of one value
+
+    What is not known is None.
+    """
+
+    attribute: str
+    design: str
+    size: int
+    l: int
+    d: float | None
+    p: float
+    promised: float | None
+    worst_posterior: float | None
+    epsilon: float | None
+    identifiable: bool | None
+    expected_mse: float | None = None
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the method gives no more away than was promised; None when that is not known."""
+        if self.promised is None or self.worst_posterior is None or math.isnan(self.worst_posterior):
+            return None
+        return self.worst_posterior <= self.promised + _SLACK
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the method is known to give more away than was promised."""
+        return self.kept is False
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """What one attack reached, against the promised bound.
+
+    baseline  what guessing from the public distribution alone reaches
+    knows     what the attacker knows
+    helps     what would help against it
+    """
+
+    attack: str
+    attribute: str | None
+    success: float
+    bound: float | None
+    exceeded: bool
+    baseline: float | None = None
+    knows: str = ""
+    helps: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """One attribute's distribution, in numbers of records, of the whole table or of one group of it.
+
+    labels     the values, in the order of the domain
+    published  how often each value stands among the candidates, divided by l
+    estimate   the estimated true numbers
+    low, high  their interval; nan where there is none
+    original   the true numbers, when they are known
+    ordered    whether the order of the domain means something
+    group      which records: None for all of them, else words such as "sex = F"
+    level      coverage of the intervals
+    """
+
+    attribute: str
+    labels: Sequence[str]
+    published: Floats
+    estimate: Floats
+    low: Floats
+    high: Floats
+    original: Floats | None = None
+    ordered: bool = False
+    group: str | None = None
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        columns = [self.published, self.estimate, self.low, self.high]
+        columns += [] if self.original is None else [self.original]
+        if not self.labels or any(len(column) != len(self.labels) for column in columns):
+            raise ValueError(f"'{self.attribute}': every column needs one number for each of {len(self.labels)} labels")
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+
+class Outcome(Enum):
+    """What the page says at its head."""
+
+    HOLDS = "holds"
+    EXCEEDED = "exceeded"
+    VIOLATED = "violated"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """Everything on the page.
+
+    dropped          records left out for missing values
+    form             "set" or "long"
+    for_publication  False after a seeded run
+    sticky           whether the decoys of a record stay the same when it is published again
+    checks           the verdicts on the release
+    metrics          what was lost, by question ("income", "income by sex") and metric; None without the original
+    findings         what the attacks reached; None when none was run
+    """
+
+    title: str
+    records: int
+    promises: tuple[PromiseLine, ...]
+    attributes: tuple[AttributeLine, ...]
+    checks: tuple[Verdict, ...] = ()
+    facts: tuple[FactLine, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    metrics: Mapping[str, Mapping[str, float]] | None = None
+    findings: tuple[FindingLine, ...] | None = None
+    notes: tuple[str, ...] = ()
+    dropped: int = 0
+    form: str = "set"
+    for_publication: bool = True
+    sticky: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """Fails closed: a page without checks does not say that anything holds."""
+        if not self.checks:
+            return Outcome.UNCHECKED
+        if not all(verdict.holds for verdict in self.checks):
+            return Outcome.VIOLATED
+        too_much = any(fact.exceeded for fact in self.facts) or any(item.exceeded for item in self.findings or ())
+        return Outcome.EXCEEDED if too_much else Outcome.HOLDS
+
+    @property
+    def as_they_are(self) -> tuple[AttributeLine, ...]:
+        """The columns that are published untouched."""
+        return tuple(line for line in self.attributes if not line.protected and line.role != "identifier")

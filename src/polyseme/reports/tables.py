@@ -1,0 +1,179 @@
+"""What stands in the tables of plans, verdicts, attacks and metrics, as text; notebooks and terminals draw them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from polyseme.models.base import Verdict
+from polyseme.reports.document import Reached, Setting
+from polyseme.reports.formats import NOTHING, count, parameters, points, quantity, yes_no
+
+__all__ = [
+    "FINDING_HEAD",
+    "PLAN_HEAD",
+    "SETTING_HEAD",
+    "STATUS",
+    "VERDICT_HEAD",
+    "Head",
+    "Planned",
+    "finding_rows",
+    "metric_head",
+    "metric_rows",
+    "plan_remarks",
+    "plan_rows",
+    "setting_rows",
+    "verdict_rows",
+]
+
+Head: TypeAlias = Sequence[tuple[str, bool]]
+"""Titles of the columns, and whether they hold numbers."""
+
+
+class Planned(Protocol):
+    """A plan; its tables show what `plan --json` says."""
+
+    def to_dict(self) -> Mapping[str, Any]: ...
+
+
+PLAN_HEAD: Head = (
+    ("attribute", False),
+    ("mechanism", False),
+    ("l", True),
+    ("d", True),
+    ("p", True),
+    ("possible", False),
+    ("estimable", False),
+    ("worst posterior", True),
+    ("epsilon", True),
+    ("expected error, points", True),
+)
+
+
+def plan_rows(plan: Planned) -> list[tuple[str, ...]]:
+    """One row an attribute; without a mechanism there are no facts."""
+    return [_plan_row(name, entry) for name, entry in plan.to_dict()["attributes"].items()]
+
+
+def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
+    # JSON has no infinity: null is infinite where sets rule values out (p = 1), and not known elsewhere.
+    endless = entry["feasible"] and entry["p"] == 1.0 and entry["epsilon"] is None
+    return (
+        name,
+        str(entry["mechanism"]),
+        str(entry["l"]),
+        quantity(entry["d"]),
+        quantity(entry["p"]),
+        yes_no(entry["feasible"]),
+        yes_no(entry["identifiable"] if entry["feasible"] else None),
+        quantity(entry["worst_posterior"]),
+        quantity(math.inf if endless else entry["epsilon"]),
+        points(entry["expected_mse"]),
+    )
+
+
+def plan_remarks(plan: Planned) -> list[str]:
+    """What stands in the way, what would work instead, and warnings."""
+    remarks = []
+    for name, entry in plan.to_dict()["attributes"].items():
+        if not entry["feasible"]:
+            remarks.append(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip())
+        elif not entry["identifiable"]:
+            remarks.append(
+                f"{name}: not estimable. Some values leave the same traces, and no method can tell them apart."
+            )
+        if entry.get("nearest"):
+            settings = ", ".join(f"(l = {item['l']}, d = {quantity(item['d'])})" for item in entry["nearest"])
+            remarks.append(f"{name}: nearest settings that work: {settings}")
+        remarks += [f"{name}: {warning}" for warning in entry.get("warnings", ())]
+    return remarks
+
+
+VERDICT_HEAD: Head = (
+    ("model", False),
+    ("attribute", False),
+    ("parameters", False),
+    ("holds", False),
+    ("worst", True),
+    ("bound", True),
+    ("checked", True),
+    ("broken", True),
+)
+
+
+def verdict_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
+    return [
+        (
+            verdict.model,
+            NOTHING if verdict.attribute is None else verdict.attribute,
+            parameters(verdict.parameters),
+            yes_no(verdict.holds),
+            quantity(verdict.worst),
+            quantity(verdict.bound),
+            count(verdict.checked),
+            count(verdict.violations),
+        )
+        for verdict in verdicts
+    ]
+
+
+FINDING_HEAD: Head = (
+    ("attack", False),
+    ("attribute", False),
+    ("success", True),
+    ("bound", True),
+    ("kept", False),
+)
+
+
+def finding_rows(findings: Iterable[Reached]) -> list[tuple[str, ...]]:
+    return [
+        (
+            found.attack,
+            NOTHING if found.attribute is None else found.attribute,
+            quantity(found.success),
+            quantity(found.bound),
+            "no" if found.exceeded else NOTHING if found.bound is None else "yes",
+        )
+        for found in findings
+    ]
+
+
+def _by_question(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float | None]]:
+    nested = all(isinstance(values, Mapping) for values in metrics.values())
+    return metrics if nested else {"value": metrics}
+
+
+SETTING_HEAD: Head = (
+    ("l", True),
+    ("d", True),
+    ("", False),
+    ("worst posterior", True),
+    ("expected error, points", True),
+)
+STATUS = {"feasible": "possible", "unestimable": "not estimable", "infeasible": "impossible"}
+
+
+def setting_rows(settings: Iterable[Setting]) -> list[tuple[str, ...]]:
+    return [
+        (
+            str(item.l),
+            quantity(item.d),
+            STATUS.get(item.status, item.status),
+            quantity(item.facts.worst_posterior if item.facts else None),
+            points(item.facts.expected_mse if item.facts else None),
+        )
+        for item in settings
+    ]
+
+
+def metric_head(metrics: Mapping[str, Any]) -> Head:
+    """A column for each question; one metrics mapping counts as one question."""
+    return (("metric", False), *((question, True) for question in _by_question(metrics)))
+
+
+def metric_rows(metrics: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    questions = _by_question(metrics)
+    names = dict.fromkeys(name for values in questions.values() for name in values)
+    return [(name, *(quantity(values.get(name), 4) for values in questions.values())) for name in names]

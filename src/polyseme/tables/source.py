@@ -1,0 +1,276 @@
+"""Tables as streams of Arrow record batches, whatever they are stored in.
+
+Text files have no types: a CSV column is read as text and stays exactly as it stands (leading zeros too), unless the
+policy declares its type. Messages of the readers underneath are never passed on, because they quote the data.
+"""
+
+from __future__ import annotations
+
+import csv
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from polyseme.errors import Problem, TableError
+
+__all__ = ["BATCH_ROWS", "CsvSource", "FrameSource", "Source", "open_table", "sniff_separator"]
+
+BATCH_ROWS = 1 << 16
+_SNIFF_BYTES = 1 << 16
+_SEPARATORS = ",;\t|"
+
+
+class Source(ABC):
+    """A table that can be read more than once, batch by batch."""
+
+    name: str
+    typed: bool = True
+    """False for text files, whose columns have no types of their own."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows where it is known without reading them all."""
+        return None
+
+    @abstractmethod
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """All rows in batches of at most `BATCH_ROWS`, with the named columns in the given order."""
+        names = list(self.schema.names if columns is None else columns)
+        for batch in self._read(names):
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield batch.slice(start, BATCH_ROWS)
+
+    def check(self) -> None:
+        """A table without columns, or with two of the same name, cannot be used."""
+        if not self.schema.names:
+            raise TableError(f"{self.name}: a table without columns")
+        double = [f"'{name}' ({count} times)" for name, count in Counter(self.schema.names).items() if count > 1]
+        if double:
+            raise TableError(
+                f"{self.name}: column names that stand more than once: {', '.join(double)}", "rename the columns"
+            )
+
+
+class FrameSource(Source):
+    """A table in memory."""
+
+    def __init__(self, table: pa.Table, name: str = "table") -> None:
+        self.table = table.cast(_without_views(table.schema))
+        self.name = name
+        self.check()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    @property
+    def rows(self) -> int | None:
+        return int(self.table.num_rows)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """View types, which many Arrow functions do not know yet, as their plain counterparts."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
+
+
+class ParquetSource(Source):
+    """A Parquet file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+        try:
+            with pa.parquet.ParquetFile(path) as file:
+                self._schema, self._rows = file.schema_arrow, file.metadata.num_rows
+        except (pa.ArrowException, OSError):
+            raise TableError(f"{path}: not a readable Parquet file") from None
+        self.check()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @property
+    def rows(self) -> int | None:
+        return int(self._rows)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            with pa.parquet.ParquetFile(self.path, memory_map=True) as file:
+                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns), use_threads=False):
+                    yield batch.select(list(columns))
+        except (pa.ArrowException, OSError):
+            raise TableError(f"{self.path}: damaged Parquet file") from None
+
+
+class ArrowSource(Source):
+    """An Arrow IPC (Feather) file or stream."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+        with self._open() as reader:
+            self._schema = reader.schema
+        self.check()
+
+    def _open(self) -> Any:
+        try:
+            return pa.ipc.open_file(self.path)
+        except (pa.ArrowException, OSError):
+            try:
+                return pa.ipc.open_stream(self.path)
+            except (pa.ArrowException, OSError):
+                raise TableError(f"{self.path}: not a readable Arrow file") from None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with self._open() as reader:
+            batches = (
+                (reader.get_batch(index) for index in range(reader.num_record_batches))
+                if hasattr(reader, "get_batch")
+                else iter(reader)
+            )
+            for batch in batches:
+                yield batch.select(list(columns))
+
+
+class CsvSource(Source):
+    """A text table; every column is text, an unquoted empty field is missing."""
+
+    typed = False
+
+    def __init__(self, path: Path, separator: str | None = None, encoding: str = "utf-8") -> None:
+        self.path = path
+        self.name = path.name
+        self.encoding = encoding
+        head = self._head()
+        self.separator = separator or sniff_separator(head)
+        header = next(csv.reader(head.splitlines(keepends=True), delimiter=self.separator), [])
+        if not header:
+            raise TableError(f"{path}: the file is empty", "the first line must hold the column names")
+        self._schema = pa.schema([(name, pa.string()) for name in header])
+        self.check()
+
+    def _head(self) -> str:
+        try:
+            with self.path.open(encoding=self.encoding, newline="") as file:
+                return file.read(_SNIFF_BYTES).lstrip("\ufeff").lstrip("\r\n")
+        except UnicodeError as error:
+            raise self._bad_encoding(error) from None
+
+    def _bad_encoding(self, error: UnicodeError | None = None) -> TableError:
+        at = f" (first bad byte at offset {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
+        return TableError(
+            f"{self.path}: the text is not valid {self.encoding}{at}",
+            "name the encoding, as in --encoding latin-1 or table: {encoding: cp932} in the policy",
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        bad: list[tuple[int | None, int]] = []
+
+        def note_bad_row(row: Any) -> str:
+            bad.append((row.number, row.actual_columns))
+            return "error"
+
+        try:
+            reader = pa.csv.open_csv(
+                self.path,
+                read_options=pa.csv.ReadOptions(encoding=self.encoding, use_threads=False, block_size=1 << 22),
+                parse_options=pa.csv.ParseOptions(
+                    delimiter=self.separator, newlines_in_values=True, invalid_row_handler=note_bad_row
+                ),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=self._schema,
+                    include_columns=list(columns),
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+            yield from reader
+        except (pa.ArrowException, UnicodeError, OSError, KeyError) as error:
+            raise self._explain(error, bad) from None
+
+    def _explain(self, error: Exception, bad: list[tuple[int | None, int]]) -> TableError:
+        if bad:
+            number, found = bad[0]
+            place = f"{self.path}, line {number}" if number else str(self.path)
+            return TableError(
+                Problem(place, f"expected {len(self._schema)} fields, found {found}", "is the separator right?")
+            )
+        if isinstance(error, UnicodeError) or "UTF8" in str(error):
+            return self._bad_encoding()
+        return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
+
+
+def sniff_separator(head: str) -> str:
+    r"""The separator that splits the first line into the most fields, quotes respected.
+
+    >>> sniff_separator("sex;age;'a,b'\nM;31;x\n")
+    ';'
+    """
+    line = next(iter(head.splitlines()), "")
+    fields = {mark: len(next(csv.reader([line], delimiter=mark), [])) for mark in _SEPARATORS}
+    return max(_SEPARATORS, key=lambda mark: fields[mark])
+
+
+def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8") -> Source:
+    """A source for a path, or for a polars, pandas or pyarrow object."""
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str | Path):
+        return _open_path(Path(data), separator, encoding)
+    if isinstance(data, pa.Table):
+        return FrameSource(data)
+    if isinstance(data, pa.RecordBatch):
+        return FrameSource(pa.Table.from_batches([data]))
+    if hasattr(data, "collect") and hasattr(data, "lazy"):  # a polars LazyFrame
+        data = data.collect()
+    if type(data).__module__.startswith("pandas"):
+        # The index of a pandas frame is a row label: it must not get out.
+        return FrameSource(pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None))
+    if hasattr(data, "__arrow_c_stream__"):
+        return FrameSource(pa.table(data))
+    raise TableError(
+        f"cannot read a table from {type(data).__name__}",
+        "give a path, a polars or pandas frame, or a pyarrow table",
+    )
+
+
+def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
+    if not path.exists():
+        raise TableError(f"{path}: no such file")
+    if path.is_dir():
+        raise TableError(f"{path}: a folder, not a table")
+    if path.stat().st_size == 0:
+        raise TableError(f"{path}: the file is empty")
+    suffix = path.suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        return ParquetSource(path)
+    if suffix in (".arrow", ".feather", ".ipc"):
+        return ArrowSource(path)
+    return CsvSource(path, separator, encoding)

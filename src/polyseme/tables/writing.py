@@ -1,0 +1,124 @@
+"""Writing published tables, and folders that appear only when they are whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from polyseme.errors import InvalidInput
+
+__all__ = ["FORMATS", "TableWriter", "whole_file", "whole_folder"]
+
+FORMATS = ("parquet", "csv")
+_ROW_GROUP = 1 << 20
+
+
+class TableWriter:
+    """Appends Arrow tables to a Parquet or CSV file; in CSV a set is a JSON list."""
+
+    def __init__(self, path: Path, schema: pa.Schema, file_format: str) -> None:
+        self._csv = file_format == "csv"
+        self._writer: Any
+        if self._csv:
+            flat = pa.schema([(field.name, pa.string() if _is_list(field.type) else field.type) for field in schema])
+            options = pa.csv.WriteOptions(quoting_style="needed")
+            self._writer = pa.csv.CSVWriter(path, flat, write_options=options)
+        else:
+            self._writer = pa.parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+
+    def close(self) -> None:
+        self._writer.close()
+
+    def write(self, table: pa.Table) -> None:
+        if self._csv:
+            self._writer.write_table(_flatten_sets(table))
+        else:
+            self._writer.write_table(table, row_group_size=_ROW_GROUP)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _flatten_sets(table: pa.Table) -> pa.Table:
+    for index, field in enumerate(table.schema):
+        if not _is_list(field.type):
+            continue
+        lists = pl.Series(table.column(index).cast(pa.list_(_plain(field.type.value_type))))
+        # Every label is written once as JSON; lists then only join finished texts.
+        members = lists.explode(empty_as_null=False)
+        labels = members.unique().to_list()
+        texts = [json.dumps(label, ensure_ascii=False) for label in labels]
+        written = members.replace_strict(labels, texts, return_dtype=pl.String)
+        lengths = lists.list.len()
+        rows = pl.Series(range(len(lists)), dtype=pl.UInt32).repeat_by(lengths).explode(empty_as_null=False)
+        joined = (
+            pl.DataFrame({"row": rows, "text": written})
+            .group_by("row", maintain_order=True)
+            .agg(pl.col("text").str.join(", "))
+        )
+        column = ("[" + joined["text"] + "]").to_arrow().cast(pa.string())
+        table = table.set_column(index, field.name, column)
+    return table
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+@contextmanager
+def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary folder beside `target` that takes its place when the block ends well, and vanishes otherwise."""
+    _refuse_existing(target, overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    try:
+        yield partial
+        partial.chmod(0o777 & ~_umask())
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
+            target.rename(old / "release")
+            partial.rename(target)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            partial.rename(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def whole_file(target: Path, overwrite: bool = False) -> Iterator[Path]:
+    """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise."""
+    _refuse_existing(target, overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=f".partial{target.suffix}", dir=target.parent)
+    os.close(handle)
+    partial = Path(name)
+    try:
+        yield partial
+        partial.chmod(0o666 & ~_umask())
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _refuse_existing(target: Path, overwrite: bool) -> None:
+    if target.exists() and not overwrite:
+        raise InvalidInput(f"{target}: exists already", "choose another place, or say --force to replace it")
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,260 @@
+"""Checking promises: those of a release, or the models a policy lists for any table.
+
+Sets and classes are checked from the definitions. Promises about what an attacker can infer (closeness, local
+differential privacy) follow from the channel that the manifest publishes, and are computed from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.errors import PolicyError, ReleaseError
+from polyseme.facts.summary import epsilon
+from polyseme.models import MODELS, Background, Verdict, check_models
+from polyseme.models import diversity as set_diversity
+from polyseme.models import semantic_diversity as set_semantic_diversity
+from polyseme.models.base import TOLERANCE, unchecked
+from polyseme.policy import Policy
+from polyseme.policy.resolving import resolve
+from polyseme.recipes import closeness_of_epsilon
+from polyseme.release import PublishedAttribute, Release
+from polyseme.schema import Attribute, Role
+from polyseme.tables.classes import PublishedSets, published_sets
+from polyseme.tables.codes import as_series, cast_column, label_array
+from polyseme.tables.counting import Target, group_sets
+from polyseme.tables.source import Source
+
+__all__ = ["Verification", "verify_release", "verify_table"]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdicts on everything that was promised."""
+
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether there was something to check and all of it holds."""
+        return bool(self.verdicts) and all(verdict.holds for verdict in self.verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"holds": self.holds, "verdicts": [_verdict_dict(verdict) for verdict in self.verdicts]}
+
+    def __repr__(self) -> str:
+        bad = sum(not verdict.holds for verdict in self.verdicts)
+        return f"<Verification of {len(self.verdicts)} promises: {'all hold' if self.holds else f'{bad} violated'}>"
+
+    def _repr_html_(self) -> str:
+        from polyseme.reports.html import verdict_table
+
+        return verdict_table(self.verdicts)
+
+
+def _verdict_dict(verdict: Verdict) -> dict[str, Any]:
+    document = asdict(verdict)
+    for key in ("worst", "bound", "margin"):
+        if document[key] is not None and not math.isfinite(document[key]):
+            document[key] = None
+    return document
+
+
+def verify_release(release: Release) -> Verification:
+    """Every promise of the manifest, checked on the published data."""
+    verdicts: list[Verdict] = []
+    for item in release.manifest.protected:
+        verdicts += _set_verdicts(release, item) if release.manifest.form == "set" else _long_verdicts(release, item)
+    verdicts.append(_count_verdict(release))
+    if release.manifest.models:
+        verdicts += _model_verdicts(release)
+    return Verification(tuple(verdicts))
+
+
+def _count_verdict(release: Release) -> Verdict:
+    """The data file has as many rows as the manifest says: none was lost or added."""
+    rows = release.source.rows
+    if rows is None:
+        rows = sum(batch.num_rows for batch in release.batches(release.manifest.names))
+    stated = release.manifest.rows
+    note = "" if rows == stated else f"the data has {rows:,} rows, the manifest says {stated:,}"
+    difference = float(abs(rows - stated))
+    return Verdict("record-count", None, {"rows": stated}, rows == stated, difference, 0.0, -difference, note=note)
+
+
+def _set_verdicts(release: Release, item: PublishedAttribute) -> list[Verdict]:
+    mechanism = item.mechanism
+    if mechanism is None or item.attribute.protection is None:
+        return []
+    sets = _distinct_sets(release, item, mechanism.l)
+    verdicts = [_check_promise(name, promise, item, sets) for name, promise in item.attribute.protection.models.items()]
+    # Whatever was promised in words, every set must have the size that the likelihood counts on.
+    verdicts.append(replace(set_diversity.check(sets, mechanism.l), model="candidates"))
+    if all(verdict.holds for verdict in verdicts) or not len(sets.counts):
+        return verdicts
+    # Something is wrong: look again, now row by row, so that the verdict can name the place.
+    sets = _row_sets(release, item)
+    verdicts = [_check_promise(name, promise, item, sets) for name, promise in item.attribute.protection.models.items()]
+    return [*verdicts, replace(set_diversity.check(sets, mechanism.l), model="candidates")]
+
+
+def _distinct_sets(release: Release, item: PublishedAttribute, width: int) -> PublishedSets:
+    try:
+        grouped = group_sets(release.batches([item.name]), [Target(item.name, item.domain, width)], ())
+    except ReleaseError:
+        return _row_sets(release, item)
+    distinct = PublishedSets.from_codes(grouped.sets[0], item.domain.size, item.name)
+    return replace(distinct, counts=grouped.counts)
+
+
+def _row_sets(release: Release, item: PublishedAttribute) -> PublishedSets:
+    batches = [as_series(batch.column(0)) for batch in release.batches([item.name])]
+    column = pl.concat(batches) if batches else pl.Series(dtype=pl.List(pl.String))
+    return published_sets(pl.DataFrame({item.name: column}), item.name, label_array(item.domain.values).to_pylist())
+
+
+def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribute, sets: PublishedSets) -> Verdict:
+    if name == "semantic-diversity":
+        if item.attribute.distance is None:
+            return unchecked(name, item.name, promise, "the manifest gives no distance")
+        return set_semantic_diversity.check_sets(sets, item.attribute.distance, promise["l"], promise["d"])
+    if name == "diversity":
+        return set_diversity.check(sets, promise["l"])
+    if name == "entropy-diversity":
+        # Members of a set are equally represented in its expansion, so entropy is the logarithm of their number.
+        verdict = set_diversity.check(sets, math.ceil(promise["l"] - TOLERANCE))
+        return replace(verdict, model=name, parameters=dict(promise))
+    if name == "closeness":
+        return _channel_verdict(name, item, promise, promise["t"], _closeness_reached(item))
+    if name == "ldp":
+        return _channel_verdict(name, item, promise, promise["epsilon"], _epsilon(item))
+    return unchecked(name, item.name, promise, "this promise is not known to the verifier")
+
+
+def _epsilon(item: PublishedAttribute) -> float:
+    """What the published channel gives; infinite where it could not be computed, so that the check fails closed."""
+    found = epsilon(item.mechanism) if item.mechanism is not None else None
+    return math.inf if found is None else found
+
+
+def _closeness_reached(item: PublishedAttribute) -> float:
+    reached = _epsilon(item)
+    return closeness_of_epsilon(reached) if math.isfinite(reached) else 1.0
+
+
+def _channel_verdict(
+    name: str, item: PublishedAttribute, promise: Mapping[str, Any], bound: float, worst: float
+) -> Verdict:
+    holds = worst <= bound + 1e-9
+    note = "from the channel in the manifest, for every prior"
+    return Verdict(name, item.name, dict(promise), holds, worst, bound, bound - worst, note=note)
+
+
+def _long_verdicts(release: Release, item: PublishedAttribute) -> list[Verdict]:
+    """In the long form it is not known which rows belong together: classes of equal quasi-identifiers are checked."""
+    if item.mechanism is None or item.attribute.protection is None:
+        return []
+    specs: list[Mapping[str, Mapping[str, Any]]] = [
+        {"frequency-diversity": {"l": item.mechanism.l, "attribute": item.name}}
+    ]
+    semantic = item.attribute.protection.models.get("semantic-diversity")
+    if semantic is not None:
+        reading = {"l": semantic["l"], "d": semantic["d"], "reading": "exists", "attribute": item.name}
+        specs.append({"semantic-diversity": reading})
+    verdicts = list(_check_on_table(release, specs))
+    for name in ("closeness", "ldp"):
+        if name in item.attribute.protection.models:
+            empty = PublishedSets.from_codes(np.zeros((0, 1), dtype=np.int64), item.domain.size, item.name)
+            verdicts.append(_check_promise(name, item.attribute.protection.models[name], item, empty))
+    return verdicts
+
+
+def _model_verdicts(release: Release) -> tuple[Verdict, ...]:
+    return _check_on_table(release, list(release.manifest.models))
+
+
+def _check_on_table(release: Release, specs: list[Mapping[str, Mapping[str, Any]]]) -> tuple[Verdict, ...]:
+    names = release.manifest.names
+    frame = pl.concat([_frame(batch, names) for batch in release.batches(names)])
+    attributes = release.manifest.schema.attributes
+    return check_models(
+        frame,
+        [attribute.name for attribute in attributes if attribute.role is Role.QUASI_IDENTIFIER],
+        specs,
+        sensitive=[attribute.name for attribute in attributes if attribute.protected],
+        background=_background(attributes),
+    )
+
+
+def _frame(batch: Any, names: tuple[str, ...]) -> pl.DataFrame:
+    return pl.DataFrame([as_series(batch.column(name)).alias(name) for name in names])
+
+
+def _background(attributes: tuple[Attribute, ...]) -> Background:
+    known = [attribute for attribute in attributes if attribute.domain is not None]
+    return Background(
+        domains={item.name: label_array(item.domain.values).to_pylist() for item in known if item.domain},
+        distances={item.name: item.distance for item in known if item.distance is not None},
+    )
+
+
+def verify_table(source: Source, policy: Policy) -> Verification:
+    """The policy's models on any table, made by whatever tool."""
+    if not policy.models:
+        raise PolicyError(
+            "the policy lists no models to check", f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
+        )
+    present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
+    readable = replace(policy, attributes=present, protect_all_but=tuple(source.schema.names), protect=None)
+    attributes = resolve(readable, source).schema.attributes
+    frame = _read_table(source, policy)
+    known = {attribute.name: attribute for attribute in attributes}
+    verdicts = check_models(
+        frame,
+        [item.name for item in policy.attributes if item.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID)],
+        [{model.name: model.parameters} for model in policy.models],
+        sensitive=[item.name for item in policy.attributes if item.role in (Role.SENSITIVE, Role.SENSITIVE_QID)],
+        background=_table_background(frame, [known[item.name] for item in present]),
+    )
+    return Verification(verdicts)
+
+
+def _read_table(source: Source, policy: Policy) -> pl.DataFrame:
+    """The whole table; text columns that hold nothing but numbers become numbers, so that order means size."""
+    batches = [_frame(batch, tuple(source.schema.names)) for batch in source.batches()]
+    frame = pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(source.schema.names, pl.String))
+    if source.typed:
+        return frame
+    columns = []
+    for series in frame.get_columns():
+        words = pl.Series(policy.table.missing_values, dtype=pl.String).implode()
+        present = series.set(series.is_in(words), None)
+        numeric, failures = cast_column(present, "number")
+        columns.append(numeric if failures == 0 and present.null_count() < len(present) else present)
+    return pl.DataFrame(columns)
+
+
+def _table_background(frame: pl.DataFrame, attributes: list[Attribute]) -> Background:
+    """Declared domains and distances, with labels in the type that the column has."""
+    domains: dict[str, list[Any]] = {}
+    distances = {}
+    for item in attributes:
+        if item.domain is None:
+            continue
+        numeric = frame.schema[item.name].is_numeric()
+        domains[item.name] = [_as_number(value) if numeric else str(value) for value in item.domain.values]
+        if item.distance is not None:
+            distances[item.name] = item.distance
+    return Background(domains=domains, distances=distances)
+
+
+def _as_number(value: Any) -> Any:
+    try:
+        return float(value)
+    except ValueError:
+        return value

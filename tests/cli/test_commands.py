@@ -1,0 +1,279 @@
+"""Every command as a user runs it: output, exit codes, bad input, and nothing of the data where it must not be."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from polyseme.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = "MARKEDVALUE77"
+
+POLICY = """
+attributes:
+  name: {role: identifier}
+  age: {role: quasi-identifier}
+  level:
+    role: sensitive
+    domain: [a, b, c, d, e, f, g, h]
+    distance: {line: rank}
+    protect: {semantic-diversity: {l: 2, d: 2}}
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def polyseme(*arguments: object, cwd: Path | None = None) -> Result:
+    """The command line in this process: the same way in and out as from a shell, without starting Python each time."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(cwd or Path.cwd()), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as leaving:
+            return Result(int(leaving.code or 0), out.getvalue(), err.getvalue())
+    raise AssertionError("the command line always leaves with an exit code")
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table, a policy and a release."""
+    folder = tmp_path_factory.mktemp("work")
+    rows = 2_000
+    pl.DataFrame(
+        {
+            "name": [f"{MARK}-{number}" for number in range(rows)],
+            "age": [20 + number % 50 for number in range(rows)],
+            "level": ["abcdefgh"[(number * number) % 8] for number in range(rows)],
+        }
+    ).write_csv(folder / "people.csv")
+    (folder / "policy.yaml").write_text(POLICY)
+    result = polyseme("anonymize", "policy.yaml", "people.csv", "--out", "release", cwd=folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+def test_help_is_instant() -> None:
+    code = (
+        "import sys; from polyseme.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'polars', 'scipy', 'altair', 'pyarrow', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_version() -> None:
+    assert polyseme("--version").stdout.startswith("polyseme ")
+
+
+def test_json_is_one_document_and_nothing_else(work: Path) -> None:
+    for arguments in (
+        ("plan", "policy.yaml", "--records", 1000),
+        ("verify", "release"),
+        ("estimate", "release", "--of", "level"),
+        ("evaluate", "release", "--original", "people.csv", "--of", "level"),
+        ("attack", "release"),
+    ):
+        result = polyseme(*arguments, "--json", cwd=work)
+        assert result.returncode == 0, (arguments, result.stderr)
+        json.loads(result.stdout)
+
+
+def test_json_keys_of_the_contract(work: Path) -> None:
+    plan = json.loads(polyseme("plan", "policy.yaml", "--records", 1000, "--json", cwd=work).stdout)
+    keys = {"mechanism", "l", "d", "p", "feasible", "identifiable", "worst_posterior", "epsilon", "expected_mse"}
+    assert keys <= plan["attributes"]["level"].keys()
+    verify = json.loads(polyseme("verify", "release", "--json", cwd=work).stdout)
+    assert verify["holds"] is True
+    assert {"model", "attribute", "parameters", "holds", "worst"} <= verify["verdicts"][0].keys()
+    estimate = json.loads(polyseme("estimate", "release", "--of", "level", "--json", cwd=work).stdout)
+    assert {"level", "estimate", "stderr", "low", "high"} <= estimate["cells"][0].keys()
+    evaluate = json.loads(
+        polyseme("evaluate", "release", "--original", "people.csv", "--of", "level", "--json", cwd=work).stdout
+    )
+    assert {"mse", "l1", "l2", "hellinger"} <= evaluate.keys()
+    attack = json.loads(polyseme("attack", "release", "--json", cwd=work).stdout)
+    assert {"attack", "attribute", "success", "bound", "exceeded"} <= attack["findings"][0].keys()
+
+
+def test_csv_of_an_estimate_reads_back(work: Path) -> None:
+    result = polyseme("estimate", "release", "--of", "level", "--by", "age", "--csv", cwd=work)
+    frame = pl.read_csv(result.stdout.encode())
+    assert frame.columns == ["age", "level", "estimate", "stderr", "low", "high"]
+    assert frame.height == 50 * 8
+    assert abs(frame["estimate"].sum() - 2_000) < 1e-3
+
+
+def test_charts_and_reports_are_written_whole(work: Path, tmp_path: Path) -> None:
+    result = polyseme("estimate", "release", "--of", "level", "--chart", tmp_path / "c.png", cwd=work)
+    assert result.returncode == 0, result.stderr
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    result = polyseme("report", "release", "--out", tmp_path / "r.html", cwd=work)
+    assert result.returncode == 0, result.stderr
+    assert "<html" in (tmp_path / "r.html").read_text()
+    again = polyseme("report", "release", "--out", tmp_path / "r.html", cwd=work)
+    assert again.returncode == 2
+    assert "exists already" in again.stderr
+
+
+def test_frontier(work: Path, tmp_path: Path) -> None:
+    result = polyseme("plan", "policy.yaml", "--records", 1000, "--frontier", "--chart", tmp_path / "f.svg", cwd=work)
+    assert result.returncode == 0, result.stderr
+    assert "<svg" in (tmp_path / "f.svg").read_text()
+
+
+def test_init_drafts_a_policy_that_loads_and_works(work: Path, tmp_path: Path) -> None:
+    drafted = tmp_path / "draft.yaml"
+    assert polyseme("init", "people.csv", "--out", drafted, cwd=work).returncode == 0
+    text = drafted.read_text()
+    assert "role: identifier" in text
+    assert "#" in text
+    assert MARK not in text
+
+
+def test_adult_the_whole_way(adult: Path, tmp_path: Path) -> None:
+    assert polyseme("init", adult, "--out", tmp_path / "policy.yaml").returncode == 0
+    steps = [
+        ("plan", "policy.yaml", "--records", 30162),
+        ("anonymize", "policy.yaml", adult, "--out", "release"),
+        ("verify", "release"),
+        ("estimate", "release", "--of", "occupation", "--by", "sex"),
+        ("evaluate", "release", "--original", adult, "--of", "occupation", "--by", "sex"),
+        ("report", "release", "--original", adult, "--out", "report.html"),
+    ]
+    for step in steps:
+        result = polyseme(*step, cwd=tmp_path)
+        assert result.returncode == 0, (step, result.stderr)
+
+
+def test_verify_any_table(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("zip;ill\n1*;flu\n1*;cold\n2*;flu\n2*;flu\n")
+    (tmp_path / "p.yaml").write_text(
+        "attributes: {zip: {role: quasi-identifier}, ill: {role: sensitive}}\n"
+        "models: [{k-anonymity: {k: 2}}, {distinct-diversity: {l: 2}}]\n"
+    )
+    result = polyseme("verify", "t.csv", "--policy", "p.yaml", "--json", cwd=tmp_path)
+    assert result.returncode == 1
+    assert [verdict["holds"] for verdict in json.loads(result.stdout)["verdicts"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("plan", "none.yaml"), "no such policy file"),
+        (("plan", "broken.yaml"), "problems"),
+        (("plan", "impossible.yaml"), ""),
+        (("anonymize", "policy.yaml", "none.csv", "--out", "x"), "no such file"),
+        (("anonymize", "policy.yaml", "empty.csv", "--out", "x"), "empty"),
+        (("anonymize", "policy.yaml", "header.csv", "--out", "x"), "no records"),
+        (("anonymize", "policy.yaml", "double.csv", "--out", "x"), "more than once"),
+        (("anonymize", "policy.yaml", "column.csv", "--out", "x"), "no such column"),
+        (("anonymize", "policy.yaml", "value.csv", "--out", "x"), "not in the declared domain"),
+        (("anonymize", "impossible.yaml", "people.csv", "--out", "x"), "$.attributes.level.protect"),
+        (("anonymize", "policy.yaml", "people.csv", "--out", "release"), "exists already"),
+        (("anonymize", "bins.yaml", "people.csv", "--out", "x"), "2,000 values"),
+        (("verify", "nowhere"), "no release here"),
+        (("verify", "newer"), "newer"),
+        (("verify", "people.csv"), "needs a policy"),
+        (("estimate", "release", "--of", "age"), "published as it is"),
+        (("estimate", "release", "--of", "levle"), "did you mean 'level'"),
+        (("estimate", "release", "--of", "level", "--estimator", "lm"), "no estimator 'lm'"),
+        (("evaluate", "release", "--original", "column.csv", "--of", "level"), "no column"),
+        (("key", "new", "policy.yaml"), "already"),
+        (("frobnicate",), "No such command"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
+)
+def test_bad_input_is_explained(work: Path, arguments: tuple[str, ...], word: str) -> None:
+    files = {
+        "empty.csv": "",
+        "header.csv": "name,age,level\n",
+        "double.csv": "name,age,level,age\n1,2,a,3\n",
+        "column.csv": "name,age\n1,2\n",
+        "value.csv": f"name,age,level\n1,2,{MARK}\n",
+        "broken.yaml": "attributes: {a: {rle: x}, b: {role: y}}\n",
+        "impossible.yaml": POLICY.replace("{l: 2, d: 2}", "{l: 5, d: 4}"),
+        "bins.yaml": POLICY.replace(
+            "domain: [a, b, c, d, e, f, g, h]\n    distance: {line: rank}", "bins: [0, 1, 2, 3, 4, 5, 6]"
+        ),
+    }
+    for name, text in files.items():
+        (work / name).write_text(text)
+    (work / "newer").mkdir(exist_ok=True)
+    (work / "newer" / "manifest.json").write_text('{"format": 99}')
+    before = sorted(path.name for path in work.iterdir())
+    result = polyseme(*arguments, cwd=work)
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert word in result.stderr + result.stdout
+    assert MARK not in result.stderr + result.stdout
+    assert "Traceback" not in result.stderr
+    assert sorted(path.name for path in work.iterdir()) == before, "nothing half-written"
+
+
+def test_a_marked_value_appears_in_no_output(work: Path, tmp_path: Path) -> None:
+    table = pl.read_csv(work / "people.csv").with_columns(level=pl.lit(MARK), age=pl.lit(MARK))
+    table.write_csv(tmp_path / "marked.csv")
+    (tmp_path / "policy.yaml").write_text(POLICY.replace("age: {role", "age: {type: integer, role"))
+    (tmp_path / "taxonomy.yaml").write_text(
+        "attributes: {name: {role: identifier}, age: {role: insensitive}, level: {role: sensitive,"
+        " distance: {taxonomy: icd10}, protect: {semantic-diversity: {l: 2, d: 2}}}}"
+    )
+    (tmp_path / "models.yaml").write_text(
+        "attributes: {age: {role: quasi-identifier}, level: {role: sensitive}}\n"
+        "models: [{k-anonymity: {k: 99999}}, {distinct-diversity: {l: 2}}, {closeness: {t: 0.1}}]\n"
+    )
+    release = work / "release"
+    for arguments in (
+        ("plan", "policy.yaml", "--data", "marked.csv"),
+        ("plan", "taxonomy.yaml", "--data", "marked.csv"),
+        ("anonymize", "policy.yaml", "marked.csv", "--out", "x"),
+        ("anonymize", "taxonomy.yaml", "marked.csv", "--out", "x"),
+        ("verify", "marked.csv", "--policy", "models.yaml"),
+        ("verify", "marked.csv", "--policy", "models.yaml", "--json"),
+        ("evaluate", release, "--original", "marked.csv"),
+        ("attack", release, "--original", "marked.csv"),
+        ("report", release, "--original", "marked.csv", "--out", "r.html"),
+        ("taxonomy", "check", "icd10", "marked.csv", "--column", "level"),
+        ("init", "policy.yaml"),
+    ):
+        result = polyseme(*arguments, cwd=tmp_path)
+        assert MARK not in result.stdout + result.stderr, arguments
+        assert "Internal error" not in result.stderr, (arguments, result.stderr)
+
+
+def test_warnings_before_publishing(work: Path, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text(POLICY + "repeats: true\n")
+    result = polyseme("anonymize", "policy.yaml", work / "people.csv", "--out", "r", "--seed", 1, cwd=tmp_path)
+    assert result.returncode == 0
+    assert "intersected" in result.stderr
+    assert "not for publication" in result.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    result = polyseme("completion", shell)
+    assert result.returncode == 0
+    assert "_POLYSEME_COMPLETE" in result.stdout
+
+
+def test_keys(tmp_path: Path) -> None:
+    assert polyseme("key", "new", tmp_path / "k").returncode == 0
+    assert (tmp_path / "k").stat().st_mode & 0o077 == 0

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import pytest
+
+from polyseme.errors import PolicyError, TableError
+from polyseme.policy import Policy
+from polyseme.policy.resolving import resolve
+from polyseme.schema import Role
+from polyseme.tables.source import FrameSource, open_table
+
+pa = pytest.importorskip("pyarrow")
+
+GOOD = """
+attributes:
+  name: {role: identifier}
+  zip: {role: quasi-identifier}
+  income:
+    role: sensitive
+    domain: ["<1M", "1-2M", "2-3M", "3-4M", "4-5M", "5-6M"]
+    distance: {line: rank}
+    protect: {semantic-diversity: {l: 2, d: 2}}
+"""
+
+FIVE_MISTAKES = """
+attributes:
+  age: {role: quasiidentifier}
+  zip: {rolle: insensitive}
+  income:
+    role: sensitive
+    domain: [a, a, b]
+    bins: [3, 2, 1]
+    protect: {semantic-diversity: {l: 2, d: 2}}
+methode: decoys
+record-key: nobody
+"""
+
+
+def problems_of(text: str) -> list[str]:
+    with pytest.raises(PolicyError) as caught:
+        Policy.loads(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_good_policy() -> None:
+    policy = Policy.loads(GOOD)
+    assert [attribute.role for attribute in policy.attributes] == [
+        Role.IDENTIFIER,
+        Role.QUASI_IDENTIFIER,
+        Role.SENSITIVE,
+    ]
+    attribute = resolve(policy).schema["income"]
+    assert attribute.domain is not None
+    assert attribute.domain.size == 6
+    assert attribute.distance is not None
+
+
+def test_all_problems_at_once_each_with_its_place() -> None:
+    found = "\n".join(problems_of(FIVE_MISTAKES))
+    for place in (
+        "$.attributes.age.role",
+        "$.attributes.zip.rolle",
+        "$.attributes.zip:",
+        "$.attributes.income.domain",
+        "$.attributes.income.bins",
+        "$.methode",
+        "$.record-key",
+    ):
+        assert place in found
+    assert "did you mean 'quasi-identifier'" in found
+    assert "did you mean 'method'" in found
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "empty"),
+        ("[1, 2]", "expected a mapping"),
+        ("attributes: {a: {role: sensitive}}", "nothing protects it"),
+        ("attributes: {a: {role: sensitive, domain: [], protect: {diversity: {l: 2}}}}", "empty domain"),
+        ("attributes: {a: {role: insensitive, protect: {diversity: {l: 2}}}}", "not protected"),
+        ("attributes: {a: {role: sensitive, protect: {semantic-diversity: {l: 2, d: 1}}}}", "needs a distance"),
+        ("attributes: {a: {role: insensitive}, a: {role: identifier}}", "stands twice"),
+        ("attributes: {a: {role: insensitive", "not valid YAML"),
+        ("attributes: {a: {role: insensitive}}\nmodels: [{k-anonymity: {k: 2}, closeness: {t: 1}}]", "one model"),
+        ("attributes: {a: {role: insensitive}}\ntable: {separator: ';;', encoding: utf-99}", "one character"),
+    ],
+)
+def test_bad_policies(text: str, word: str) -> None:
+    assert any(word in problem for problem in problems_of(text))
+
+
+def test_a_missing_file_is_a_clear_error(tmp_path) -> None:
+    with pytest.raises(PolicyError, match="no such policy file"):
+        Policy.load(tmp_path / "none.yaml")
+
+
+def source(**columns: list) -> FrameSource:
+    return FrameSource(pa.table(columns), "table")
+
+
+def test_policy_and_table_must_name_each_other() -> None:
+    with pytest.raises(TableError) as caught:
+        resolve(Policy.loads(GOOD), source(name=["a"], zip=["1"], incom=["<1M"], shoe=[44]))
+    text = str(caught.value)
+    assert "$.attributes.income" in text
+    assert "did you mean 'incom'" in text
+    assert "column 'shoe'" in text
+
+
+def test_domains_left_open_come_from_the_table_and_say_so() -> None:
+    text = "attributes: {job: {role: sensitive-qid, protect: {diversity: {l: 2}}}}"
+    with pytest.raises(PolicyError, match="not declared"):
+        resolve(Policy.loads(text))
+    resolved = resolve(Policy.loads(text), source(job=["b", "a", "c", "a"]))
+    assert resolved.schema["job"].domain.values == ("a", "b", "c")
+    assert resolved.from_data == ("job",)
+
+
+def test_numbers_in_text_columns_are_ordered_by_size() -> None:
+    text = "attributes: {n: {role: sensitive, distance: {line: rank}, protect: {semantic-diversity: {l: 2, d: 1}}}}"
+    resolved = resolve(Policy.loads(text), source(n=["10", "9", "100"]))
+    assert resolved.schema["n"].domain.values == ("9", "10", "100")
+
+
+def test_bins_have_middles_as_positions() -> None:
+    text = "attributes: {n: {role: sensitive, bins: [0, 10, 20, 50], protect: {semantic-diversity: {l: 2, d: 10}}}}"
+    attribute = resolve(Policy.loads(text)).schema["n"]
+    assert attribute.domain.values == ("[0, 10)", "[10, 20)", "[20, 50]")
+    assert attribute.distance.positions.tolist() == [5, 15, 35]
+
+
+@pytest.mark.parametrize(("method", "edges"), [("equal-width", (0.0, 5.0, 10.0)), ("quantile", (0.0, 1.0, 10.0))])
+def test_automatic_bins(method: str, edges: tuple[float, ...]) -> None:
+    bins = f"bins: {{count: 2, method: {method}}}"
+    text = f"attributes: {{n: {{role: sensitive, {bins}, protect: {{diversity: {{l: 1}}}}}}}}"
+    attribute = resolve(Policy.loads(text), source(n=[0.0, 1.0, 1.0, 10.0, None])).schema["n"]
+    assert attribute.domain.cut.edges == edges
+
+
+def test_periods_fill_the_gaps_between_dates() -> None:
+    text = "attributes: {day: {role: sensitive, periods: month, protect: {semantic-diversity: {l: 2, d: 1}}}}"
+    resolved = resolve(Policy.loads(text), source(day=["2024-01-31", "2024-04-01"]))
+    assert resolved.schema["day"].domain.values == ("2024-01", "2024-02", "2024-03", "2024-04")
+
+
+def test_a_tree_brings_its_leaves_as_the_domain() -> None:
+    text = """
+attributes:
+  disease:
+    role: sensitive
+    distance: {tree: {lung: [flu, asthma], skin: [acne, eczema]}}
+    protect: {semantic-diversity: {l: 2, d: 2}}
+"""
+    resolved = resolve(Policy.loads(text))
+    assert set(resolved.schema["disease"].domain.values) == {"flu", "asthma", "acne", "eczema"}
+    assert resolved.from_data == ()
+
+
+def test_values_of_the_table_are_not_named_when_they_do_not_fit_a_taxonomy() -> None:
+    protect = "distance: {taxonomy: icd10}, protect: {semantic-diversity: {l: 2, d: 2}}"
+    text = f"attributes: {{code: {{role: sensitive, {protect}}}}}"
+    with pytest.raises(PolicyError) as caught:
+        resolve(Policy.loads(text), source(code=["J45", "SECRET-VALUE"]))
+    assert "SECRET-VALUE" not in str(caught.value)
+
+
+def test_protect_all_but(tmp_path) -> None:
+    text = "attributes: {}\nprotect-all-but: [id]\nprotect: {diversity: {l: 2}}"
+    policy = Policy.loads(text)
+    resolved = resolve(policy, source(id=[1, 2], a=["x", "y"], b=["u", "v"]))
+    assert [attribute.name for attribute in resolved.schema.protected] == ["a", "b"]
+
+
+def test_priors_by_value_or_in_order() -> None:
+    base = "role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}"
+    by_name = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: {{a: 1, c: 3}}}}}}")).schema["x"].domain
+    in_order = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 0, 3]}}}}")).schema["x"].domain
+    assert by_name.prior.tolist() == in_order.prior.tolist() == [0.25, 0.0, 0.75]
+    with pytest.raises(PolicyError, match="expected 3 numbers"):
+        resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 2]}}}}"))
+
+
+def test_open_table_refuses_what_is_no_table() -> None:
+    with pytest.raises(TableError, match="cannot read a table"):
+        open_table(42)

@@ -1,0 +1,101 @@
+"""Charts show the right numbers and can be saved without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from report_samples import distribution
+
+from polyseme.errors import QuestionError
+from polyseme.reports.charts import (
+    AnyChart,
+    chart_svg,
+    distribution_chart,
+    frontier_chart,
+    heatmap,
+    save_chart,
+    shown_values,
+)
+
+
+def settings() -> list[Any]:
+    def facts(l: int, d: float) -> Any:
+        return SimpleNamespace(worst_posterior=1 / l, expected_mse=1e-6 * l * d, epsilon=None, identifiable=True)
+
+    return [
+        SimpleNamespace(l=l, d=float(d), status=status, facts=facts(l, d) if status == "feasible" else None)
+        for l, d, status in [(2, 1, "feasible"), (2, 7, "unestimable"), (3, 4, "feasible"), (4, 5, "infeasible")]
+    ]
+
+
+CHARTS: dict[str, AnyChart] = {
+    "ordered": distribution_chart(distribution()),
+    "listed": distribution_chart(distribution(ordered=False)),
+    "without original": distribution_chart(distribution(original=False)),
+    "heat map": heatmap([distribution(group="a"), distribution(group="b")]),
+    "frontier": frontier_chart(settings()),
+    "frontiers": frontier_chart({"income": settings(), "job": settings()}),
+}
+
+
+@pytest.mark.parametrize("name", CHARTS)
+def test_charts_save_as_png_and_svg(name: str, tmp_path: Path) -> None:
+    picture = save_chart(CHARTS[name], tmp_path / "chart.png").read_bytes()
+    assert picture.startswith(b"\x89PNG\r\n")
+    assert len(picture) > 5_000
+    drawing = save_chart(CHARTS[name], tmp_path / "chart.svg").read_text(encoding="utf-8")
+    assert ElementTree.fromstring(drawing).tag.endswith("svg")  # noqa: S314 - our own text
+
+
+def test_the_suffix_can_be_given_apart(tmp_path: Path) -> None:
+    assert save_chart(CHARTS["ordered"], tmp_path / "partial", ".PNG").read_bytes().startswith(b"\x89PNG")
+
+
+def test_other_suffixes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(QuestionError, match=r"\.png or \.svg, not as '\.jpg'"):
+        save_chart(CHARTS["ordered"], tmp_path / "chart.jpg")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_heights_are_in_proportion() -> None:
+    svg = chart_svg(distribution_chart(distribution(4)))
+    heights = {}
+    for element in ElementTree.fromstring(svg).iter():  # noqa: S314 - our own text
+        label = element.get("aria-label", "")
+        if label.endswith("in the original"):
+            heights[label.split(":")[0]] = float(element.get("d", "").split("v")[1].split("h")[0])
+    ratios = np.array([heights[f"value {index}"] for index in range(4)]) / heights["value 3"]
+    np.testing.assert_allclose(ratios, [4, 3, 2, 1], rtol=1e-9)
+
+
+def test_shown_values_are_the_largest() -> None:
+    estimate = np.array([3.0, 9.0, 1.0, 7.0])
+    sample = distribution(4, estimate=estimate, ordered=False)
+    assert shown_values(sample, 2).tolist() == [1, 3]
+    assert shown_values(distribution(4, estimate=estimate[::-1].copy()), 2).tolist() == [0, 2]
+    assert shown_values(distribution(100)).tolist() == list(range(40))
+
+
+def test_shares_are_of_the_group() -> None:
+    svg = chart_svg(distribution_chart(distribution(4, published=np.full(4, 25.0)), shares=True))
+    assert 'aria-label="value 0: 40% in the original"' in svg
+    assert 'aria-label="value 0: 41% estimated, 95% interval 35% to 47%"' in svg
+
+
+def test_heat_map_shows_shares_of_each_group() -> None:
+    svg = chart_svg(heatmap([distribution(2, group="g", published=np.full(2, 20.0), estimate=np.array([30.0, -2.0]))]))
+    assert 'aria-label="g, value 0: 75.0% of the group"' in svg
+    assert 'aria-label="g, value 1: 0.0% of the group"' in svg
+
+
+def test_frontier_marks_every_setting() -> None:
+    svg = chart_svg(CHARTS["frontier"])
+    for text in ("possible, worst posterior 0.333", "not estimable", "impossible"):
+        assert text in svg
+    assert svg.count('aria-label="l = 3, d = 4: possible') == 2
+    assert svg.count('aria-label="l = 4, d = 5: impossible') == 1

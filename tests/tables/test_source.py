@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from polyseme.errors import TableError
+from polyseme.tables.source import BATCH_ROWS, Source, open_table
+
+TABLE = pa.table({"zip": ["007", "12"], "age": [31, None], "note": ["a,b", ""]})
+
+
+def rows(source: Source) -> list[dict]:
+    return [row for batch in source.batches() for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TABLE,
+        TABLE.to_batches()[0],
+        pl.from_arrow(TABLE),
+        pl.from_arrow(TABLE).lazy(),
+        TABLE.to_pandas().astype({"age": "Int64"}),
+    ],
+    ids=["pyarrow", "batch", "polars", "lazy", "pandas"],
+)
+def test_objects_in_memory(data) -> None:
+    source = open_table(data)
+    assert source.schema.names == ["zip", "age", "note"]
+    assert [row["zip"] for row in rows(source)] == ["007", "12"]
+    assert source.rows == 2
+
+
+def test_a_pandas_index_does_not_get_in() -> None:
+    frame = pd.DataFrame({"a": [1, 2]}, index=["row label 1", "row label 2"])
+    assert open_table(frame).schema.names == ["a"]
+    assert open_table(frame).schema.metadata is None
+
+
+def test_files_keep_types(tmp_path: Path) -> None:
+    pa.parquet.write_table(TABLE, tmp_path / "t.parquet")
+    pa.feather.write_feather(TABLE, tmp_path / "t.arrow")
+    for name in ("t.parquet", "t.arrow"):
+        source = open_table(tmp_path / name)
+        assert source.schema.field("age").type == pa.int64()
+        assert rows(source) == TABLE.to_pylist()
+
+
+def write(tmp_path: Path, text: str | bytes, name: str = "t.csv") -> Path:
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_csv_stays_exactly_as_it_is_written(tmp_path: Path, separator: str) -> None:
+    text = f'zip{separator}note\n007{separator}"x{separator}""y"""\n{separator}""\n'
+    assert rows(open_table(write(tmp_path, text))) == [
+        {"zip": "007", "note": f'x{separator}"y"'},
+        {"zip": None, "note": ""},
+    ]
+
+
+def test_csv_with_line_breaks_byte_order_mark_and_windows_ends(tmp_path: Path) -> None:
+    text = '\ufeffa,b\r\n1,"two\r\nlines"\r\n'
+    assert rows(open_table(write(tmp_path, text))) == [{"a": "1", "b": "two\r\nlines"}]
+
+
+def test_other_encodings(tmp_path: Path) -> None:
+    path = write(tmp_path, "név,x\nÁrvíztűrő,1\n".encode("cp1250"))
+    assert rows(open_table(path, encoding="cp1250")) == [{"név": "Árvíztűrő", "x": "1"}]
+    with pytest.raises(TableError, match="not valid utf-8") as caught:
+        open_table(path)
+    assert "--encoding" in str(caught.value)
+
+
+def test_bad_bytes_deep_in_the_file_are_explained(tmp_path: Path) -> None:
+    path = write(tmp_path, b"a,b\n" + b"1,2\n" * 200_000 + b"\xff\xfe,3\n")
+    with pytest.raises(TableError, match="not valid utf-8"):
+        rows(open_table(path))
+
+
+def test_a_line_with_too_many_fields_is_named_by_number_only(tmp_path: Path) -> None:
+    path = write(tmp_path, "a,b\n1,2\nSECRET,4,5\n")
+    with pytest.raises(TableError) as caught:
+        rows(open_table(path))
+    assert "line 3" in str(caught.value)
+    assert "expected 2 fields, found 3" in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("empty.csv", "", "empty"),
+        ("blank.csv", "\n\n", "empty"),
+        ("double.csv", "a,b,a\n1,2,3\n", "'a' .2 times."),
+        ("bad.parquet", "not parquet", "not a readable Parquet"),
+        ("bad.arrow", "not arrow", "not a readable Arrow"),
+    ],
+)
+def test_unusable_files(tmp_path: Path, name: str, content: str, word: str) -> None:
+    with pytest.raises(TableError, match=word):
+        open_table(write(tmp_path, content, name))
+
+
+def test_missing_files_and_folders(tmp_path: Path) -> None:
+    with pytest.raises(TableError, match="no such file"):
+        open_table(tmp_path / "none.csv")
+    with pytest.raises(TableError, match="a folder"):
+        open_table(tmp_path)
+
+
+def test_header_only_is_a_table_without_rows(tmp_path: Path) -> None:
+    assert rows(open_table(write(tmp_path, "a,b\n"))) == []
+
+
+def test_batches_are_bounded() -> None:
+    source = open_table(pa.table({"a": range(3 * BATCH_ROWS + 5)}))
+    sizes = [batch.num_rows for batch in source.batches()]
+    assert max(sizes) <= BATCH_ROWS
+    assert sum(sizes) == 3 * BATCH_ROWS + 5

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from polyseme.errors import InvalidInput
+from polyseme.randomness import StickyStream, SystemStream, new_key, read_key
+
+KEY = bytes(range(32))
+
+
+def sticky(keys: list[bytes], codes: list[int], attribute: str = "a", secret: bytes = KEY) -> np.ndarray:
+    return StickyStream(secret, attribute, keys, np.array(codes)).uniforms(3, len(keys))
+
+
+def test_system_streams_differ_and_seeded_ones_repeat() -> None:
+    assert not np.array_equal(SystemStream().words(8), SystemStream().words(8))
+    assert np.array_equal(SystemStream.seeded(7).words(100), SystemStream.seeded(7).words(100))
+    assert not np.array_equal(SystemStream.seeded(7).words(100), SystemStream.seeded(8).words(100))
+
+
+def test_words_do_not_depend_on_how_they_are_asked_for() -> None:
+    whole = SystemStream.seeded(1).words(300_000)
+    stream = SystemStream.seeded(1)
+    parts = np.concatenate([stream.words(count) for count in (1, 7, 131_072, 168_920)])
+    assert np.array_equal(whole, parts)
+
+
+def test_uniforms_are_uniform() -> None:
+    uniforms = SystemStream.seeded(3).uniforms(4, 50_000)
+    assert uniforms.min() >= 0.0
+    assert uniforms.max() < 1.0
+    for row in uniforms:
+        assert stats.kstest(row, "uniform").pvalue > 1e-4
+    assert stats.kstest(uniforms[0] ** 1.02, "uniform").pvalue < 1e-4, "the test must notice a 2% distortion"
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 7, 2**32 + 1, 2**63])
+def test_integers_stay_below_their_bound(bound: int) -> None:
+    drawn = SystemStream.seeded(bound).integers(bound, 10_000)
+    assert drawn.min() >= 0
+    assert drawn.max() < bound
+
+
+def test_integers_are_unbiased() -> None:
+    counts = np.bincount(SystemStream.seeded(5).integers(6, 600_000), minlength=6)
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_permutations_are_uniform() -> None:
+    stream = SystemStream.seeded(11)
+    seen = [tuple(stream.permutation(4)) for _ in range(24_000)]
+    _, counts = np.unique(seen, axis=0, return_counts=True)
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+def test_sticky_numbers_depend_on_key_record_attribute_and_value_only() -> None:
+    keys = [b"anna", b"bob", b"", b"a much longer record key than one block of the cipher", b"exactly-16-bytes"]
+    whole = sticky(keys, [0, 1, 2, 3, 4])
+    for place in range(5):
+        alone = sticky([keys[place]], [place])
+        assert np.array_equal(whole[:, [place]], alone)
+    assert not np.array_equal(sticky([b"anna"], [0]), sticky([b"anna"], [1]))
+    assert not np.array_equal(sticky([b"anna"], [0]), sticky([b"anna"], [0], attribute="b"))
+    assert not np.array_equal(sticky([b"anna"], [0]), sticky([b"anna"], [0], secret=bytes(32)))
+    assert not np.array_equal(sticky([b"anna"], [0]), sticky([b"anna\0"], [0])), "padding is not part of a key"
+
+
+def test_sticky_numbers_are_uniform_and_independent() -> None:
+    keys = [str(number).encode() for number in range(40_000)]
+    uniforms = StickyStream(KEY, "a", keys, np.zeros(len(keys), dtype=np.int64)).uniforms(5, len(keys))
+    for row in uniforms:
+        assert stats.kstest(row, "uniform").pvalue > 1e-4
+    correlation = np.corrcoef(uniforms) - np.eye(5)
+    assert np.abs(correlation).max() < 5 / np.sqrt(len(keys))
+
+
+def test_a_stream_does_not_show_its_secret() -> None:
+    stream = StickyStream(KEY, "a", [b"anna"], np.array([0]))
+    assert "anna" not in repr(stream)
+    assert KEY.hex() not in repr(stream)
+    assert "hidden" in repr(SystemStream())
+
+
+def test_key_files(tmp_path) -> None:
+    path = tmp_path / "secret.key"
+    new_key(path)
+    assert len(read_key(path)) == 32
+    assert path.stat().st_mode & 0o077 == 0
+    with pytest.raises(InvalidInput, match="already"):
+        new_key(path)
+    path.chmod(0o644)
+    with pytest.raises(InvalidInput, match="other users"):
+        read_key(path)
+    with pytest.raises(InvalidInput, match="no such key"):
+        read_key(tmp_path / "other")
+    (tmp_path / "bad").write_text("not hexadecimal")
+    with pytest.raises(InvalidInput, match="not a key file"):
+        read_key(tmp_path / "bad")
+    (tmp_path / "short").write_text("abcd")
+    with pytest.raises(InvalidInput, match="32 bytes"):
+        read_key(tmp_path / "short")
