@@ -32,6 +32,10 @@ __all__ = ["attack_release", "finding_dict"]
 ENOUGH = 1_000
 """Matched records that are enough to measure success on the release itself."""
 
+LEARNERS = ("definetti", "correlation")
+"""Adversaries who learn from the release how values go together. The bound of a set holds for those who share the
+public prior; nobody can be kept from knowing more, so these are shown beside their baseline, without a bound."""
+
 SAMPLE = 200_000
 """Records that are attacked at the most; the rest would only repeat the answer."""
 
@@ -169,6 +173,7 @@ def _attack_attribute(
     elif frame.width:
         features = _features(frame[rows])
     found = list(attack_sets(sets[rows], mechanism, truth=codes, features=features, **common))
+    found = [replace(item, bound=None, exceeded=False) if item.attack in LEARNERS else item for item in found]
     if truth is not None:
         found = [replace(finding, detail={**finding.detail, **measured}) for finding in found]
     if other is not None:
