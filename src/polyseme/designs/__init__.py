@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polyseme.designs.balanced import balanced, least_risk, read_maximum_entropy
+from polyseme.designs.balanced import balanced as make_balanced
+from polyseme.designs.balanced import least_risk, read_maximum_entropy
 from polyseme.designs.base import SET_LIMIT, Design, SetDistribution
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.feasibility import best_l, largest_l
@@ -45,7 +46,7 @@ def make_design(
     if l < 1:
         raise PolicyError(f"a set needs at least one candidate, not {l}")
     if name == "balanced":
-        return balanced(structure, l, prior, labels)
+        return make_balanced(structure, l, prior, labels)
     if name == "least-risk":
         return least_risk(structure, l, prior)
     if name == "simple":

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.designs.base import SET_LIMIT
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses, fit_clusters
@@ -23,7 +24,8 @@ from polyseme.designs.feasibility import (
     tight_windows,
 )
 from polyseme.designs.line import LineDesign, fit_line
-from polyseme.designs.listing import list_sets
+from polyseme.designs.listing import count_sets, list_sets
+from polyseme.designs.rooted import ROOTED_LIMIT, RootedDesign, fit_rooted
 from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Ints, Line, Structure
 from polyseme.errors import ImpossibleError, PolicyError
 
@@ -78,7 +80,9 @@ def _over_clusters(clusters: Clusters, l: int, target: Floats, prior: Floats | N
     return fit_clusters(clusters, l, np.minimum(target, 1.0), shares, full, name)
 
 
-def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence[object] | None) -> EnumeratedDesign:
+def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence[object] | None) -> MaximumEntropy:
+    if isinstance(structure, Circle) and l > 1 and structure.size <= ROOTED_LIMIT and _crowded(structure, l):
+        return fit_rooted(structure, l, l * pi)
     sets = list_sets(structure, l)
     possible = np.arange(len(sets), dtype=np.int64)
     if len(sets) <= LISTED_LIMIT:
@@ -86,6 +90,11 @@ def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence
     if possible.size == 0 or len(np.unique(sets[possible])) < structure.size:
         raise _impossible(structure, l, pi, labels)
     return fit_listed(structure, l, sets, possible, l * pi)
+
+
+def _crowded(circle: Circle, l: int) -> bool:
+    """Whether there are too many sets to list."""
+    return count_sets(circle, l) > SET_LIMIT
 
 
 def _impossible(structure: Structure, l: int, pi: Floats, labels: Sequence[object] | None) -> ImpossibleError:
@@ -168,4 +177,6 @@ def read_maximum_entropy(name: str, structure: Structure, l: int, parameters: Ma
         raise PolicyError(f"a {name} design over {structure.size:,} values needs as many log weights")
     if isinstance(structure, Line):
         return LineDesign(structure, l, weights, ints("tight"), name)
+    if isinstance(structure, Circle) and "excluded" not in parameters:
+        return RootedDesign(structure, l, weights, name)
     return EnumeratedDesign(structure, l, weights, ints("excluded"), name)

@@ -11,7 +11,7 @@ from polyseme.designs.listing import list_sets
 from polyseme.designs.ring import Ring, ring_of
 from polyseme.distances.structure import Bools, Floats, Graph, Ints, Structure
 
-__all__ = ["Extensions", "extensions_of"]
+__all__ = ["Extensions", "ListedExtensions", "RingExtensions", "extensions_of"]
 
 
 class Extensions(Protocol):
@@ -39,19 +39,20 @@ class RingExtensions:
         self.place = ring.places(np.arange(len(ring.order)))
         self.straight = bool(np.array_equal(ring.order, np.arange(len(ring.order))))
 
-    def _intervals(self, members: Ints) -> tuple[Ints, Ints]:
+    def intervals(self, members: Ints) -> tuple[Ints, Ints]:
+        """Where the candidates of each partial set stand: closed intervals of unrolled places."""
         places = self.place[members]
         if not self.straight:
             places.sort(axis=1)
         return self.ring.candidates(self.ring.anchor(places), self.l - members.shape[1])
 
     def degree(self, members: Ints) -> Ints:
-        lower, upper = self._intervals(members)
+        lower, upper = self.intervals(members)
         degree: Ints = np.maximum(upper - lower + 1, 0).sum(axis=1)
         return degree
 
     def extend(self, members: Ints, uniforms: Floats) -> Ints:
-        lower, upper = self._intervals(members)
+        lower, upper = self.intervals(members)
         total = np.maximum(upper - lower + 1, 0).cumsum(axis=1)
         rank = (uniforms * total[:, -1]).astype(np.int64)
         interval = (total <= rank[:, None]).sum(axis=1)

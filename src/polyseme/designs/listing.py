@@ -65,7 +65,7 @@ def list_sets(structure: Structure, l: int) -> Ints:
     if count > SET_LIMIT:
         raise ImpossibleError(
             f"{count:,} valid sets are too many to list (limit {SET_LIMIT:,})",
-            "ask for what needs no list: sampling, likelihoods of given sets, inclusion probabilities",
+            "a smaller l or a larger d leaves fewer; sampling and the likelihoods of given sets need no list",
         )
     places = _walk(ring_of(structure), l)
     sets = np.sort(ring_of(structure).order[places], axis=1)

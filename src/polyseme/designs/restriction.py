@@ -30,5 +30,9 @@ def restrict(structure: Structure, allowed: Ints) -> tuple[Structure, Ints]:
     order = number[structure.order[kept]]
     if isinstance(structure, Line):
         return Line(order, np.searchsorted(kept, structure.ahead[kept]).astype(np.int64)), codes
+    if structure.spacing is None:
+        return Circle(order, structure.positions[kept], structure.length, structure.threshold), codes
+    # Steps instead of positions: whole numbers compare without rounding.
     spacing = structure.spacing if len(codes) == structure.size else None
-    return Circle(order, structure.positions[kept], structure.length, structure.threshold, spacing), codes
+    steps = kept.astype(np.float64)
+    return Circle(order, steps, float(structure.size), float(structure.spacing), spacing), codes

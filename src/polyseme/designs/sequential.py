@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from polyseme.designs.base import SET_LIMIT, Design
-from polyseme.designs.extensions import extensions_of
+from polyseme.designs.extensions import RingExtensions, extensions_of
 from polyseme.designs.feasibility import largest_l
-from polyseme.designs.listing import compatible_sets, count_sets, list_sets
+from polyseme.designs.listing import compatibility, compatible_sets, count_sets, list_sets
+from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Floats, Ints, Structure
 from polyseme.errors import ImpossibleError
 
@@ -57,22 +59,27 @@ class Sequential(Design):
         blind: Floats = self.likelihood(sets).sum(axis=1) / self.size
         return blind
 
-    def _joint(self) -> Floats:
-        """`P(u in R | v)` for all pairs, by going through every set."""
+    @cached_property
+    def _given(self) -> Floats:
+        """`P(u in R | v)` for all pairs."""
+        if self.size > MATRIX_LIMIT:
+            raise ImpossibleError(
+                f"inclusion probabilities of the {self.name} design are refused for {self.size:,} values "
+                f"(limit {MATRIX_LIMIT:,})",
+                "the balanced design has them for any size; likelihoods of given sets need none",
+            )
+        return self._inclusion_matrix()
+
+    def _inclusion_matrix(self) -> Floats:
+        """The same, by going through every set."""
         sets = self.sets()
-        likelihood = self.likelihood(sets)
-        joint = np.zeros((self.size, self.size))
-        for true in range(self.l):
-            for other in range(self.l):
-                pair = sets[:, true] * self.size + sets[:, other]
-                joint += np.bincount(pair, likelihood[:, true], self.size**2).reshape(joint.shape)
-        return joint
+        return _together(sets, self.likelihood(sets), self.size)
 
     def conditional_inclusion(self, codes: Ints) -> Floats:
-        return self._joint()[codes]
+        return self._given[codes]
 
     def blind_inclusion(self) -> Floats:
-        inclusion: Floats = self._joint().mean(axis=0)
+        inclusion: Floats = self._given.mean(axis=0)
         return inclusion
 
     def worst_posterior(self, prior: Floats, p: float) -> float:
@@ -87,6 +94,15 @@ class Sequential(Design):
         outside = blind * heaviest_outside(prior, sets)
         possible = total > 0
         return float((np.maximum(inside.max(axis=1), outside)[possible] / total[possible]).max())
+
+
+def _together(sets: Ints, likelihood: Floats, size: int) -> Floats:
+    """For each pair (v, u) the total likelihood, given v, of the sets that hold both."""
+    joint = np.zeros(size**2)
+    for true in range(sets.shape[1]):
+        for other in range(sets.shape[1]):
+            joint += np.bincount(sets[:, true] * size + sets[:, other], likelihood[:, true], size**2)
+    return joint.reshape(size, size)
 
 
 def heaviest_outside(prior: Floats, sets: Ints) -> Floats:
@@ -132,14 +148,44 @@ class Simple(Sequential):
         return sets
 
     def _likelihood(self, sets: Ints) -> Floats:
-        full = (1 << self.l) - 1
+        """`K` for each member; for partial sets, the probability of having drawn exactly these so far."""
+        width = sets.shape[1]
+        full = (1 << width) - 1
         ways: dict[int, Floats] = {full: np.ones(len(sets))}
         for mask in range(full - 1, 0, -1):
-            columns = [column for column in range(self.l) if mask >> column & 1]
+            columns = [column for column in range(width) if mask >> column & 1]
             degree = self._extensions.degree(sets[:, columns])
-            ways[mask] = sum((ways[mask | 1 << c] for c in range(self.l) if not mask >> c & 1), np.zeros(len(sets)))
+            ways[mask] = sum((ways[mask | 1 << c] for c in range(width) if not mask >> c & 1), np.zeros(len(sets)))
             ways[mask] /= degree
-        return np.stack([ways[1 << column] for column in range(self.l)], axis=1)
+        return np.stack([ways[1 << column] for column in range(width)], axis=1)
+
+    def _inclusion_matrix(self) -> Floats:
+        """Through every set without its last decoy, which is uniform over a few intervals: far fewer to go through."""
+        if not isinstance(self._extensions, RingExtensions) or self.l == 1:
+            return super()._inclusion_matrix()
+        size, ring = self.size, self._extensions.ring
+        partial = list_sets(self.structure, self.l - 1)
+        partial = partial[self._extensions.degree(partial) > 0]
+        joint = np.zeros((size, size))
+        # changes[v, k]: by how much the probability of a last decoy at place k differs from that at place k - 1
+        width = 2 * ring.size + 1
+        changes = np.zeros(size * width)
+        for start in range(0, len(partial), _CHUNK):
+            sets = partial[start : start + _CHUNK]
+            likelihood = self._likelihood(sets)
+            joint += _together(sets, likelihood, size)
+            lower, upper = self._extensions.intervals(sets)
+            open_ = upper >= lower
+            rate = likelihood / np.maximum(upper - lower + 1, 0).sum(axis=1)[:, None]
+            for column in range(sets.shape[1]):
+                row = np.broadcast_to(sets[:, column, None] * width, lower.shape)[open_]
+                weight = np.broadcast_to(rate[:, column, None], lower.shape)[open_]
+                changes += np.bincount(row + lower[open_], weight, size * width)
+                changes -= np.bincount(row + upper[open_] + 1, weight, size * width)
+        unrolled = changes.reshape(size, width).cumsum(axis=1)
+        last = unrolled[:, : ring.size] + unrolled[:, ring.size : 2 * ring.size]
+        joint += np.maximum(last, 0.0)[:, self._extensions.place] * compatibility(self.structure)
+        return joint
 
     def parameters(self) -> Mapping[str, Any]:
         return {}

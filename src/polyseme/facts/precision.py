@@ -51,24 +51,30 @@ def precision(mechanism: Mechanism, pi: Floats, records: int, shape: Spectrum, n
         notes.append("expected error: unbounded, because some values cannot be told apart")
         return Precision()
     matched = isinstance(design, SetDistribution) and np.allclose(design.inclusion(), mechanism.l * pi, rtol=1e-7)
-    listed = size <= DENSE and np.all(pi > 0) and design.count() <= SET_LIMIT
-    limit = inverse = None
+    limit = inverse = paper = covariance = None
     if matched:
-        trace = _matched_trace(mechanism)
+        trace, p = _matched_trace(mechanism), mechanism.p
         if trace is not None:
-            p = mechanism.p
             limit = inverse = ((trace - (1.0 - p**2) * float(pi @ pi)) / p**2 - 1.0) / (size * records)
-    elif listed:
+        covariance = _matched_covariance(mechanism, pi) if size <= DENSE else None
+    elif size <= DENSE and np.all(pi > 0) and design.count() <= SET_LIMIT:
         information, covariance = _moments(mechanism, pi)
         limit = (float(np.trace(np.linalg.pinv(information, hermitian=True))) - 1.0) / (size * records)
         inverse = _error(mechanism.inclusion_matrix(), covariance, None, records)
     if limit is None:
         notes.append("expected error: not computed for a domain of this size")
-    paper = None
-    if listed:
-        covariance = _moments(mechanism, pi)[1]
-        paper = _error(paper_matrix(mechanism), covariance, (mechanism.inclusion_matrix().T @ pi, pi), records)
+    if covariance is not None:
+        expectation = (mechanism.inclusion_matrix().T @ pi, pi)
+        paper = _error(paper_matrix(mechanism), covariance, expectation, records)
     return Precision(inverse, paper, limit)
+
+
+def _matched_covariance(mechanism: Mechanism, pi: Floats) -> Floats:
+    """Of the membership indicators of one report; the report itself is then distributed as the design."""
+    joint = mechanism.design.conditional_inclusion(np.arange(mechanism.size)) * (mechanism.l * pi)[:, None]
+    matrix = mechanism.inclusion_matrix()
+    covariance: Floats = joint - matrix.T @ (pi[:, None] * matrix)
+    return covariance
 
 
 def _matched_trace(mechanism: Mechanism) -> float | None:
