@@ -122,17 +122,22 @@ def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribu
         if item.attribute.distance is None:
             return unchecked(name, item.name, promise, "the manifest gives no distance")
         return set_semantic_diversity.check_sets(sets, item.attribute.distance, promise["l"], promise["d"])
-    if name == "diversity":
-        return set_diversity.check(sets, promise["l"])
-    if name == "entropy-diversity":
+    if name in ("diversity", "entropy-diversity"):
         # Members of a set are equally represented in its expansion, so entropy is the logarithm of their number.
-        verdict = set_diversity.check(sets, math.ceil(promise["l"] - TOLERANCE))
-        return replace(verdict, model=name, parameters=dict(promise))
+        return replace(
+            set_diversity.check(sets, _least_size(promise, item.domain.size)), model=name, parameters=dict(promise)
+        )
     if name == "closeness":
         return _channel_verdict(name, item, promise, promise["t"], _closeness_reached(item))
     if name == "ldp":
         return _channel_verdict(name, item, promise, promise["epsilon"], _epsilon(item))
     return unchecked(name, item.name, promise, "this promise is not known to the verifier")
+
+
+def _least_size(promise: Mapping[str, Any], size: int) -> int:
+    """How many candidates a diversity promise asks for; `adapt` lets it give way to one less than the domain has."""
+    asked = math.ceil(float(promise["l"]) - TOLERANCE)
+    return min(asked, max(size - 1, 1)) if promise.get("adapt") else asked
 
 
 def _epsilon(item: PublishedAttribute) -> float:
