@@ -66,6 +66,9 @@ def test_cluster_map_is_the_inverse_of_q(p):
         np.testing.assert_allclose(axis_map.apply(np.eye(10), 0), inverse, atol=1e-9)
         np.testing.assert_allclose(axis_map.transpose(np.eye(10), 0), inverse.T, atol=1e-9)
         sets = mechanism.design.sets()
+        counts = np.arange(len(sets)) % 7
+        squares = (counts[:, None] * DenseMap(inverse).contributions(sets) ** 2).sum(axis=0)
+        np.testing.assert_allclose(axis_map.squares(sets, counts), squares, rtol=1e-9)
         np.testing.assert_allclose(axis_map.contributions(sets), DenseMap(inverse).contributions(sets), atol=1e-9)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from polyseme.designs.base import SET_LIMIT
 from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Floats
-from polyseme.estimators.axes import AxisMap, DenseMap, ScaledMap, along, compatibility, exact_map, inverted
+from polyseme.estimators.axes import AxisMap, ClusterMap, DenseMap, ScaledMap, along, compatibility, exact_map, inverted
 from polyseme.estimators.base import Estimator, Fit, Population, Reports, check
 from polyseme.estimators.counts import containment, members, shape_of
 from polyseme.mechanism import Mechanism
@@ -204,6 +204,9 @@ class _Moments:
         if all(isinstance(axis, ScaledMap) for axis in self.maps):
             scaled = [a.squares(m.l) for a, m in zip(self.maps, self.mechanisms) if isinstance(a, ScaledMap)]
             return _apply(scaled, self.counts)
+        only = self.maps[0] if len(self.maps) == 1 else None
+        if self.reports.paired and isinstance(only, ClusterMap):
+            return np.array([only.squares(sets[0], counts) for _, sets, counts in self.reports.by_cell()])
         rows = len(self.reports.counts)
         if self.reports.paired and rows * self.flat <= (_WORK if len(self.maps) == 1 else _WORK // 8):
             return self._direct()

@@ -72,7 +72,7 @@ def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
     if likelihood.records <= 0.0:
         return Solution(np.full(likelihood.size, 1.0 / likelihood.size), 0.0, 0)
     if likelihood.size > MATRIX_CELLS:
-        return _extrapolated(likelihood, tolerance, 50 * limit, start)
+        return _extrapolated(likelihood, max(tolerance, GAP), 50 * limit, start)
     share = likelihood.counts / likelihood.records
     thin, before = likelihood.thinning(_WORK), np.inf
     if start is None:
