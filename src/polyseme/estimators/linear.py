@@ -21,7 +21,8 @@ import numpy as np
 
 from polyseme.designs.base import SET_LIMIT
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Floats
+from polyseme.distances.structure import Clusters, Floats
+from polyseme.errors import ImpossibleError
 from polyseme.estimators.axes import AxisMap, ClusterMap, DenseMap, ScaledMap, along, compatibility, exact_map, inverted
 from polyseme.estimators.base import Estimator, Fit, Population, Reports, check
 from polyseme.estimators.counts import containment, members, shape_of
@@ -109,12 +110,30 @@ class Paper(Linear):
     name = "paper"
 
     def axis_map(self, mechanism: Mechanism) -> AxisMap:
-        compatible = compatibility(mechanism.design.structure)
+        structure = mechanism.design.structure
+        if isinstance(structure, Clusters) and structure.size > 64 and mechanism.p > 0.0:
+            return _equation_2_over_clusters(mechanism, structure)
+        if structure.size > MATRIX_LIMIT:
+            raise ImpossibleError(
+                f"`paper` needs a matrix, refused for {structure.size:,} values (limit {MATRIX_LIMIT:,})",
+                "use `ml` on a release in set form",
+            )
+        compatible = compatibility(structure)
         room = compatible.sum(axis=1)
         q = np.where(compatible, (mechanism.l - 1) / np.maximum(room, 1)[:, None], 0.0)
         np.fill_diagonal(q, 1.0)
         q = mechanism.p * q + (1.0 - mechanism.p) * mechanism.l / mechanism.size
         return DenseMap(*inverted(q.T))
+
+
+def _equation_2_over_clusters(mechanism: Mechanism, clusters: Clusters) -> AxisMap:
+    sizes = np.bincount(clusters.labels, minlength=clusters.count).astype(np.float64)
+    expected = (mechanism.l - 1) * sizes[None, :] / np.maximum(clusters.size - sizes, 1.0)[:, None]
+    np.fill_diagonal(expected, 1.0)
+    solve, identifiable = inverted(expected.T)
+    blind = np.full(clusters.size, mechanism.l / clusters.size)
+    share = 1.0 / sizes[clusters.labels]
+    return ClusterMap(clusters.labels, share, solve, blind, mechanism.p, mechanism.l, identifiable)
 
 
 class Inverse(Linear):
@@ -158,10 +177,13 @@ class ValueAdding(Estimator):
         self, counts: Floats, mechanisms: Sequence[Mechanism], scale: float, shift: float, records: Floats
     ) -> Floats:
         """`sum_v x_v E[y | v]^2` with the unbiased estimate of x, or its least value where there is none."""
-        maps = tuple(exact_map(mechanism) for mechanism in mechanisms)
         expected = np.divide(counts, records, out=np.zeros_like(counts), where=records > 0)
-        if not all(axis.identifiable for axis in maps) or max(shape_of(mechanisms)) > MATRIX_LIMIT:
-            return records * (scale * expected + shift) ** 2
+        least = records * (scale * expected + shift) ** 2
+        if max(shape_of(mechanisms)) > MATRIX_LIMIT:
+            return np.asarray(least)
+        maps = tuple(exact_map(mechanism) for mechanism in mechanisms)
+        if not all(axis.identifiable for axis in maps):
+            return np.asarray(least)
         squared = _apply(maps, counts)
         for axis, mechanism in enumerate(mechanisms, start=1):
             squared = along(mechanism.inclusion_matrix().T ** 2, squared, axis)

@@ -15,7 +15,7 @@ from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
 from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, likelihood_of
-from polyseme.estimators.linear import Inverse
+from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.profile import Path, Quadratic
 from polyseme.estimators.solver import GAP, Solution, maximise
 from polyseme.mechanism import Mechanism
@@ -139,7 +139,10 @@ def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mec
     totals = reports.totals(mechanisms)
     notes = list(convergence_note(gap))
     if any(fit.quadratic is None and total > 0 for fit, total in zip(fits, totals)):
-        linear = Inverse().fit(reports, mechanisms)
+        try:
+            linear = Inverse().fit(reports, mechanisms)
+        except ImpossibleError:
+            return Fit(values, variance, gap, (*notes, NO_VARIANCE), totals)
         return Fit(values, linear.variance, gap, (*notes, LARGE, *linear.notes), totals, linear.spread)
     variance[totals == 0] = 0.0
     if np.isnan(variance).any():
