@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
@@ -401,7 +401,7 @@ def _check_question(
 
 
 def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats, level: float) -> list[str]:
-    half = (high - low) / (2.0 * float(stats.norm.ppf(0.5 + level / 2.0)))
+    half = (high - low) / (2.0 * float(special.ndtri(0.5 + level / 2.0)))
     asked = np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)) > 0, values.shape)
     weak = asked & (half > np.maximum(values, 0.5))
     notes = []
@@ -461,7 +461,7 @@ def _wald_independence(table: Estimate, shares: Floats, place: Any) -> Independe
     kept = values > 1e-9 * values.max(initial=0.0)
     along = vectors[:, kept].T @ np.array(departures)
     statistic, freedom = float((along**2 / values[kept]).sum()), int(kept.sum())
-    return Independence(statistic, freedom, float(stats.chi2.sf(statistic, freedom)) if freedom else 1.0)
+    return Independence(statistic, freedom, float(special.chdtrc(freedom, statistic)) if freedom else 1.0)
 
 
 def _covariance(table: Estimate, contrasts: Floats) -> Floats:
