@@ -153,6 +153,7 @@ def _attack_attribute(
     promises = item.attribute.protection.models
     common: dict[str, Any] = {
         "attribute": item.name,
+        "prior": item.domain.prior,
         "distance": item.attribute.distance,
         "d": promises.get("semantic-diversity", {}).get("d"),
         "t": promises.get("closeness", {}).get("t"),

@@ -6,13 +6,11 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from polyseme.adoption import adopt_table
-from polyseme.attacks.base import Finding
-from polyseme.auditing import attack_release
 from polyseme.engines.local import Job, Outcome, published_tables
 from polyseme.errors import PolicyError, ReleaseError, TableError
 from polyseme.estimators.estimate import Estimate
@@ -26,11 +24,12 @@ from polyseme.policy.resolving import Resolved, match_columns, resolve
 from polyseme.questions import ask, true_table
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
-from polyseme.reporting import make_page
-from polyseme.reports.page import render_page
 from polyseme.tables.source import Source, open_table
 from polyseme.tables.writing import TableWriter, whole_folder
 from polyseme.verification import Verification, verify_release, verify_table
+
+if TYPE_CHECKING:
+    from polyseme.attacks.base import Finding
 
 __all__ = [
     "Evaluation",
@@ -168,11 +167,18 @@ class Evaluation:
 
 
 def evaluate(
-    release: Release | str | Path, original: Any, of: Sequence[str] = (), by: Sequence[str] = (), **options: Any
+    release: Release | str | Path,
+    original: Any,
+    of: Sequence[str] = (),
+    by: Sequence[str] = (),
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    **options: Any,
 ) -> Evaluation:
-    """Compare what is estimated from a release with the original table."""
+    """Compare what is estimated from a release with the original table; separator and encoding as for `init`."""
     opened = _release(release)
-    source = open_table(original)
+    source = open_table(original, separator, encoding)
     questions = [_names(of)] if of else [(item.name,) for item in opened.manifest.protected]
     tables = {}
     for names in questions:
@@ -183,19 +189,42 @@ def evaluate(
 
 
 def attack(
-    release: Release | str | Path, original: Any = None, other: Release | str | Path | None = None
+    release: Release | str | Path,
+    original: Any = None,
+    other: Release | str | Path | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
 ) -> tuple[Finding, ...]:
     """Run the adversaries against a release; `other` is a second release of the same people."""
-    source = open_table(original) if original is not None else None
+    # Charts and adversaries cost a second to import: only those who ask for them pay.
+    from polyseme.auditing import attack_release
+
+    source = _original(original, separator, encoding)
     return attack_release(_release(release), source, _release(other) if other is not None else None)
 
 
-def report(release: Release | str | Path, original: Any = None, by: str | None = None) -> str:
+def report(
+    release: Release | str | Path,
+    original: Any = None,
+    by: str | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> str:
     """One self-contained HTML page about a release."""
+    from polyseme.auditing import attack_release
+    from polyseme.reporting import make_page
+    from polyseme.reports.page import render_page
+
     opened = _release(release)
-    source = open_table(original) if original is not None else None
+    source = _original(original, separator, encoding)
     findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     return render_page(make_page(opened, verify_release(opened), source, by, findings))
+
+
+def _original(original: Any, separator: str | None, encoding: str) -> Source | None:
+    return open_table(original, separator, encoding) if original is not None else None
 
 
 def _title(of: Sequence[str], by: Sequence[str]) -> str:

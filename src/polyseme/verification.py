@@ -22,7 +22,7 @@ from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import TOLERANCE, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.resolving import resolve
-from polyseme.recipes import closeness_of_epsilon
+from polyseme.recipes import closeness_of_epsilon, closeness_reached, ground_from
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Attribute, Role
 from polyseme.tables.classes import PublishedSets, published_sets
@@ -128,7 +128,7 @@ def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribu
             set_diversity.check(sets, _least_size(promise, item.domain.size)), model=name, parameters=dict(promise)
         )
     if name == "closeness":
-        return _channel_verdict(name, item, promise, promise["t"], _closeness_reached(item))
+        return _channel_verdict(name, item, promise, promise["t"], _closeness_reached(item, promise))
     if name == "ldp":
         return _channel_verdict(name, item, promise, promise["epsilon"], _epsilon(item))
     return unchecked(name, item.name, promise, "this promise is not known to the verifier")
@@ -146,7 +146,12 @@ def _epsilon(item: PublishedAttribute) -> float:
     return math.inf if found is None else found
 
 
-def _closeness_reached(item: PublishedAttribute) -> float:
+def _closeness_reached(item: PublishedAttribute, promise: Mapping[str, Any]) -> float:
+    if item.domain.reference is not None and item.mechanism is not None:
+        ground = ground_from(promise.get("ground", "equal"), item.attribute.distance)
+        exact = closeness_reached(item.mechanism, item.domain.reference, ground)
+        if exact is not None:
+            return exact
     reached = _epsilon(item)
     return closeness_of_epsilon(reached) if math.isfinite(reached) else 1.0
 
@@ -155,7 +160,8 @@ def _channel_verdict(
     name: str, item: PublishedAttribute, promise: Mapping[str, Any], bound: float, worst: float
 ) -> Verdict:
     holds = worst <= bound + 1e-9
-    note = "from the channel in the manifest, for every prior"
+    known = name == "closeness" and item.domain.reference is not None
+    note = f"from the channel in the manifest, for {'the reference distribution' if known else 'every prior'}"
     return Verdict(name, item.name, dict(promise), holds, worst, bound, bound - worst, note=note)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, json_option, names, print_json, show
+from polyseme.cli.console import PathType, json_option, names, print_json, show, text_table_options
 
 
 @click.command("evaluate")
@@ -13,9 +13,17 @@ from polyseme.cli.console import PathType, json_option, names, print_json, show
 @click.option("--of", "of", callback=names, help="Protected attributes, as A,B; each one by itself when left out.")
 @click.option("--by", "by", callback=names, help="Untouched attributes, as C,D.")
 @click.option("--estimator", help="As for estimate.")
+@text_table_options
 @json_option
 def command(
-    release: Path, original: Path, of: tuple[str, ...], by: tuple[str, ...], estimator: str | None, as_json: bool
+    release: Path,
+    original: Path,
+    of: tuple[str, ...],
+    by: tuple[str, ...],
+    estimator: str | None,
+    separator: str | None,
+    encoding: str,
+    as_json: bool,
 ) -> None:
     """Compare what is estimated from a RELEASE with the original table.
 
@@ -25,7 +33,7 @@ def command(
     """
     from polyseme import pipeline
 
-    result = pipeline.evaluate(release, original, of, by, estimator=estimator)
+    result = pipeline.evaluate(release, original, of, by, separator=separator, encoding=encoding, estimator=estimator)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -5,5 +5,15 @@ from polyseme.recipes.choice import Choice, choose, mechanism_for
 from polyseme.recipes.closeness import closeness_of_epsilon
 from polyseme.recipes.ground import ground_from
 from polyseme.recipes.promises import PROMISES
+from polyseme.recipes.reached import closeness_reached
 
-__all__ = ["PROMISES", "Choice", "choose", "closeness_of_epsilon", "expected_l2", "ground_from", "mechanism_for"]
+__all__ = [
+    "PROMISES",
+    "Choice",
+    "choose",
+    "closeness_of_epsilon",
+    "closeness_reached",
+    "expected_l2",
+    "ground_from",
+    "mechanism_for",
+]
