@@ -17,7 +17,7 @@ class Parameter:
     """One parameter: its name, its kind (rules have been read by their own model), and its range."""
 
     name: str
-    kind: Literal["whole", "number", "switch", "choice", "rules"] = "number"
+    kind: Literal["whole", "number", "switch", "choice", "file", "rules"] = "number"
     low: float = -math.inf
     high: float = math.inf
     above: bool = False
@@ -30,6 +30,8 @@ class Parameter:
         """What is wrong with a value and what would help, or None."""
         if self.kind == "rules":
             return None
+        if self.kind == "file":
+            return None if isinstance(value, str) else ("expected the name of a file", "write population.csv")
         if self.kind == "choice":
             return None if value in self.choices else (f"'{value}' is no choice", nearest(str(value), self.choices))
         if self.kind == "switch":

@@ -45,7 +45,7 @@ class Background:
     distances    semantic distance between codes
     hierarchies  paths of labels, leaf first and root last, one for each value
     reference    a table of the population, for k-map
-    missing      whether a missing sensitive value is declared to be a category
+    missing      whether a missing sensitive value is declared to be a category; for all attributes, or for each
     wildcard     whether a missing quasi-identifier matches anything
     """
 
@@ -53,7 +53,7 @@ class Background:
     distances: Mapping[str, Distance] = field(default_factory=dict)
     hierarchies: Mapping[str, Sequence[Sequence[Label]]] = field(default_factory=dict)
     reference: pl.DataFrame | None = None
-    missing: MissingAs = "refuse"
+    missing: MissingAs | Mapping[str, MissingAs] = "refuse"
     wildcard: bool = False
 
 
@@ -141,7 +141,7 @@ def _plain(check: Callable[..., Verdict]) -> Callable[[Counts, Background, dict[
 
 _ALL = (
     Model("k-anonymity", (_K,), about=False),
-    Model("k-map", (_K,), about=False),
+    Model("k-map", (_K, Parameter("reference", "file", required=False)), about=False),
     Model(
         "alpha-k-anonymity",
         (Parameter("alpha", low=0, high=1, above=True), _K),
@@ -296,6 +296,9 @@ def _check_one(
     if name == "k-map":
         if background.reference is None:
             return unchecked(name, attribute, asked, "no reference table was given")
+        absent = [column for column in quasi_identifiers if column not in background.reference.columns]
+        if absent:
+            return unchecked(name, attribute, asked, f"the reference has no column {', '.join(map(repr, absent))}")
         return k_map.check(frame, background.reference, quasi_identifiers, asked["k"])
     if attribute is not None and isinstance(frame.schema[attribute], (pl.List, pl.Array)):
         return _check_sets(frame, spec, attribute, background)
