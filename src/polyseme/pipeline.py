@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from polyseme.adoption import adopt_table
+from polyseme.distances.line import LineDistance
 from polyseme.engines.local import Job, Outcome, published_tables
 from polyseme.errors import PolicyError, ReleaseError, TableError
 from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
-from polyseme.metrics import compare
+from polyseme.metrics import Preserved, compare, learning
 from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
@@ -155,15 +156,20 @@ def estimate(release: Release | str | Path, of: Sequence[str], by: Sequence[str]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How far estimates are from the truth: the metrics of each table that was compared."""
+    """How far estimates are from the truth: the metrics of each table that was compared.
+
+    learning  what predictors trained on each table are worth, where that was asked for
+    """
 
     tables: Mapping[str, Mapping[str, float]]
+    learning: Mapping[str, Mapping[str, Preserved]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The metrics by name; for several tables, by table first."""
-        if len(self.tables) == 1:
-            return dict(next(iter(self.tables.values())))
-        return {name: dict(metrics) for name, metrics in self.tables.items()}
+        documents: dict[str, dict[str, Any]] = {name: dict(metrics) for name, metrics in self.tables.items()}
+        for name, scores in self.learning.items():
+            documents[name]["learning"] = {score: found.to_dict() for score, found in scores.items()}
+        return next(iter(documents.values())) if len(documents) == 1 else dict(documents)
 
 
 def evaluate(
@@ -174,18 +180,28 @@ def evaluate(
     *,
     separator: str | None = None,
     encoding: str = "utf-8",
+    learn: bool = False,
     **options: Any,
 ) -> Evaluation:
-    """Compare what is estimated from a release with the original table; separator and encoding as for `init`."""
+    """Compare what is estimated from a release with the original table; separator and encoding as for `init`.
+
+    learn    also train predictors of the attribute from those of `by`, on both tables (needs scikit-learn)
+    options  as for `estimate`
+    """
     opened = _release(release)
     source = open_table(original, separator, encoding)
     questions = [_names(of)] if of else [(item.name,) for item in opened.manifest.protected]
-    tables = {}
+    tables, learned = {}, {}
     for names in questions:
         estimated = ask(opened, names, _names(by), **options)
         truth = true_table(opened, source, names, estimated.by)
-        tables[_title(names, _names(by))] = compare(truth, estimated.values, opened.manifest.records)
-    return Evaluation(tables)
+        title = _title(names, _names(by))
+        tables[title] = compare(truth, estimated.values, opened.manifest.records)
+        if learn:
+            distance = opened.manifest[names[0]].attribute.distance
+            positions = distance.positions if isinstance(distance, LineDistance) else None
+            learned[title] = learning(truth, estimated.values, estimated.by, positions)
+    return Evaluation(tables, learned)
 
 
 def attack(

@@ -21,12 +21,12 @@ from polyseme.models import diversity as set_diversity
 from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import TOLERANCE, unchecked
 from polyseme.policy import Policy
-from polyseme.policy.resolving import resolve
+from polyseme.policy.foreign import read_foreign
 from polyseme.recipes import closeness_of_epsilon, closeness_reached, ground_from
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Attribute, Role
 from polyseme.tables.classes import PublishedSets, published_sets
-from polyseme.tables.codes import as_series, cast_column, label_array
+from polyseme.tables.codes import as_series, label_array
 from polyseme.tables.counting import Target, group_sets
 from polyseme.tables.source import Source
 
@@ -219,52 +219,12 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         raise PolicyError(
             "the policy lists no models to check", f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
         )
-    present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
-    readable = replace(policy, attributes=present, protect_all_but=tuple(source.schema.names), protect=None)
-    attributes = resolve(readable, source).schema.attributes
-    frame = _read_table(source, policy)
-    known = {attribute.name: attribute for attribute in attributes}
+    table = read_foreign(source, policy)
     verdicts = check_models(
-        frame,
-        [item.name for item in policy.attributes if item.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID)],
+        table.frame,
+        table.quasi_identifiers,
         [{model.name: model.parameters} for model in policy.models],
-        sensitive=[item.name for item in policy.attributes if item.role in (Role.SENSITIVE, Role.SENSITIVE_QID)],
-        background=_table_background(frame, [known[item.name] for item in present]),
+        sensitive=table.sensitive,
+        background=table.background,
     )
     return Verification(verdicts)
-
-
-def _read_table(source: Source, policy: Policy) -> pl.DataFrame:
-    """The whole table; text columns that hold nothing but numbers become numbers, so that order means size."""
-    batches = [_frame(batch, tuple(source.schema.names)) for batch in source.batches()]
-    frame = pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(source.schema.names, pl.String))
-    if source.typed:
-        return frame
-    columns = []
-    for series in frame.get_columns():
-        words = pl.Series(policy.table.missing_values, dtype=pl.String).implode()
-        present = series.set(series.is_in(words), None)
-        numeric, failures = cast_column(present, "number")
-        columns.append(numeric if failures == 0 and present.null_count() < len(present) else present)
-    return pl.DataFrame(columns)
-
-
-def _table_background(frame: pl.DataFrame, attributes: list[Attribute]) -> Background:
-    """Declared domains and distances, with labels in the type that the column has."""
-    domains: dict[str, list[Any]] = {}
-    distances = {}
-    for item in attributes:
-        if item.domain is None:
-            continue
-        numeric = frame.schema[item.name].is_numeric()
-        domains[item.name] = [_as_number(value) if numeric else str(value) for value in item.domain.values]
-        if item.distance is not None:
-            distances[item.name] = item.distance
-    return Background(domains=domains, distances=distances)
-
-
-def _as_number(value: Any) -> Any:
-    try:
-        return float(value)
-    except ValueError:
-        return value

@@ -101,7 +101,9 @@ def _with_default(policy: Policy, attribute: AttributePolicy) -> AttributePolicy
 
 def _described(attribute: AttributePolicy) -> bool:
     """Whether an attribute needs a domain: it is protected, or its values have a distance or an order to be checked."""
-    declared = attribute.distance is not None or attribute.values is not None
+    declared = attribute.distance is not None or attribute.values is not None or attribute.edges is not None
+    if attribute.periods is not None:
+        declared = declared or None not in (attribute.periods.first, attribute.periods.last)
     return bool(attribute.protect) or (declared and attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID))
 
 
