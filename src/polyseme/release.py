@@ -85,11 +85,17 @@ class PublishedAttribute:
             entry["distance"] = dict(self.attribute.distance.parameters())
         if self.attribute.constraints:
             entry["impossible"] = [
-                {"when": {name: list(texts) for name, texts in item.when.items()}, "values": self._labels(item.excluded)}
+                {
+                    "when": {name: list(texts) for name, texts in item.when.items()},
+                    "values": self._labels(item.excluded),
+                }
                 for item in self.attribute.constraints
             ]
             entry["strata"] = [
-                {"excluded": self._labels(item.excluded), "mechanism": _mechanism_to_dict(item.mechanism, self.threshold)}
+                {
+                    "excluded": self._labels(item.excluded),
+                    "mechanism": _mechanism_to_dict(item.mechanism, self.threshold),
+                }
                 for item in self.restricted
             ]
         return entry

@@ -75,8 +75,11 @@ def possible_exclusions(constraints: Sequence[Constraint]) -> tuple[tuple[int, .
     unions = {tuple(sorted({code for index in state for code in constraints[index].excluded})) for state in states}
     if len(states) > _STATES or len(unions) > STRATA_LIMIT:
         raise ImpossibleError(
-            Problem("$.impossible", f"more than {STRATA_LIMIT} combinations of impossible values"),
-            "each of them needs a mechanism of its own: declare fewer or coarser ones",
+            Problem(
+                "$.impossible",
+                f"more than {STRATA_LIMIT} combinations of impossible values can occur",
+                "each of them needs a mechanism of its own: declare fewer or coarser ones",
+            )
         )
     return tuple(sorted(unions, key=lambda union: (len(union), union)))
 
@@ -134,6 +137,8 @@ class Strata:
     def places(self, columns: Mapping[str, pa.Array | pl.Series], rows: int) -> Ints:
         """Which member each record belongs to: (rows,)."""
         place = np.zeros(rows, dtype=np.int64)
+        if not self.constraints:
+            return place
         texts = {name: as_text(_series(columns[name])) for name in self.columns}
         unions: list[frozenset[int]] = [frozenset()]
         for constraint in self.constraints:

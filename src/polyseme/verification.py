@@ -210,7 +210,9 @@ def verify_table(source: Source, policy: Policy) -> Verification:
             "the policy lists no models to check", f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
         )
     present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
-    readable = replace(policy, attributes=present, protect_all_but=tuple(source.schema.names), protect=None, exclusions=())
+    readable = replace(
+        policy, attributes=present, protect_all_but=tuple(source.schema.names), protect=None, exclusions=()
+    )
     attributes = resolve(readable, source).schema.attributes
     frame = _read_table(source, policy)
     known = {attribute.name: attribute for attribute in attributes}

@@ -204,7 +204,9 @@ def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:
             for key, inner in element.at("when", given["when"]).items()
         }
         if not when and isinstance(given["when"], Mapping):
-            element.at("when", None).problem("no condition", "a value that nobody can have does not belong in the domain")
+            element.at("when", None).problem(
+                "no condition", "a value that nobody can have does not belong in the domain"
+            )
         values = tuple(inner.value for inner in element.at("values", given["values"]).elements())
         exclusions.append(Exclusion(when, element.at("attribute", given["attribute"]).text(), values))
     return tuple(exclusions)

@@ -20,8 +20,8 @@ from polyseme.distances.implied import policy_values
 from polyseme.distances.structure import Floats
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
-from polyseme.policy.impossible import with_constraints
 from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange, Shares
+from polyseme.policy.impossible import with_constraints
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
 from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
