@@ -120,11 +120,22 @@ class _Sum:
             values=self._added([fit.values for fit in fits]),
             variance=self._added([fit.variance for fit in fits]),
             gap=float(np.average(gaps, weights=records)) if whole and records.sum() > 0 else None,
-            notes=tuple(dict.fromkeys(note for fit in fits for note in fit.notes)),
+            notes=self._notes(),
             totals=self._totals,
             spread=self._spread if all(fit.spread is not None for fit in fits) else None,
             limits=self if any(fit.limits is not None for fit in fits) else None,
         )
+
+    def _notes(self) -> tuple[str, ...]:
+        """What holds for every part, and what holds for some."""
+        common = [note for note in self.pieces[0].fit.notes if all(note in piece.fit.notes for piece in self.pieces)]
+        single = [
+            f"{piece.totals.sum():,.0f} records by themselves: {note}"
+            for piece in self.pieces
+            for note in piece.fit.notes
+            if note not in common
+        ]
+        return (*common, *single)
 
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of sums of cells."""
