@@ -80,7 +80,7 @@ def main() -> None:
         mechanism = Mechanism(make_design(name, structure(), l))
         count = records if wanted else max(records // 10, 1)
         codes = np.random.default_rng(0).integers(0, mechanism.size, count)
-        found = rate(lambda m=mechanism, c=codes: m.sample(c, stream), count)  # type: ignore[misc]
+        found = rate(lambda m=mechanism, c=codes: m.sample(c, stream), count)
         first = first or found
         goal = f"{wanted / 1e6:.0f}" if wanted else "-"
         print(f"{label:32} {name:10} {l:2} {found / 1e6:10.1f} {goal:>8}")

@@ -21,7 +21,19 @@ if TYPE_CHECKING:
         TableError,
     )
     from polyseme.estimators.estimate import Estimate
-    from polyseme.pipeline import Evaluation, anonymize, attack, estimate, evaluate, init, plan, report, verify
+    from polyseme.pipeline import (
+        Evaluation,
+        adopt,
+        anonymize,
+        attack,
+        estimate,
+        evaluate,
+        init,
+        plan,
+        report,
+        save,
+        verify,
+    )
     from polyseme.planning import Plan
     from polyseme.policy import Policy
     from polyseme.release import Release
@@ -41,6 +53,7 @@ _HOMES = {
     "ReleaseError": "errors",
     "TableError": "errors",
     "Verification": "verification",
+    "adopt": "pipeline",
     "anonymize": "pipeline",
     "attack": "pipeline",
     "estimate": "pipeline",
@@ -48,6 +61,7 @@ _HOMES = {
     "init": "pipeline",
     "plan": "pipeline",
     "report": "pipeline",
+    "save": "pipeline",
     "verify": "pipeline",
 }
 
@@ -65,6 +79,7 @@ __all__ = [
     "ReleaseError",
     "TableError",
     "Verification",
+    "adopt",
     "anonymize",
     "attack",
     "estimate",
@@ -72,6 +87,7 @@ __all__ = [
     "init",
     "plan",
     "report",
+    "save",
     "verify",
 ]
 

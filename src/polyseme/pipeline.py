@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from polyseme.adoption import adopt_table
 from polyseme.attacks.base import Finding
 from polyseme.auditing import attack_release
 from polyseme.engines.local import Job, Outcome, published_tables
-from polyseme.errors import PolicyError, TableError
+from polyseme.errors import PolicyError, ReleaseError, TableError
 from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
@@ -33,6 +34,7 @@ from polyseme.verification import Verification, verify_release, verify_table
 
 __all__ = [
     "Evaluation",
+    "adopt",
     "anonymize",
     "attack",
     "estimate",
@@ -41,6 +43,7 @@ __all__ = [
     "init",
     "plan",
     "report",
+    "save",
     "verify",
     "warnings",
 ]
@@ -205,6 +208,29 @@ def _names(names: str | Sequence[str]) -> tuple[str, ...]:
 
 def _release(release: Release | str | Path | Any) -> Release:
     return release if isinstance(release, Release) else Release.open(release)
+
+
+def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
+    """A table that somebody else published as candidates, as a release; the policy says how it was made.
+
+    form  "set" (list columns of candidates) or "long" (a row for each candidate)
+    """
+    rules = _policy(policy)
+    return adopt_table(_source(data, rules), rules, form)
+
+
+def save(release: Release, out: str | Path, file_format: str = "parquet", overwrite: bool = False) -> Release:
+    """Write a release that is in memory into a folder."""
+    if release.table is None:
+        raise ReleaseError("this release is in a folder already")
+    with whole_folder(Path(out), overwrite) as folder:
+        path = folder / f"data.{file_format}"
+        writer = TableWriter(path, release.table.schema, file_format)
+        writer.write(release.table)
+        writer.close()
+        data = {"file": path.name, "format": file_format, "sha256": file_digest(path)}
+        (folder / MANIFEST).write_text(replace(release.manifest, data=data).to_json(), encoding="utf-8")
+    return Release.open(out)
 
 
 def _policy(policy: Policy | str | Path) -> Policy:

@@ -141,8 +141,7 @@ def _distinct_sets(release: Release, item: PublishedAttribute, width: int) -> Pu
         grouped = group_sets(release.batches([item.name]), [Target(item.name, item.domain, width)], ())
     except ReleaseError:
         return _row_sets(release, item)
-    distinct = PublishedSets.from_codes(grouped.sets[0], item.domain.size, item.name)
-    return replace(distinct, counts=grouped.counts)
+    return PublishedSets.from_codes(grouped.sets[0], item.domain.size, item.name, counts=grouped.counts)
 
 
 def _row_sets(release: Release, item: PublishedAttribute) -> PublishedSets:

@@ -108,6 +108,12 @@ def test_match_counts_take_stars_of_the_release_for_anything():
     assert found == {"1": 2, "*": 3, "3": 0}
 
 
+def test_match_counts_of_another_type():
+    release = pl.DataFrame({"a": [1, 2]})
+    reference = pl.DataFrame({"a": ["1", "1", "x", None]})
+    assert match_counts(release, reference, ["a"]).tolist() == [2, 0]
+
+
 def test_missing_columns_are_named_with_a_hint():
     with pytest.raises(TableError, match="did you mean 'zip'"):
         classes_of(pl.DataFrame({"zip": [1]}), ["zipp"])
@@ -138,5 +144,8 @@ def test_published_sets_of_codes():
     assert sets.distinct.tolist() == [1, 2]
     direct = PublishedSets.from_codes(np.array([[0, 2], [2, 0], [1, 5]]), 3)
     assert np.array_equal(direct.value, sets.value)
+    counted = PublishedSets.from_codes(np.array([[1, 2], [0, 2], [2, 1]]), 3, counts=np.array([5, 7, 2]))
+    assert counted.counts.tolist() == [7, 7]
+    assert counted.first.tolist() == [1, 0]
     with pytest.raises(TableError, match="lists"):
         published_sets(pl.DataFrame({"s": [1]}), "s", 3)

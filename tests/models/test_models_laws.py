@@ -213,3 +213,18 @@ def test_large_domains():
     background = Background(domains={"s": range(size)}, distances={"s": tree})
     verdicts = check_models(frame, ["q"], specs, sensitive=["s"], background=background)
     assert [v.holds for v in verdicts] == [False, True, True, True, True]
+
+
+def test_sets_and_references_that_do_not_fit():
+    frame = pl.DataFrame({"q": [["a"], ["a", "b"]], "s": ["0", "1"]})
+    background = Background(reference=pl.DataFrame({"other": [1]}))
+    specs = [{"k-anonymity": {"k": 1}}, {"distinct-diversity": {"l": 1}}]
+    for verdict in check_models(frame, ["q"], specs, sensitive=["s"]):
+        assert not verdict.holds
+        assert "published sets" in verdict.note
+    (verdict,) = check_models(frame, ["s"], [{"k-map": {"k": 1}}], background=background)
+    assert not verdict.holds
+    assert "reference" in verdict.note
+    (verdict,) = check_models(frame, [], [{"entropy-diversity": {"l": 1, "attribute": "q"}}])
+    assert "published sets" in verdict.note
+    assert not verdict.holds

@@ -21,13 +21,17 @@ from polyseme.randomness import StickyStream, Stream, SystemStream
 from polyseme.release import PublishedAttribute
 from polyseme.schema import Role
 from polyseme.strata import Stratum
-from polyseme.tables.codes import Coded, as_series, cast_column, code_array, encode, label_array, set_array
+from polyseme.tables.ahead import ahead
+from polyseme.tables.codes import Coded, as_series, cast_column, code_array, code_type, encode, label_array, set_array
 from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
 from polyseme.tables.source import Source
 
 __all__ = ["Job", "Outcome", "published_tables"]
 
 _ROLE_DROPPED = Role.IDENTIFIER
+
+PIECE = 1 << 17
+"""Rows that are labelled and written at a time."""
 
 
 @dataclass(frozen=True)
@@ -66,16 +70,18 @@ def published_tables(
 ) -> Iterator[pa.Table]:
     """The published rows in random order; `outcome` is filled on the way."""
     decoys, order = _streams(job.seed)
+    labels = {item.name: label_array(item.domain.values) for item in job.published if item.mechanism is not None}
     problems = _Problems()
-    with Shuffler(order, folder, memory) as shuffler:
+    rows = job.source.rows * _expansion(job) if job.source.rows is not None else None
+    with Shuffler(order, folder, memory, rows=rows) as shuffler:
         for batch in job.source.batches([item.name for item in job.attributes]):
             published = _publish(job, batch, decoys, outcome, problems)
             progress(batch.num_rows)
             if published is not None and not problems.found:
                 shuffler.add(published)
         problems.raise_any()
-        for table in shuffler.tables():
-            yield _labelled(job, table)
+        pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
+        yield from ahead(_labelled(job, piece, labels) for piece in pieces)
 
 
 def _streams(seed: int | None) -> tuple[SystemStream, SystemStream]:
@@ -116,13 +122,11 @@ def _publish(
     untouched = {
         item.name: _untouched(item.name, batch, job, problems) for item in job.published if item.mechanism is None
     }
-    places = {}
-    for item in job.published:
-        if item.mechanism is not None:
-            places[item.name] = item.strata.places(untouched, batch.num_rows)
-            count = item.strata.impossible(coded[item.name].codes, places[item.name])
-            hint = "mend the table, or the policy's impossible combinations"
-            problems.add(item.name, count, "values are declared impossible for their record", hint)
+    places = {
+        item.name: _places(item, untouched, coded[item.name], problems)
+        for item in job.published
+        if item.mechanism is not None
+    }
     if problems.found:
         return None
     keep = np.ones(batch.num_rows, dtype=bool)
@@ -162,6 +166,15 @@ def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: _Problems) 
         name, failures, f"values cannot be read as {job.types[name]}", "change or remove its type in the policy"
     )
     return result.to_arrow()
+
+
+def _places(item: PublishedAttribute, untouched: Mapping[str, pa.Array], coded: Coded, problems: _Problems) -> Ints:
+    """The stratum of each record, as anyone can tell it from the columns that are published as they are."""
+    places = item.strata.places(untouched, len(coded.codes))
+    count = item.strata.impossible(coded.codes, places)
+    hint = "mend the table, or the policy's impossible combinations"
+    problems.add(item.name, count, "values are declared impossible for their record", hint)
+    return places
 
 
 def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> list[bytes] | None:
@@ -206,7 +219,7 @@ def _arrange(job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Int
     columns = []
     for item in job.published:
         if item.name in sets:
-            columns.append(_code_column(sets[item.name]))
+            columns.append(_code_column(sets[item.name], item.domain.size))
         else:
             column = untouched[item.name]
             whole = job.form == "set" and count == len(column)
@@ -214,26 +227,31 @@ def _arrange(job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Int
     return pa.RecordBatch.from_arrays(columns, names=[item.name for item in job.published])
 
 
-def _code_column(codes: Ints) -> pa.Array:
-    """Codes (n,) or sets of codes (n, l) as an Arrow column that is quick to shuffle."""
-    flat = pa.array(codes.reshape(-1).astype(np.int32))
+def _code_column(codes: Ints, size: int) -> pa.Array:
+    """Codes (n,) or sets of codes (n, l) as a small Arrow column that is quick to shuffle."""
+    flat = pa.array(codes.reshape(-1).astype(code_type(size)))
     return flat if codes.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
 
 
-def _labelled(job: Job, table: pa.Table) -> pa.Table:
+def _labelled(job: Job, table: pa.Table, labels: Mapping[str, pa.Array]) -> pa.Table:
     """A shuffled table with the labels of the domain in place of codes."""
     for index, item in enumerate(job.published):
         if item.mechanism is None:
             continue
         column = table.column(index).combine_chunks()
-        labels = label_array(item.domain.values)
         if job.form == "set":
             members = column.flatten().to_numpy(zero_copy_only=False)
-            labelled = set_array(members.reshape(-1, item.mechanism.l), labels)
+            labelled = set_array(members.reshape(-1, item.mechanism.l), labels[item.name])
         else:
-            labelled = code_array(column.to_numpy(zero_copy_only=False), labels)
+            labelled = code_array(column.to_numpy(zero_copy_only=False), labels[item.name])
         table = table.set_column(index, item.name, labelled)
     return table
+
+
+def _expansion(job: Job) -> int:
+    """How many published rows a record becomes."""
+    widths = [item.mechanism.l for item in job.published if item.mechanism is not None]
+    return int(np.prod(widths)) if job.form == "long" else 1
 
 
 def _expand(sets: Mapping[str, Ints], count: int) -> tuple[Ints, Mapping[str, Ints]]:

@@ -24,7 +24,8 @@ def members(sets: Sequence[Ints], shape: Sequence[int]) -> Ints:
     """Flat indices of all combinations of members of each row's sets: (n, l_1 * .. * l_q)."""
     flat = sets[0].astype(np.int64)
     for codes, size in zip(sets[1:], shape[1:]):
-        flat = (flat[:, :, None] * size + codes[:, None, :]).reshape(len(flat), -1)
+        width = flat.shape[1] * codes.shape[1]
+        flat = (flat[:, :, None] * size + codes[:, None, :]).reshape(len(flat), width)
     return flat
 
 

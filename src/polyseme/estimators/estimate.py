@@ -106,7 +106,9 @@ class Estimate:
         )
         chunks = [narrow.sums(_units(range(start, min(start + 256, size)), shape)) for start in range(0, size, 256)]
         value, error, low, high = (np.concatenate(column).reshape(shape) for column in zip(*chunks))
-        return replace(narrow, values=value, stderr=error, low=low, high=high)
+        kept_notes = self.fit.notes if self.fit is not None else ()
+        notes = (*kept_notes, *_warnings(value, low, high, narrow.totals, self.level))
+        return replace(narrow, values=value, stderr=error, low=low, high=high, notes=notes)
 
     def proportions(self) -> Estimate:
         """The same table as shares of the records of each cell."""
@@ -349,6 +351,7 @@ def estimate_table(
         values = project(values, totals)
         low, high = np.minimum(low, values), np.maximum(high, values)
         notes.append("negative cells were removed by projection on the tables of the same total")
+    fit = replace(fit, values=values, notes=tuple(notes))
     notes.extend(_warnings(values, low, high, totals, level))
     return Estimate(
         of=tuple(names),
@@ -365,7 +368,7 @@ def estimate_table(
         notes=tuple(notes),
         level=level,
         population=population,
-        fit=replace(fit, values=values),
+        fit=fit,
     )
 
 

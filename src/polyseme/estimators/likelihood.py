@@ -117,8 +117,9 @@ class SetLikelihood(RecordLikelihood):
                 inside = np.hstack([inside - outside[:, None], outside[:, None]])
             # The factor of a set does not matter; without it products of many attributes cannot underflow.
             inside = inside / np.maximum(inside.max(axis=1, keepdims=True, initial=0.0), np.finfo(float).tiny)
-            index = (index[:, :, None] * (mechanism.size + margin) + places[:, None, :]).reshape(rows, -1)
-            weight = (weight[:, :, None] * inside[:, None, :]).reshape(rows, -1)
+            entries = index.shape[1] * places.shape[1]
+            index = (index[:, :, None] * (mechanism.size + margin) + places[:, None, :]).reshape(rows, entries)
+            weight = (weight[:, :, None] * inside[:, None, :]).reshape(rows, entries)
         shape = shape_of(mechanisms)
         width = int(np.prod([size + margin for size, margin in zip(shape, margins)]))
         starts = np.arange(rows + 1, dtype=np.int64) * index.shape[1]

@@ -17,7 +17,7 @@ from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, likelihood_of
 from polyseme.estimators.linear import Inverse
 from polyseme.estimators.profile import Path, Quadratic
-from polyseme.estimators.solver import GAP, MATRIX_CELLS, Solution, maximise
+from polyseme.estimators.solver import GAP, Solution, maximise
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Bayes", "CellFit", "LikelihoodLimits", "MaximumLikelihood", "cell_fit", "convergence_note"]
@@ -30,7 +30,13 @@ BOUNDARY_MARGIN = 1.3
 """With cells at zero beside it, the loss of a sum away from zero has a heavier tail than chi-square: a mixture over the
 cells that leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
 
-LARGE = "a table this large has no information matrix: standard errors are those of `inverse`"
+PROFILE_CELLS = 500
+"""Most cells of one group for which every limit follows its own path."""
+
+LARGE = (
+    f"groups of more than {PROFILE_CELLS} cells: standard errors and intervals are normal ones with the variance of "
+    "`inverse`, wider than profile-likelihood limits"
+)
 FLAT = "some values cannot be told apart by these reports: the estimate is one of several equally good ones"
 
 
@@ -87,7 +93,7 @@ class CellFit:
 def cell_fit(likelihood: Likelihood, solution: Solution, records: float, ceiling: Floats | None) -> CellFit:
     """The fit of one cell, and its loss when the table is small enough for a matrix."""
     x = solution.x * records
-    if likelihood.size > MATRIX_CELLS or records <= 0.0:
+    if likelihood.size > PROFILE_CELLS or records <= 0.0:
         return CellFit(x, solution.gap, np.arange(likelihood.size), None, ceiling)
     f = likelihood.product(x)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -134,7 +140,7 @@ def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mec
     notes = list(convergence_note(gap))
     if any(fit.quadratic is None and total > 0 for fit, total in zip(fits, totals)):
         linear = Inverse().fit(reports, mechanisms)
-        return Fit(values, linear.variance, gap, (*notes, LARGE), totals, linear.spread)
+        return Fit(values, linear.variance, gap, (*notes, LARGE, *linear.notes), totals, linear.spread)
     variance[totals == 0] = 0.0
     if np.isnan(variance).any():
         notes.append(FLAT)
@@ -173,12 +179,10 @@ class LikelihoodLimits(Limits):
             used = np.flatnonzero(np.abs(flat[:, cell]).any(axis=1))
             if fit.quadratic is None or not used.size or self.totals[cell] == 0:
                 continue
-            path = fit.quadratic.path()
-            for row in used:
-                down, up = _sides(path, flat[row, cell, fit.places], level, population)
-                # Independent parts add their squared distances, the usual rule for variances, on each side.
-                below[row] += down**2
-                above[row] += up**2
+            down, up = _reaches(fit.quadratic, flat[used, cell][:, fit.places], level, population)
+            # Independent parts add their squared distances, the usual rule for variances, on each side.
+            below[used] += down**2
+            above[used] += up**2
         return centre - np.sqrt(below), centre + np.sqrt(above)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
@@ -187,16 +191,22 @@ class LikelihoodLimits(Limits):
         for cell, fit in enumerate(self.fits):
             if fit.quadratic is None or self.totals[cell] == 0:
                 continue
-            path = fit.quadratic.path()
             if population == "super":
                 # Nobody reported these values; the likelihood still allows a few records.
                 high[cell] = stats.chi2.ppf(level, 1) / 2.0
-            for place, unit in zip(fit.places, np.eye(len(fit.places))):
-                down, up = _sides(path, unit, level, population)
-                low[cell, place], high[cell, place] = max(fit.x[place] - down, 0.0), fit.x[place] + up
+            down, up = _reaches(fit.quadratic, np.eye(len(fit.places)), level, population)
+            low[cell, fit.places] = np.maximum(fit.x[fit.places] - down, 0.0)
+            high[cell, fit.places] = fit.x[fit.places] + up
             if population == "finite" and fit.ceiling is not None:
                 high[cell] = np.minimum(high[cell], np.maximum(fit.ceiling, fit.x))
         return low.reshape(self.shape), high.reshape(self.shape)
+
+
+def _reaches(quadratic: Quadratic, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+    """How far each sum reaches down and up from its estimate."""
+    path = quadratic.path()
+    sides = np.array([_sides(path, contrast, level, population) for contrast in contrasts]).reshape(-1, 2)
+    return sides[:, 0], sides[:, 1]
 
 
 def _sides(path: Path, contrast: Floats, level: float, population: Population) -> tuple[float, float]:

@@ -36,6 +36,8 @@ _SEED = 20_210_413
 _WORK = 500_000
 _STEPS = tuple(10.0 ** (exponent / 2.0) for exponent in range(-1, 13))
 _FLOOR = 0.01
+_WORTH = 2.0
+"""Log-likelihood that shrinking must gain on all held-out reports together; less is within the luck of the draw."""
 
 
 class Shrink(Estimator):
@@ -55,7 +57,7 @@ class Shrink(Estimator):
             fit = MaximumLikelihood().fit(reports, mechanisms)
             return replace(fit, notes=("shrinkage needs the sets: not applied to counts only", *fit.notes))
         target = _target(reports, mechanisms)
-        strength = _strength(reports, mechanisms, target) if self.strength is None else self.strength
+        strength = _strength(reports, mechanisms, target)[0] if self.strength is None else self.strength
         return _shrunk(reports, mechanisms, target, strength)
 
 
@@ -66,8 +68,8 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
     if not reports.paired:
         return maximum.name, maximum.fit(reports, mechanisms)
     target = _target(reports, mechanisms)
-    strength = _strength(reports, mechanisms, target)
-    if strength == 0.0:
+    strength, gain = _strength(reports, mechanisms, target)
+    if gain < _WORTH:
         fit = maximum.fit(reports, mechanisms)
         return maximum.name, replace(
             fit, notes=("ml was chosen: shrinking made held-out reports less likely", *fit.notes)
@@ -153,15 +155,15 @@ def _neighbours(x: Floats, mechanism: Mechanism) -> Floats:
 # -- how strong ------------------------------------------------------------------------------------------------------
 
 
-def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats) -> float:
-    """The strength under which held-out reports are most likely; zero when none helps.
+def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats) -> tuple[float, float]:
+    """The strength under which held-out reports are most likely, zero when none helps, and what it gains over zero.
 
     Strengths rise by half a power of ten until two in a row are worse than the best.
     """
     large = _is_large(reports, mechanisms)
     pairs = list(_held_out(reports, mechanisms, 1 if large else _FOLDS))
     starts: list[Floats | None] = [None] * len(pairs)
-    best, chosen, worse = -np.inf, 0.0, 0
+    best, chosen, worse, none = -np.inf, 0.0, 0, -np.inf
     for strength in (0.0, *(_STEPS[1::2] if large else _STEPS)):
         score = 0.0
         for place, (train, test) in enumerate(pairs):
@@ -169,13 +171,14 @@ def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats)
             x = maximise(joined, start=starts[place], limit=60).x
             starts[place] = x
             score += test.value(x)
+        none = score if strength == 0.0 else none
         if score > best:
             best, chosen, worse = score, strength, 0
         else:
             worse += 1
         if worse == 2 or strength > 10.0 * reports.counts.sum():
             break
-    return chosen
+    return chosen, best - none if best > none else 0.0
 
 
 def _is_large(reports: Reports, mechanisms: Sequence[Mechanism]) -> bool:

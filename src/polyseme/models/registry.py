@@ -31,7 +31,8 @@ from polyseme.models import (
 from polyseme.models.base import Verdict, unchecked
 from polyseme.models.parameters import Parameter, validated
 from polyseme.schema import Label
-from polyseme.tables.classes import Classes, Counts, MissingAs, PublishedSets, classes_of, published_sets
+from polyseme.tables.classes import Classes, Counts, PublishedSets, classes_of, published_sets
+from polyseme.tables.labels import MissingAs
 
 __all__ = ["MODELS", "Background", "Model", "Spec", "check_models", "read_spec"]
 
@@ -131,6 +132,7 @@ def _semantic(counts: Counts, background: Background, asked: dict[str, Any]) -> 
 
 
 def _semantic_sets(sets: PublishedSets, background: Background, asked: dict[str, Any]) -> Verdict:
+    # A published set is taken at its word: strict is the only reading there is.
     return semantic_diversity.check_sets(sets, background.distances[sets.attribute], asked["l"], asked["d"])
 
 
@@ -281,35 +283,57 @@ def _check_one(
     grouped: dict[tuple[str, ...], Classes],
 ) -> Verdict:
     name, asked = spec.model.name, spec.parameters
-    absent = [column for column in (*quasi_identifiers, attribute) if column and column not in frame.columns]
-    if absent:
-        return unchecked(name, attribute, asked, f"the table has no column {', '.join(map(repr, absent))}")
-    if spec.model.semantic and attribute not in background.distances:
-        return unchecked(name, attribute, asked, "no semantic distance was given for the attribute")
-    if name == "k-map":
-        if background.reference is None:
-            return unchecked(name, attribute, asked, "no reference table was given")
-        return k_map.check(frame, background.reference, quasi_identifiers, asked["k"])
-    if attribute is not None and isinstance(frame.schema[attribute], (pl.List, pl.Array)):
-        return _check_sets(frame, spec, attribute, background)
     keys = tuple(column for column in quasi_identifiers if column != attribute)
+    obstacle = _obstacle(frame, keys, spec, attribute, background)
+    if obstacle:
+        return unchecked(name, attribute, asked, obstacle)
+    if name == "k-map" and background.reference is not None:
+        return k_map.check(frame, background.reference, keys, asked["k"])
+    if attribute is not None and _holds_sets(frame, attribute):
+        return _check_sets(frame, spec, attribute, background)
     if keys not in grouped:
         # One grouping serves every attribute that these classes may be asked about.
-        columns = [column for column in named if column in frame.columns and column not in keys]
+        plain = [n for n in named if n in frame.columns and n not in keys and not _holds_sets(frame, n)]
+        domains, missing, wildcard = dict(background.domains), background.missing, background.wildcard
         grouped[keys] = classes_of(
-            frame,
-            keys,
-            [column for column in columns if not isinstance(frame.schema[column], (pl.List, pl.Array))],
-            domains=dict(background.domains),
-            missing=background.missing,
-            wildcard=background.wildcard,
-            generalized=quasi_identifiers,
+            frame, keys, plain, domains=domains, missing=missing, wildcard=wildcard, generalized=quasi_identifiers
         )
-    classes = grouped[keys]
     if attribute is None:
-        return k_anonymity.check(classes, asked["k"])
-    counts = classes.attributes[attribute]
-    if spec.model.semantic and background.distances[attribute].size != counts.domain_size:
+        return k_anonymity.check(grouped[keys], asked["k"])
+    return _check_counts(grouped[keys].attributes[attribute], spec, background)
+
+
+def _holds_sets(frame: pl.DataFrame, column: str) -> bool:
+    return isinstance(frame.schema[column], (pl.List, pl.Array))
+
+
+def _obstacle(
+    frame: pl.DataFrame, keys: Sequence[str], spec: Spec, attribute: str | None, background: Background
+) -> str:
+    """Why this model cannot be checked on this table; empty when it can."""
+    absent = [column for column in (*keys, attribute) if column and column not in frame.columns]
+    if absent:
+        return f"the table has no column {', '.join(map(repr, absent))}"
+    if spec.model.semantic and attribute not in background.distances:
+        return "no semantic distance was given for the attribute"
+    if attribute is not None and _holds_sets(frame, attribute):
+        if spec.model.on_sets is None:
+            return "the model says nothing about published sets"
+        return "" if attribute in background.domains else "no domain was given for the attribute"
+    lists = [column for column in keys if _holds_sets(frame, column)]
+    if lists:
+        return f"classes cannot be formed by published sets: {', '.join(map(repr, lists))}"
+    if spec.model.name == "k-map":
+        if background.reference is None:
+            return "no reference table was given"
+        unknown = [column for column in keys if column not in background.reference.columns]
+        return f"the reference table has no column {', '.join(map(repr, unknown))}" if unknown else ""
+    return ""
+
+
+def _check_counts(counts: Counts, spec: Spec, background: Background) -> Verdict:
+    name, attribute, asked = spec.model.name, counts.attribute, spec.parameters
+    if spec.model.semantic and not counts.flaw and background.distances[attribute].size != counts.domain_size:
         return unchecked(name, attribute, asked, "the distance and the domain of the attribute differ in size")
     assert spec.model.check is not None  # noqa: S101 - every model about an attribute has one
     try:
@@ -319,9 +343,6 @@ def _check_one(
 
 
 def _check_sets(frame: pl.DataFrame, spec: Spec, attribute: str, background: Background) -> Verdict:
-    name, asked = spec.model.name, spec.parameters
-    if spec.model.on_sets is None:
-        return unchecked(name, attribute, asked, "the model says nothing about published sets")
-    if attribute not in background.domains:
-        return unchecked(name, attribute, asked, "no domain was given for the attribute")
-    return spec.model.on_sets(published_sets(frame, attribute, background.domains[attribute]), background, asked)
+    assert spec.model.on_sets is not None  # noqa: S101 - seen to before
+    sets = published_sets(frame, attribute, background.domains[attribute])
+    return replace(spec.model.on_sets(sets, background, spec.parameters), parameters=spec.parameters)

@@ -1,4 +1,4 @@
-"""Equivalence classes, and published sets, as counts: all that a privacy model looks at.
+"""Equivalence classes as counts: all that a privacy model looks at.
 
 Rows are grouped once by polars; what leaves this module are small integer arrays that depend neither on row labels nor
 on the order of rows. Definitions:
@@ -19,14 +19,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from polyseme.distances.structure import Ints
-from polyseme.errors import Problem, TableError, nearest
 from polyseme.schema import Label
+from polyseme.tables.labels import MissingAs, encode, require_columns
+from polyseme.tables.published import PublishedSets, published_sets, ragged_blocks
 
 __all__ = [
     "SUPPRESSED",
@@ -41,8 +41,6 @@ __all__ = [
 
 SUPPRESSED = "*"
 """What anonymizers write for a value they took away."""
-
-MissingAs = Literal["refuse", "category"]
 
 _CLASS, _VALUE, _COUNT, _ROW = "\0class", "\0value", "\0count", "\0row"
 
@@ -168,7 +166,7 @@ def classes_of(
     [1, 2]
     """
     sensitive = tuple(sensitive)
-    _require_columns(frame, (*quasi_identifiers, *sensitive))
+    require_columns(frame, (*quasi_identifiers, *sensitive))
     keys = list(quasi_identifiers)
     # The rows are gone through once for each sensitive attribute; everything after that is about distinct combinations.
     tallies = {name: _tally(frame, keys, name) for name in sensitive}
@@ -190,7 +188,7 @@ def classes_of(
 
 def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
     """The class of each row, numbered as `classes_of` does without wildcards; -1 for a suppressed row."""
-    _require_columns(frame, quasi_identifiers)
+    require_columns(frame, quasi_identifiers)
     keys = list(quasi_identifiers)
     if not keys:
         return np.zeros(frame.height, dtype=np.int64)
@@ -203,13 +201,15 @@ def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints
 
 def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
     """For each class of `frame`, how many rows of `reference` match it; a `*` of `frame` matches anything."""
-    _require_columns(frame, quasi_identifiers)
-    _require_columns(reference, quasi_identifiers)
+    require_columns(frame, quasi_identifiers)
+    require_columns(reference, quasi_identifiers)
     keys = list(quasi_identifiers)
     groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
     groups = groups.select(_CLASS, *keys)
     population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
-    population = population.with_columns(pl.col(key).cast(groups.schema[key]) for key in keys)
+    # Where the types differ (a generalized column is text, the population's still a number) values meet as text.
+    differing = [pl.col(key).cast(pl.String) for key in keys if groups.schema[key] != population.schema[key]]
+    groups, population = groups.with_columns(differing), population.with_columns(differing)
     stars = [pl.col(key).cast(pl.String).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
     found = np.zeros(groups.height, dtype=np.int64)
     marked = groups.with_columns(pl.concat_str(stars).alias(_VALUE))
@@ -218,12 +218,6 @@ def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers
         joined = part.join(population, on=shared, nulls_equal=True) if shared else part.join(population, how="cross")
         np.add.at(found, joined[_CLASS].to_numpy(), joined[_COUNT].to_numpy())
     return found
-
-
-def _require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
-    absent = [name for name in names if name not in frame.columns]
-    if absent:
-        raise TableError(Problem(name, "the table has no such column", nearest(name, frame.columns)) for name in absent)
 
 
 def _textual(frame: pl.DataFrame, name: str) -> bool:
@@ -286,7 +280,7 @@ def _sparse(
     pairs: tuple[Ints, Ints] | None,
 ) -> Counts:
     values = counted[_VALUE].cast(pl.String) if _textual(counted, _VALUE) else counted[_VALUE]
-    codes, labels, flaw = _encode(values, counted[_COUNT], domain, missing)
+    codes, labels, flaw = encode(values, counted[_COUNT], domain, missing)
     owner = counted[_CLASS].to_numpy().astype(np.int64)
     count = counted[_COUNT].to_numpy().astype(np.int64)
     size = len(labels)
@@ -316,51 +310,6 @@ def _merged(
     return keys // max(size, 1), keys % max(size, 1), summed
 
 
-def _encode(
-    values: pl.Series, counts: pl.Series, domain: Sequence[Label] | None, missing: MissingAs
-) -> tuple[Ints, tuple[Label | None, ...], str]:
-    """Codes (-1 for what has none), labels in order of codes, and the flaw if there is one."""
-    labels: tuple[Label | None, ...]
-    if domain is None:
-        present = values.drop_nulls().unique().sort()
-        labels = tuple(present.to_list())
-    else:
-        values, present = _as_labels(values, domain)
-        labels = tuple(domain)
-    table = pl.DataFrame({_VALUE: present}).with_row_index(_CLASS)
-    joined = pl.DataFrame({_VALUE: values}).join(table, on=_VALUE, how="left", maintain_order="left")
-    codes = joined[_CLASS].cast(pl.Int64).fill_null(-1).to_numpy().copy()
-    null = values.is_null().to_numpy()
-    weight = counts.to_numpy()
-    unknown = int(weight[(codes < 0) & ~null].sum())
-    absent = int(weight[null].sum())
-    if absent and missing == "category":
-        codes[null] = len(labels)
-        labels, absent = (*labels, None), 0
-    flaws = []
-    if absent:
-        flaws.append(f"{absent:,} records have no value, and missing values were not declared to be a category")
-    if unknown:
-        flaws.append(f"{unknown:,} records have a value outside the declared domain")
-    return codes, labels, "; ".join(flaws)
-
-
-def _as_labels(values: pl.Series, domain: Sequence[Label]) -> tuple[pl.Series, pl.Series]:
-    """The column and the domain in one type, so that 1 read from a file meets the declared 1, 1.0 or '1'."""
-    if all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in domain):
-        null = values.is_null()
-        numbers = values.cast(pl.String).cast(pl.Float64, strict=False) if values.dtype == pl.String else values
-        numbers = numbers.cast(pl.Float64, strict=False)
-        # What is no number must stay an unknown value, not become a missing one.
-        numbers = pl.select(pl.when(numbers.is_null() & ~null).then(float("nan")).otherwise(numbers)).to_series()
-        return numbers, pl.Series([float(label) for label in domain], dtype=pl.Float64)
-    return values.cast(pl.String), pl.Series([_text(label) for label in domain], dtype=pl.String)
-
-
-def _text(label: Label) -> str:
-    return str(label).lower() if isinstance(label, bool) else str(label)
-
-
 def _matching_pairs(groups: pl.DataFrame, keys: list[str]) -> tuple[Ints, Ints]:
     """Pairs (i, j) of combinations that match: equal wherever neither has a missing value."""
     masked = groups.select(_CLASS, *keys, pl.concat_str(pl.col(k).is_null().cast(pl.Int8) for k in keys).alias(_VALUE))
@@ -375,119 +324,3 @@ def _matching_pairs(groups: pl.DataFrame, keys: list[str]) -> tuple[Ints, Ints]:
             left.append(joined[_CLASS].to_numpy())
             right.append(joined[_ROW].to_numpy())
     return np.concatenate(left).astype(np.int64), np.concatenate(right).astype(np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class PublishedSets:
-    """The distinct sets of candidates that were published for one attribute.
-
-    attribute  its name
-    starts     where each set begins in `value`: (sets + 1,)
-    value      codes of the candidates, ascending within a set, no repeats; -1 for a candidate outside the domain
-    counts     how many records published this set: (sets,)
-    first      a row that published it: (sets,)
-    size       F, the number of values of the domain
-    """
-
-    attribute: str
-    starts: Ints
-    value: Ints
-    counts: Ints
-    first: Ints
-    size: int
-
-    @property
-    def records(self) -> int:
-        return int(self.counts.sum())
-
-    @property
-    def flaw(self) -> str:
-        return "" if self.records else "there are no published sets"
-
-    @cached_property
-    def distinct(self) -> Ints:
-        """How many different candidates of the domain each set has."""
-        owner = np.repeat(np.arange(len(self.counts)), np.diff(self.starts))
-        return np.bincount(owner[self.value >= 0], minlength=len(self.counts))
-
-    def blocks(self) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Sets with equally many candidates together: set numbers (m,), candidates (m, k) twice."""
-        return ragged_blocks(self.starts, self.value, self.value)
-
-    @classmethod
-    def from_codes(cls, sets: Ints, size: int, attribute: str = "") -> PublishedSets:
-        """From one row of l candidate codes for each record.
-
-        >>> PublishedSets.from_codes(np.array([[0, 2], [2, 0], [1, 1]]), 3).distinct
-        array([2, 1])
-        """
-        sets = np.asarray(sets, dtype=np.int64)
-        sets = np.where((sets >= 0) & (sets < size), sets, -1)
-        ordered = np.sort(sets, axis=1)
-        repeated = ordered[:, 1:] == ordered[:, :-1]
-        if repeated.any():
-            # The same set in one way only: whatever is repeated, the smallest member takes its place.
-            ordered[:, 1:] = np.where(repeated, ordered[:, :1], ordered[:, 1:])
-            ordered.sort(axis=1)
-        order = np.lexsort(ordered.T[::-1]) if ordered.size else np.arange(len(ordered))
-        ordered = ordered[order]
-        new = np.ones(len(ordered), dtype=bool)
-        new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-        heads = np.flatnonzero(new)
-        counts = np.diff(np.append(heads, len(ordered)))
-        unique = ordered[heads]
-        fresh = np.ones(unique.shape, dtype=bool)
-        fresh[:, 1:] = unique[:, 1:] != unique[:, :-1]
-        starts = np.concatenate(([0], np.cumsum(fresh.sum(axis=1)))).astype(np.int64)
-        first = np.minimum.reduceat(order, heads) if len(heads) else heads
-        return cls(attribute, starts, unique[fresh], counts, first, size)
-
-
-def published_sets(frame: pl.DataFrame, column: str, domain: Sequence[Label] | int) -> PublishedSets:
-    """The distinct sets of a list column, whose members are labels of `domain`, or codes when it is a number.
-
-    Sets may have any length, repeated or unknown members, or be missing: what is wrong with them is for a model to say.
-    """
-    _require_columns(frame, [column])
-    lists = frame[column]
-    if not isinstance(lists.dtype, (pl.List, pl.Array)):
-        raise TableError(Problem(column, f"published sets are lists, not {lists.dtype}", "write one list for each row"))
-    lists = lists.cast(pl.List(lists.dtype.inner)) if isinstance(lists.dtype, pl.Array) else lists
-    table = pl.DataFrame({_ROW: np.arange(frame.height), _VALUE: lists}).explode(_VALUE)
-    members, rows = table[_VALUE], table[_ROW].to_numpy()
-    # An empty or missing list explodes to one null; a null inside a list is an unknown candidate.
-    void = (lists.is_null() | (lists.list.len() == 0)).to_numpy()
-    if isinstance(domain, int):
-        size, codes = domain, members.cast(pl.Int64, strict=False).fill_null(-1).to_numpy()
-    else:
-        size = len(domain)
-        codes = _encode(members, pl.repeat(1, len(members), eager=True), domain, "refuse")[0]
-    codes = np.where((codes >= 0) & (codes < size), codes, -1)
-    lengths = np.where(void, 0, lists.list.len().fill_null(0).to_numpy()).astype(np.int64)
-    width = int(lengths.max(initial=0))
-    # Short sets are filled up with their own first member (repeats do not count), empty ones with a mark beyond F.
-    offset = np.arange(len(rows)) - np.searchsorted(rows, rows)
-    padded = np.full((frame.height, max(width, 1)), size, dtype=np.int64)
-    padded[rows, offset] = np.where(void[rows], size, codes)
-    short = np.arange(max(width, 1))[None, :] >= lengths[:, None]
-    padded = np.where(short, padded[:, :1], padded)
-    result = PublishedSets.from_codes(padded + 1, size + 2, column)
-    return _without_empty_mark(result, size)
-
-
-def _without_empty_mark(sets: PublishedSets, size: int) -> PublishedSets:
-    """Undo the shift by one that kept unknown candidates apart, and drop the mark of the empty set."""
-    owner = np.repeat(np.arange(len(sets.counts)), np.diff(sets.starts))
-    value = sets.value - 1
-    real = value < size
-    starts = np.searchsorted(owner[real], np.arange(len(sets.counts) + 1)).astype(np.int64)
-    return PublishedSets(sets.attribute, starts, value[real], sets.counts, sets.first, size)
-
-
-def ragged_blocks(starts: Ints, value: Ints, other: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Rows of a ragged array grouped by their length, so that each group is a rectangle."""
-    lengths = np.diff(starts)
-    for length in np.unique(lengths):
-        rows = np.flatnonzero(lengths == length)
-        places = starts[rows][:, None] + np.arange(length)
-        yield rows, value[places], other[places]

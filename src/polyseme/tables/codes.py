@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +18,7 @@ __all__ = [
     "as_series",
     "cast_column",
     "code_array",
+    "code_type",
     "encode",
     "label_array",
     "numbers",
@@ -102,8 +104,7 @@ def _encode_labels(series: pl.Series, domain: Domain) -> Ints:
     if series.dtype == pl.String:
         keys = pl.Series([_as_text(value) for value in values], dtype=pl.String)
     elif series.dtype.is_numeric() and all(_is_number(value) for value in values if value != domain.missing.label):
-        series = series.cast(pl.Float64)
-        keys = pl.Series([float(value) if _is_number(value) else None for value in values], dtype=pl.Float64)
+        return _encode_numbers(series, values)
     else:
         series = series.cast(pl.String)
         keys = pl.Series([_as_text(value) for value in values], dtype=pl.String)
@@ -111,6 +112,18 @@ def _encode_labels(series: pl.Series, domain: Domain) -> Ints:
         keys, pl.Series(range(len(values)), dtype=pl.Int64), default=UNSEEN, return_dtype=pl.Int64
     ).to_numpy()
     codes = np.array(codes, dtype=np.int64)
+    codes[series.is_null().to_numpy()] = MISSING
+    return codes
+
+
+def _encode_numbers(series: pl.Series, values: Sequence[Label]) -> Ints:
+    """Codes of numbers in a domain of numbers, by bisection; labels that are not numbers match nothing."""
+    places = np.array([code for code, value in enumerate(values) if _is_number(value)], dtype=np.int64)
+    keys = np.array([float(values[code]) for code in places])
+    order = np.argsort(keys)
+    column = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    found = np.minimum(np.searchsorted(keys[order], column), len(keys) - 1)
+    codes = np.where(keys[order][found] == column, places[order][found], UNSEEN)
     codes[series.is_null().to_numpy()] = MISSING
     return codes
 
@@ -171,8 +184,13 @@ def set_array(sets: Ints, labels: pa.Array) -> pa.Array:
 
 def code_array(codes: Ints, labels: pa.Array) -> pa.Array:
     """Codes as a column of labels; text labels are stored once."""
-    places = pa.array(codes.astype(np.int32, copy=False))
+    places = pa.array(codes)
     return pa.DictionaryArray.from_arrays(places, labels) if pa.types.is_string(labels.type) else labels.take(places)
+
+
+def code_type(size: int) -> np.dtype[np.signedinteger[Any]]:
+    """The smallest integer type for the codes of a domain."""
+    return np.min_scalar_type(-size)
 
 
 def missing_label(missing: Missing) -> tuple[str, ...]:

@@ -24,16 +24,25 @@ __all__ = ["Shuffler"]
 
 MEMORY_BYTES = 64 << 20
 FILES = 256
+"""Temporary files at the most; as many are used as make each of them half the memory, when the size is known."""
 
 
 class Shuffler:
     """Takes batches in any order, gives them back shuffled."""
 
-    def __init__(self, stream: SystemStream, folder: Path, memory: int = MEMORY_BYTES, files: int = FILES) -> None:
+    def __init__(
+        self,
+        stream: SystemStream,
+        folder: Path,
+        memory: int = MEMORY_BYTES,
+        files: int = FILES,
+        rows: int | None = None,
+    ) -> None:
         self._stream = stream
         self._parent = folder
         self._memory = memory
         self._files = files
+        self._rows = rows
         self._waiting: list[pa.RecordBatch] = []
         self._bytes = 0
         self._folder: Path | None = None
@@ -65,6 +74,9 @@ class Shuffler:
     def _spill(self) -> None:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix=".shuffle-", dir=self._parent))
+            waiting = sum(batch.num_rows for batch in self._waiting)
+            expected = self._bytes * (self._rows or 0) / max(waiting, 1)
+            self._files = min(self._files, max(2, int(2 * expected / self._memory) + 1)) if expected else self._files
         table = self._table()
         # Small integers are sorted by counting, in one pass.
         place = self._stream.integers(self._files, table.num_rows).astype(np.uint16)

@@ -1,0 +1,26 @@
+"""Two hands: the next piece of work is prepared while the last one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+__all__ = ["ahead"]
+
+Item = TypeVar("Item")
+
+
+def ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items in the same order, each made in another thread while the one before it is used.
+
+    >>> list(ahead(range(3)))
+    [0, 1, 2]
+    """
+    source = iter(items)
+    nothing = object()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(next, source, nothing)
+        while (item := coming.result()) is not nothing:
+            coming = pool.submit(next, source, nothing)
+            yield item  # type: ignore[misc]  # the mark of the end does not get here

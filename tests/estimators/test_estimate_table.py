@@ -1,0 +1,183 @@
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from listed_designs import line, long_form, plain, report, tabulate
+
+from polyseme.errors import QuestionError
+from polyseme.estimators.estimate import Estimate, estimate_table
+
+MECHANISMS = [line(6, 2, 2), plain(3, 2, 0.9)]
+LABELS = [[10, 20, 30, 40, 50, 60], ["a", "b", "c"]]
+BY = {"sex": ["f", "f", "m", "m"], "zone": [1, 2, 1, 2]}
+
+
+@pytest.fixture(scope="module")
+def made():
+    rng = np.random.default_rng(0)
+    n = 4000
+    cell = rng.integers(0, 4, n)
+    left = np.clip(rng.normal(2 + 0.8 * (cell >= 2), 1.2, n).round(), 0, 5).astype(int)
+    right = rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    codes = np.stack([left, right], axis=1)
+    return report(codes, MECHANISMS, rng, cell, 4), tabulate(codes, MECHANISMS, cell, 4)
+
+
+def asked(reports, **options) -> Estimate:
+    options.setdefault("estimator", "ml")
+    return estimate_table(reports, MECHANISMS, ["age", "job"], LABELS, BY, **options)
+
+
+def test_one_row_for_each_cell(made):
+    reports, truth = made
+    table = asked(reports)
+    frame = table.to_polars()
+    assert frame.columns == ["sex", "zone", "age", "job", "estimate", "stderr", "low", "high"]
+    assert frame.height == truth.size
+    row = frame.filter((pl.col("sex") == "m") & (pl.col("zone") == 1) & (pl.col("age") == 30) & (pl.col("job") == "b"))
+    assert row["estimate"].item() == table.values[2, 2, 1]
+    assert table.to_pandas().shape == frame.shape
+    assert table.to_arrow().num_rows == frame.height
+    assert ((table.low <= truth) & (truth <= table.high)).mean() > 0.9
+    document = json.loads(json.dumps(table.to_dict(), allow_nan=False))
+    assert document["estimator"] == "ml"
+    assert document["records"] == 4000
+    assert len(document["cells"]) == truth.size
+    assert document["cells"][0].keys() == {"sex", "zone", "age", "job", "estimate", "stderr", "low", "high"}
+
+
+def test_margins_are_consistent_and_cover(made):
+    reports, truth = made
+    for estimator in ("ml", "inverse", "shrink"):
+        table = asked(reports, estimator=estimator)
+        ages = table.margin(of="age", by="sex")
+        assert ages.by == {"sex": ("f", "m")}
+        assert ages.of == ("age",)
+        np.testing.assert_allclose(ages.values[0], table.values[:2].sum(axis=(0, 2)))
+        true = np.stack([truth[:2].sum(axis=(0, 2)), truth[2:].sum(axis=(0, 2))])
+        assert ((ages.low <= true) & (true <= ages.high)).mean() > 0.8
+        again = ages.margin(by=[])
+        direct = table.margin(of=["age"], by=[])
+        np.testing.assert_allclose(again.values, direct.values)
+        np.testing.assert_allclose(again.low, direct.low)
+        np.testing.assert_allclose(again.stderr, direct.stderr)
+        # Cells of one axis add up to the known totals, without error.
+        everyone = table.margin(of=[], by="zone")
+        np.testing.assert_allclose(everyone.values, everyone.totals, rtol=1e-6)
+
+
+def test_beyond_counts(made):
+    reports, truth = made
+    table = asked(reports)
+    positions = np.array(LABELS[0], dtype=float)
+    true_means = (truth.sum(axis=2) @ positions) / truth.sum(axis=(1, 2))
+    means = table.mean("age")
+    assert all(row["low"] - 1e-9 <= mean <= row["high"] + 1e-9 for row, mean in zip(means, true_means))
+    shares = table.margin(of="age").proportions()
+    np.testing.assert_allclose(shares.values.sum(axis=1), 1.0)
+    total = shares.sums(np.ones((1, 4, 6)))
+    np.testing.assert_allclose(total[0], 4.0)
+    medians = table.quantile(0.5, "age")
+    for row, cell in zip(medians, truth.sum(axis=2)):
+        median = positions[np.searchsorted(np.cumsum(cell) / cell.sum(), 0.5)]
+        assert row["low"] <= median <= row["high"]
+        assert row["low"] <= row["estimate"] <= row["high"]
+    gap = table.margin(of="age", by="sex").difference({"sex": "m"}, {"sex": "f"})
+    true = truth[2:].sum(axis=(0, 2)) / truth[2:].sum() - truth[:2].sum(axis=(0, 2)) / truth[:2].sum()
+    assert np.mean([row["low"] <= d <= row["high"] for row, d in zip(gap, true)]) >= 0.8
+    assert len(table.top(5)) == 5
+    assert table.top(1).value[0] == table.values.max()
+
+
+def test_independence(made):
+    reports, _ = made
+    table = asked(reports)
+    assert table.independence("age", "job").p_value > 0.001
+    assert table.independence("age", "job").freedom == 10
+    assert table.margin(of="age").independence().p_value < 1e-6
+
+
+def test_independence_keeps_its_level():
+    """Under independence about one in twenty tests is significant at 5%: not none, not many."""
+    mechanisms = [line(5, 2, 2), plain(3, 2)]
+    rng = np.random.default_rng(2)
+    rejected = 0
+    for _ in range(120):
+        codes = np.stack([rng.choice(5, 3000), rng.choice(3, 3000)], axis=1)
+        table = estimate_table(
+            report(codes, mechanisms, rng), mechanisms, ["a", "b"], [range(5), range(3)], estimator="ml"
+        )
+        rejected += table.independence().p_value < 0.05
+    assert 1 <= rejected <= 14
+
+
+def test_nothing_is_clipped_in_silence(made):
+    rng = np.random.default_rng(1)
+    reports = report(np.zeros((40, 2), dtype=int), MECHANISMS, rng)
+    plainly = estimate_table(reports, MECHANISMS, ["age", "job"], LABELS, estimator="inverse")
+    assert plainly.values.min() < 0
+    projected = estimate_table(reports, MECHANISMS, ["age", "job"], LABELS, estimator="inverse", nonnegative="project")
+    assert projected.values.min() >= 0
+    np.testing.assert_allclose(projected.values.sum(), 40)
+    assert any("projection" in note for note in projected.notes)
+
+
+def test_warnings_when_the_data_cannot_carry_the_table(made):
+    reports, _ = made
+    rng = np.random.default_rng(1)
+    few = report(np.stack([rng.choice(6, 30), rng.choice(3, 30)], axis=1), MECHANISMS, rng)
+    table = estimate_table(few, MECHANISMS, ["age", "job"], LABELS, estimator="ml")
+    assert any("expected error larger" in note for note in table.notes)
+    alone = estimate_table(reports_without_groups(reports), MECHANISMS, ["age", "job"], LABELS)
+    assert alone.estimator in ("ml", "shrink")
+    assert any("chosen" in note or "shrunk" in note for note in alone.notes)
+
+
+def reports_without_groups(reports):
+    from dataclasses import replace
+
+    return replace(reports, cell=np.zeros_like(reports.cell), cells=1)
+
+
+def test_long_form_says_that_it_is_composite():
+    mechanism = line(6, 2, 2)
+    rng = np.random.default_rng(3)
+    codes = rng.choice(6, 3000, p=[0.3, 0.25, 0.2, 0.1, 0.1, 0.05])
+    counts = long_form(report(codes, [mechanism], rng), mechanism)
+    table = estimate_table(counts, [mechanism], ["age"], [LABELS[0]])
+    assert any("counts only" in note for note in table.notes)
+    truth = tabulate(codes, [mechanism])
+    assert ((table.low <= truth) & (truth <= table.high)).mean() >= 5 / 6
+    assert math.isclose(table.values.sum(), 3000, rel_tol=1e-6)
+
+
+def test_shows_itself(made):
+    reports, _ = made
+    table = asked(reports)
+    assert "4,000 records" in repr(table)
+    assert "<table" in table._repr_html_()
+    assert "layer" in table.margin(of="age", by=[]).plot().to_dict()
+    heat = table.margin(by=[]).plot().to_dict()
+    assert heat["mark"]["type"] == "rect"
+    small = table.margin(of="age", by="sex").plot().to_dict()
+    assert small["facet"]["field"] == "group"
+    values = small["data"]["values"] if "values" in small["data"] else next(iter(small["datasets"].values()))
+    assert {row["group"] for row in values} == {"sex: f", "sex: m"}
+
+
+def test_questions_that_cannot_be_asked(made):
+    reports, _ = made
+    table = asked(reports)
+    with pytest.raises(QuestionError, match="did you mean 'age'"):
+        table.margin(of="agee")
+    with pytest.raises(QuestionError, match="not numbers"):
+        table.mean("job")
+    with pytest.raises(QuestionError, match="no cell"):
+        table.difference({"sex": "x"}, {"sex": "f"})
+    with pytest.raises(QuestionError, match="margin first"):
+        table.proportions().margin(of="age")
+    with pytest.raises(QuestionError) as caught:
+        estimate_table(reports, MECHANISMS, ["age", "job"], [[1], ["a", "b", "c"]], BY, level=2.0, population="no")
+    assert len(caught.value.problems) == 3
