@@ -69,9 +69,8 @@ def _described(source: Source, policy: Policy) -> Mapping[str, Attribute]:
     """Attributes with a domain that was declared, or that a distance needs."""
     present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
     silent = replace(policy.table, missing_values=(*policy.table.missing_values, SUPPRESSED))
-    readable = replace(
-        policy, attributes=present, table=silent, protect_all_but=tuple(source.schema.names), protect=None
-    )
+    columns = tuple(source.schema.names)
+    readable = replace(policy, attributes=present, table=silent, protect_all_but=columns, protect=None, exclusions=())
     resolved = resolve(readable, source)
     return {
         item.name: item
