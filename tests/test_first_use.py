@@ -218,3 +218,37 @@ def test_being_stopped_leaves_nothing_behind(tmp_path: Path, number: int) -> Non
     process.communicate(timeout=60)
     assert process.returncode in (130, 143)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_categories_tell_neither_the_order_of_rows_nor_who_was_left_out(tmp_path: Path) -> None:
+    rows = 500
+    cities = [f"city{number % 20:02d}" for number in range(rows)]
+    cities[7] = "LEFTOUT"
+    frame = pl.DataFrame(
+        {
+            "city": pl.Series(cities, dtype=pl.Categorical),
+            "size": pl.Series(["small", "large"] * (rows // 2), dtype=pl.Enum(["small", "large"])),
+            "nested": [{"text": city} for city in cities],
+            "letter": [None if number == 7 else LETTERS[number % 8] for number in range(rows)],
+        }
+    )
+    rules = ps.Policy.loads(
+        "attributes:\n  city: {role: insensitive}\n  size: {role: insensitive}\n  nested: {role: identifier}\n"
+        "  letter: {role: sensitive, domain: [a, b, c, d, e, f, g, h], missing: drop, protect: {diversity: {l: 2}}}\n"
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    for source in (frame, tmp_path / "t.parquet"):
+        table = ps.anonymize(source, rules).table
+        assert table is not None
+        column = table.column("city").combine_chunks()
+        assert "LEFTOUT" not in column.dictionary.to_pylist()
+        assert column.dictionary.to_pylist() != sorted(set(cities) - {"LEFTOUT"})
+        assert sorted(column.to_pylist()) == sorted(city for city in cities if city != "LEFTOUT")
+        assert table.column("size").combine_chunks().dictionary.to_pylist() == ["small", "large"]
+
+
+def test_a_pandas_column_of_mixed_types_does_not_show_its_values() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ps.TableError) as caught:
+        ps.init(pandas.DataFrame({"income": [1, "MARKED"]}))
+    assert "MARKED" not in str(caught.value)

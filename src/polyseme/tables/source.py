@@ -86,8 +86,21 @@ class FrameSource(Source):
 
 def _without_views(schema: pa.Schema) -> pa.Schema:
     """View types, which many Arrow functions do not know yet, as their plain counterparts."""
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
+    return pa.schema([field.with_type(_without_view(field.type)) for field in schema])
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if kind == pa.string_view():
+        return pa.large_string()
+    if kind == pa.binary_view():
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_view(field.type)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_without_view(kind.value_type))
+    return pa.list_(_without_view(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 class ParquetSource(Source):
@@ -252,13 +265,22 @@ def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8")
         data = data.collect()
     if type(data).__module__.startswith("pandas"):
         # The index of a pandas frame is a row label: it must not get out.
-        return FrameSource(pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None))
+        return FrameSource(_from_pandas(data))
     if hasattr(data, "__arrow_c_stream__"):
         return FrameSource(pa.table(data))
     raise TableError(
         f"cannot read a table from {type(data).__name__}",
         "give a path, a polars or pandas frame, or a pyarrow table",
     )
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise TableError(
+            "the pandas frame has a column that mixes types", "give each column one type, as in frame.astype(str)"
+        ) from None
 
 
 def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
