@@ -45,7 +45,7 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     described = _described(source, policy)
     frame = _frame(source, policy)
     judged = {item.name for item in policy.attributes if item.role in _JUDGED}
-    judged |= {str(model.parameters["attribute"]) for model in policy.models if "attribute" in model.parameters}
+    judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
     columns = []
     for series in frame.get_columns():
@@ -133,7 +133,7 @@ def _background(frame: pl.DataFrame, policy: Policy, described: Mapping[str, Att
 
 def _reference(policy: Policy) -> pl.DataFrame | None:
     """The table of the population that k-map was given."""
-    given = {str(model.parameters["reference"]) for model in policy.models if "reference" in model.parameters}
+    given = {name for model in policy.models if isinstance(name := model.parameters.get("reference"), str)}
     if len(given) > 1:
         raise PolicyError(Problem("$.models", "more than one reference table", "write one policy for each"))
     if not given:
