@@ -32,6 +32,7 @@ ANONYMIZE = "from polyseme import anonymize; anonymize('people.parquet', 'policy
 COPY = "import polars as pl; pl.scan_parquet('people.parquet').sink_parquet('copy.parquet')"
 MEASURED = """
 import resource, time
+{}
 started = time.perf_counter()
 {}
 print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
@@ -59,10 +60,10 @@ def make_table(path: Path, rows: int) -> None:
         writer.close()
 
 
-def measured(code: str, folder: Path) -> tuple[float, float]:
-    """Seconds and peak bytes of a fresh interpreter that runs `code`."""
+def measured(code: str, folder: Path, before: str = "") -> tuple[float, float]:
+    """Seconds of `code`, and peak bytes, in a fresh interpreter; `before` (imports) is not timed."""
     result = subprocess.run(
-        [sys.executable, "-c", MEASURED.format(code)], cwd=folder, capture_output=True, text=True, check=True
+        [sys.executable, "-c", MEASURED.format(before, code)], cwd=folder, capture_output=True, text=True, check=True
     )
     seconds, peak = map(float, result.stdout.split())
     return seconds, peak

@@ -170,7 +170,8 @@ def _attack_attribute(
     promises = item.attribute.protection.models
     common: dict[str, Any] = {
         "attribute": item.name,
-        # Distances are between values of the whole domain, codes those of the stratum.
+        # Priors and distances are over the whole domain, codes those of the stratum.
+        "prior": item.domain.prior if mechanism is item.mechanism else None,
         "distance": item.attribute.distance if mechanism is item.mechanism else None,
         "d": promises.get("semantic-diversity", {}).get("d"),
         "t": promises.get("closeness", {}).get("t"),

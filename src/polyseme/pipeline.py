@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from polyseme.adoption import adopt_table
-from polyseme.attacks.base import Finding
-from polyseme.auditing import attack_release
+from polyseme.distances.line import LineDistance
 from polyseme.engines.local import Job, Outcome, published_tables
 from polyseme.errors import PolicyError, ReleaseError, TableError
 from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
-from polyseme.metrics import compare
+from polyseme.metrics import Preserved, compare, learning
 from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
@@ -26,11 +25,12 @@ from polyseme.policy.resolving import Resolved, match_columns, resolve
 from polyseme.questions import ask, true_table
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
-from polyseme.reporting import make_page
-from polyseme.reports.page import render_page
 from polyseme.tables.source import Source, open_table
 from polyseme.tables.writing import TableWriter, whole_folder
 from polyseme.verification import Verification, verify_release, verify_table
+
+if TYPE_CHECKING:
+    from polyseme.attacks.base import Finding
 
 __all__ = [
     "Evaluation",
@@ -156,46 +156,91 @@ def estimate(release: Release | str | Path, of: Sequence[str], by: Sequence[str]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How far estimates are from the truth: the metrics of each table that was compared."""
+    """How far estimates are from the truth: the metrics of each table that was compared.
+
+    learning  what predictors trained on each table are worth, where that was asked for
+    """
 
     tables: Mapping[str, Mapping[str, float]]
+    learning: Mapping[str, Mapping[str, Preserved]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The metrics by name; for several tables, by table first."""
-        if len(self.tables) == 1:
-            return dict(next(iter(self.tables.values())))
-        return {name: dict(metrics) for name, metrics in self.tables.items()}
+        documents: dict[str, dict[str, Any]] = {name: dict(metrics) for name, metrics in self.tables.items()}
+        for name, scores in self.learning.items():
+            documents[name]["learning"] = {score: found.to_dict() for score, found in scores.items()}
+        return next(iter(documents.values())) if len(documents) == 1 else dict(documents)
 
 
 def evaluate(
-    release: Release | str | Path, original: Any, of: Sequence[str] = (), by: Sequence[str] = (), **options: Any
+    release: Release | str | Path,
+    original: Any,
+    of: Sequence[str] = (),
+    by: Sequence[str] = (),
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    learn: bool = False,
+    **options: Any,
 ) -> Evaluation:
-    """Compare what is estimated from a release with the original table."""
+    """Compare what is estimated from a release with the original table; separator and encoding as for `init`.
+
+    learn    also train predictors of the attribute from those of `by`, on both tables (needs scikit-learn)
+    options  as for `estimate`
+    """
     opened = _release(release)
-    source = open_table(original)
+    source = open_table(original, separator, encoding)
     questions = [_names(of)] if of else [(item.name,) for item in opened.manifest.protected]
-    tables = {}
+    tables, learned = {}, {}
     for names in questions:
         estimated = ask(opened, names, _names(by), **options)
         truth = true_table(opened, source, names, estimated.by)
-        tables[_title(names, _names(by))] = compare(truth, estimated.values, opened.manifest.records)
-    return Evaluation(tables)
+        title = _title(names, _names(by))
+        tables[title] = compare(truth, estimated.values, opened.manifest.records)
+        if learn:
+            distance = opened.manifest[names[0]].attribute.distance
+            positions = distance.positions if isinstance(distance, LineDistance) else None
+            learned[title] = learning(truth, estimated.values, estimated.by, positions)
+    return Evaluation(tables, learned)
 
 
 def attack(
-    release: Release | str | Path, original: Any = None, other: Release | str | Path | None = None
+    release: Release | str | Path,
+    original: Any = None,
+    other: Release | str | Path | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
 ) -> tuple[Finding, ...]:
     """Run the adversaries against a release; `other` is a second release of the same people."""
-    source = open_table(original) if original is not None else None
+    # Charts and adversaries cost a second to import: only those who ask for them pay.
+    from polyseme.auditing import attack_release
+
+    source = _original(original, separator, encoding)
     return attack_release(_release(release), source, _release(other) if other is not None else None)
 
 
-def report(release: Release | str | Path, original: Any = None, by: str | None = None) -> str:
+def report(
+    release: Release | str | Path,
+    original: Any = None,
+    by: str | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> str:
     """One self-contained HTML page about a release."""
+    from polyseme.auditing import attack_release
+    from polyseme.reporting import make_page
+    from polyseme.reports.page import render_page
+
     opened = _release(release)
-    source = open_table(original) if original is not None else None
+    source = _original(original, separator, encoding)
     findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     return render_page(make_page(opened, verify_release(opened), source, by, findings))
+
+
+def _original(original: Any, separator: str | None, encoding: str) -> Source | None:
+    return open_table(original, separator, encoding) if original is not None else None
 
 
 def _title(of: Sequence[str], by: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -175,7 +175,10 @@ def make_plan(resolved: Resolved, records: int | None = None) -> Plan:
     plans = []
     for attribute in resolved.schema.protected:
         reader = Reader(None, f"$.attributes.{attribute.name}", problems)
-        planned = _plan_attribute(attribute, records, reader)
+        # Values found in the table must not stand in a message.
+        named = attribute.domain is not None and attribute.name not in resolved.from_data
+        labels = attribute.domain.values if named and attribute.domain else None
+        planned = _plan_attribute(attribute, records, reader, labels)
         if planned is not None:
             plans.append(planned)
     if problems:
@@ -183,7 +186,9 @@ def make_plan(resolved: Resolved, records: int | None = None) -> Plan:
     return Plan(tuple(plans), records, resolved.from_data)
 
 
-def _plan_attribute(attribute: Attribute, records: int | None, reader: Reader) -> AttributePlan | None:
+def _plan_attribute(
+    attribute: Attribute, records: int | None, reader: Reader, labels: Sequence[Any] | None
+) -> AttributePlan | None:
     if attribute.domain is None or attribute.protection is None:
         raise ValueError("a protected attribute has a domain")
     promises = attribute.protection.models
@@ -196,9 +201,12 @@ def _plan_attribute(attribute: Attribute, records: int | None, reader: Reader) -
         return None
     nearest: tuple[tuple[int, float], ...] = ()
     try:
-        mechanism = mechanism_for(choice)
+        mechanism = mechanism_for(choice, labels)
     except ImpossibleError as error:
         return AttributePlan(attribute, choice, None, None, str(error), _nearest(attribute, choice))
+    except InvalidInput as error:
+        reader.at("prior", None).adopt(error)
+        return None
     strata = tuple(
         _plan_stratum(attribute, choice, excluded) for excluded in possible_exclusions(attribute.constraints)[1:]
     )

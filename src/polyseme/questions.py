@@ -171,7 +171,8 @@ def true_table(
         raise TableError(
             Problem(source.name, f"no column '{name}'", nearest(name, source.schema.names)) for name in absent
         )
-    grouped = group_codes(_coded(source, release.manifest, by), of, by)
+    sizes = {item.name: item.domain.size for item in targets}
+    grouped = group_codes(_coded(source, release.manifest, by), sizes, by)
     shape = [item.domain.size for item in targets]
     place = _match(grouped.cells, cells, by)[grouped.cell]
     table = np.zeros((max(cells.height, 1), *shape))

@@ -166,6 +166,11 @@ def _domain_to_dict(domain: Domain, from_data: bool) -> dict[str, Any]:
         result["periods"] = domain.cut.every
     if domain.missing.action == "category":
         result["missing"] = domain.missing.label
+    # Promises were made for these public distributions: whoever checks them needs them.
+    if domain.prior is not None:
+        result["prior"] = domain.prior.tolist()
+    if domain.reference is not None:
+        result["reference"] = domain.reference.tolist()
     return result
 
 
@@ -179,7 +184,8 @@ def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
     if "periods" in entry:
         cut = Periods(entry["periods"])
     missing = Missing("category", entry["missing"]) if "missing" in entry else Missing()
-    return Domain(tuple(entry["values"]), entry["ordered"], cut, missing)
+    prior, reference = (np.asarray(entry[key]) if key in entry else None for key in ("prior", "reference"))
+    return Domain(tuple(entry["values"]), entry["ordered"], cut, missing, prior, reference)
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ from polyseme.models import diversity as set_diversity
 from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, TOLERANCE, Place, unchecked
 from polyseme.policy import Policy
-from polyseme.policy.resolving import resolve
-from polyseme.recipes import closeness_of_epsilon
+from polyseme.policy.foreign import read_foreign
+from polyseme.recipes import closeness_of_epsilon, closeness_reached, ground_from
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Attribute, Role
 from polyseme.tables.classes import PublishedSets, published_sets
-from polyseme.tables.codes import as_series, cast_column, label_array
+from polyseme.tables.codes import as_series, label_array
 from polyseme.tables.counting import Target, group_sets
 from polyseme.tables.sets import code_sets
 from polyseme.tables.source import Source
@@ -155,17 +155,22 @@ def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribu
         if item.attribute.distance is None:
             return unchecked(name, item.name, promise, "the manifest gives no distance")
         return set_semantic_diversity.check_sets(sets, item.attribute.distance, promise["l"], promise["d"])
-    if name == "diversity":
-        return set_diversity.check(sets, promise["l"])
-    if name == "entropy-diversity":
+    if name in ("diversity", "entropy-diversity"):
         # Members of a set are equally represented in its expansion, so entropy is the logarithm of their number.
-        verdict = set_diversity.check(sets, math.ceil(promise["l"] - TOLERANCE))
-        return replace(verdict, model=name, parameters=dict(promise))
+        return replace(
+            set_diversity.check(sets, _least_size(promise, item.domain.size)), model=name, parameters=dict(promise)
+        )
     if name == "closeness":
-        return _channel_verdict(name, item, promise, promise["t"], _closeness_reached(item))
+        return _channel_verdict(name, item, promise, promise["t"], _closeness_reached(item, promise))
     if name == "ldp":
         return _channel_verdict(name, item, promise, promise["epsilon"], _epsilon(item))
     return unchecked(name, item.name, promise, "this promise is not known to the verifier")
+
+
+def _least_size(promise: Mapping[str, Any], size: int) -> int:
+    """How many candidates a diversity promise asks for; `adapt` lets it give way to one less than the domain has."""
+    asked = math.ceil(float(promise["l"]) - TOLERANCE)
+    return min(asked, max(size - 1, 1)) if promise.get("adapt") else asked
 
 
 def _epsilon(item: PublishedAttribute) -> float:
@@ -174,7 +179,12 @@ def _epsilon(item: PublishedAttribute) -> float:
     return max(math.inf if reached is None else reached for reached in found)
 
 
-def _closeness_reached(item: PublishedAttribute) -> float:
+def _closeness_reached(item: PublishedAttribute, promise: Mapping[str, Any]) -> float:
+    if item.domain.reference is not None and item.mechanism is not None and not item.restricted:
+        ground = ground_from(promise.get("ground", "equal"), item.attribute.distance)
+        exact = closeness_reached(item.mechanism, item.domain.reference, ground)
+        if exact is not None:
+            return exact
     reached = _epsilon(item)
     return closeness_of_epsilon(reached) if math.isfinite(reached) else 1.0
 
@@ -183,7 +193,8 @@ def _channel_verdict(
     name: str, item: PublishedAttribute, promise: Mapping[str, Any], bound: float, worst: float
 ) -> Verdict:
     holds = worst <= bound + 1e-9
-    note = "from the channel in the manifest, for every prior"
+    known = name == "closeness" and item.domain.reference is not None
+    note = f"from the channel in the manifest, for {'the reference distribution' if known else 'every prior'}"
     return Verdict(name, item.name, dict(promise), holds, worst, bound, bound - worst, note=note)
 
 
@@ -241,54 +252,12 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         raise PolicyError(
             "the policy lists no models to check", f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
         )
-    present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
-    readable = replace(
-        policy, attributes=present, protect_all_but=tuple(source.schema.names), protect=None, exclusions=()
-    )
-    attributes = resolve(readable, source).schema.attributes
-    frame = _read_table(source, policy)
-    known = {attribute.name: attribute for attribute in attributes}
+    table = read_foreign(source, policy)
     verdicts = check_models(
-        frame,
-        [item.name for item in policy.attributes if item.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID)],
+        table.frame,
+        table.quasi_identifiers,
         [{model.name: model.parameters} for model in policy.models],
-        sensitive=[item.name for item in policy.attributes if item.role in (Role.SENSITIVE, Role.SENSITIVE_QID)],
-        background=_table_background(frame, [known[item.name] for item in present]),
+        sensitive=table.sensitive,
+        background=table.background,
     )
     return Verification(verdicts)
-
-
-def _read_table(source: Source, policy: Policy) -> pl.DataFrame:
-    """The whole table; text columns that hold nothing but numbers become numbers, so that order means size."""
-    batches = [_frame(batch, tuple(source.schema.names)) for batch in source.batches()]
-    frame = pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(source.schema.names, pl.String))
-    if source.typed:
-        return frame
-    columns = []
-    for series in frame.get_columns():
-        words = pl.Series(policy.table.missing_values, dtype=pl.String).implode()
-        present = series.set(series.is_in(words), None)
-        numeric, failures = cast_column(present, "number")
-        columns.append(numeric if failures == 0 and present.null_count() < len(present) else present)
-    return pl.DataFrame(columns)
-
-
-def _table_background(frame: pl.DataFrame, attributes: list[Attribute]) -> Background:
-    """Declared domains and distances, with labels in the type that the column has."""
-    domains: dict[str, list[Any]] = {}
-    distances = {}
-    for item in attributes:
-        if item.domain is None:
-            continue
-        numeric = frame.schema[item.name].is_numeric()
-        domains[item.name] = [_as_number(value) if numeric else str(value) for value in item.domain.values]
-        if item.distance is not None:
-            distances[item.name] = item.distance
-    return Background(domains=domains, distances=distances)
-
-
-def _as_number(value: Any) -> Any:
-    try:
-        return float(value)
-    except ValueError:
-        return value

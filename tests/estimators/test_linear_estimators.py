@@ -1,12 +1,16 @@
 import numpy as np
 import pytest
-from listed_designs import clusters, line, long_form, plain, report, sequential, tabulate
+from listed_designs import Uniforms, clusters, line, long_form, plain, report, sequential, tabulate
 
-from polyseme.errors import QuestionError
-from polyseme.estimators.axes import ClusterMap, DenseMap, ScaledMap, exact_map
+from polyseme.designs import make_design
+from polyseme.distances.line import LineDistance
+from polyseme.distances.structure import Clusters
+from polyseme.errors import ImpossibleError, QuestionError
+from polyseme.estimators.axes import ClusterMap, DenseMap, ScaledMap, compatibility, exact_map
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import containment
 from polyseme.estimators.registry import ESTIMATORS, estimator_named
+from polyseme.mechanism import Mechanism
 
 TABLE_9 = np.array([[143, 72, 60, 86, 99], [108, 70, 65, 64, 93], [188, 108, 155, 130, 179], [83, 62, 73, 57, 105]])
 TABLE_10 = np.array(
@@ -66,7 +70,51 @@ def test_cluster_map_is_the_inverse_of_q(p):
         np.testing.assert_allclose(axis_map.apply(np.eye(10), 0), inverse, atol=1e-9)
         np.testing.assert_allclose(axis_map.transpose(np.eye(10), 0), inverse.T, atol=1e-9)
         sets = mechanism.design.sets()
+        counts = np.arange(len(sets)) % 7
+        squares = (counts[:, None] * DenseMap(inverse).contributions(sets) ** 2).sum(axis=0)
+        np.testing.assert_allclose(axis_map.squares(sets, counts), squares, rtol=1e-9)
         np.testing.assert_allclose(axis_map.contributions(sets), DenseMap(inverse).contributions(sets), atol=1e-9)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.7])
+def test_paper_over_clusters_is_equation_2(p):
+    labels = np.repeat(np.arange(30), np.arange(30) % 4 + 1)
+    mechanism = Mechanism(make_design("simple", Clusters(labels), 2), p)
+    axis_map = ESTIMATORS["paper"].axis_map(mechanism)
+    assert isinstance(axis_map, ClusterMap)
+    far = compatibility(mechanism.design.structure)
+    q = np.where(far, 1 / far.sum(axis=1)[:, None], 0.0) + np.eye(len(labels))
+    q = p * q + (1 - p) * 2 / len(labels)
+    np.testing.assert_allclose(axis_map.apply(q.T, 0), np.eye(len(labels)), atol=1e-8)
+
+
+def test_tens_of_thousands_of_values_need_no_matrix():
+    labels = np.repeat(np.arange(500), 40)
+    mechanism = Mechanism(make_design("balanced", Clusters(labels), 3))
+    rng = np.random.default_rng(0)
+    codes = np.minimum(rng.geometric(0.002, 20_000) * 7, 19_999)
+    sets = mechanism.sample(codes, Uniforms(rng))
+    reports = Reports((sets,), np.zeros(20_000, dtype=np.int64), np.ones(20_000, dtype=np.int64), 1)
+    truth = np.bincount(codes, minlength=20_000)
+    for name in ("simple", "existing", "paper", "inverse", "valueadding", "ml"):
+        fit = ESTIMATORS[name].fit(reports, [mechanism])
+        assert np.isfinite(fit.values).all()
+        if name in ("inverse", "ml"):
+            inside = np.abs(fit.values[0] - truth) <= 4 * np.sqrt(fit.variance[0]) + 1e-6
+            assert inside.mean() > 0.99
+
+
+def test_a_long_line_has_no_matrix_but_a_maximum():
+    mechanism = Mechanism(make_design("balanced", LineDistance.ranks(6_000).structure(3), 2))
+    rng = np.random.default_rng(0)
+    sets = mechanism.sample(rng.integers(0, 50, 500) * 7, Uniforms(rng))
+    reports = Reports((sets,), np.zeros(500, dtype=np.int64), np.ones(500, dtype=np.int64), 1)
+    fit = ESTIMATORS["ml"].fit(reports, [mechanism])
+    assert np.isnan(fit.variance).all()
+    assert any("no standard errors" in note for note in fit.notes)
+    for name in ("inverse", "paper", "bayes"):
+        with pytest.raises(ImpossibleError, match="refused"):
+            ESTIMATORS[name].fit(reports, [mechanism])
 
 
 @pytest.mark.parametrize("p", [1.0, 0.4])

@@ -77,7 +77,7 @@ def attack_sets(
         skewness.attack_sets(sets, mechanism, attribute=attribute, prior=prior, bound=t),
         background_knowledge.attack_sets(sets, mechanism, 1, attribute=attribute, prior=prior),
         bayes.attack(sets, mechanism, attribute=attribute, prior=prior, bound=bound, truth=truth),
-        transparency.attack(sets, mechanism, attribute=attribute, bound=bound, truth=truth),
+        transparency.attack(sets, mechanism, attribute=attribute, prior=prior, bound=bound, truth=truth),
     ]
     if features is not None and features.shape[1]:
         found.append(definetti.attack_sets(sets, mechanism, features, attribute=attribute, truth=truth, bound=bound))

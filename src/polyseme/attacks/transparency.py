@@ -1,7 +1,7 @@
 """The transparent adversary (minimality): knows the algorithm, and that some members of a set draw it more readily.
 
 It guesses the member v of R with the largest `P(R | v)`. With the original, success is the observed share of right
-guesses; without, the expected share when all values are equally likely, which is exact.
+guesses; without, the expected share under the reference prior (uniform unless given), which is exact.
 
 Under the balanced design with a uniform reference all members are equally ready, and the guess is no better than 1/l;
 under the papers' sequential algorithm they are not.
@@ -9,9 +9,11 @@ under the papers' sequential algorithm they are not.
 
 from __future__ import annotations
 
+import numpy as np
+
 from polyseme.attacks.base import Finding, above, hit_rate, largest_share, significantly_above
 from polyseme.attacks.posterior import posterior_of, uniform
-from polyseme.distances.structure import Ints
+from polyseme.distances.structure import Floats, Ints
 from polyseme.mechanism import Mechanism
 
 __all__ = ["attack"]
@@ -22,21 +24,23 @@ def attack(
     mechanism: Mechanism,
     *,
     attribute: str = "",
+    prior: Floats | None = None,
     bound: float | None = None,
     truth: Ints | None = None,
 ) -> Finding:
     """How often the likeliest member of the set is the true one."""
     bound = 1.0 / mechanism.l if bound is None else bound
     posterior = posterior_of(sets, mechanism, uniform(mechanism.size))
-    detail = {"worst_person": float(posterior.best.max())}
+    expected = posterior.best if prior is None else _readiest(posterior.inside, sets, mechanism, prior)
+    detail = {"worst_person": float(expected.max())}
     if truth is None:
-        success = float(posterior.best.mean())
+        success = float(expected.mean())
         exceeded = above(success, bound)
     else:
         hits = hit_rate(posterior.inside, sets == truth[:, None])
         success = float(hits.mean())
         exceeded = significantly_above(float(hits.sum()), len(hits), bound)
-        detail["expected"] = float(posterior.best.mean())
+        detail["expected"] = float(expected.mean())
     return Finding(
         "transparency",
         attribute,
@@ -49,3 +53,10 @@ def attack(
         helps="the balanced mechanism, under which all members are equally ready",
         detail=detail,
     )
+
+
+def _readiest(readiness: Floats, sets: Ints, mechanism: Mechanism, prior: Floats) -> Floats:
+    """The probability under a prior that the readiest member of each set is the true one; ties are guessed among."""
+    chosen = readiness >= readiness.max(axis=1, keepdims=True) * (1.0 - 1e-9)
+    inside = posterior_of(sets, mechanism, np.asarray(prior, dtype=np.float64)).inside
+    return np.asarray((inside * chosen).sum(axis=1) / chosen.sum(axis=1))

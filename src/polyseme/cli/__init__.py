@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 
@@ -82,6 +84,9 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    if threading.current_thread() is threading.main_thread():
+        # Being told to stop is like Ctrl-C: half-made files are cleared away.
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         code = cli.main(args=arguments, prog_name="polyseme", standalone_mode=False)
     except click.exceptions.Abort:
@@ -97,6 +102,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Whoever read our output has gone, as `head` does: no fault of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        # The system refuses: no permission, no space, no such folder. Its words name files, never their content.
+        place = f"{error.filename}: " if error.filename else ""
+        _say(InvalidInput(f"{place}{error.strerror or type(error).__name__}"))
+        sys.exit(2)
     except Exception as error:  # noqa: BLE001 - the last door: nothing of the data may leave through it
         _confess(error)
         sys.exit(3)

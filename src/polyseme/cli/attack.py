@@ -4,15 +4,18 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, json_option, print_json, show
+from polyseme.cli.console import PathType, json_option, print_json, show, text_table_options
 
 
 @click.command("attack")
 @click.argument("release", type=PathType)
 @click.option("--original", type=PathType, help="The original table, to measure success against the truth.")
 @click.option("--other", type=PathType, help="A second release of the same people, for the intersection attack.")
+@text_table_options
 @json_option
-def command(release: Path, original: Path | None, other: Path | None, as_json: bool) -> None:
+def command(
+    release: Path, original: Path | None, other: Path | None, separator: str | None, encoding: str, as_json: bool
+) -> None:
     """Run the adversaries against a RELEASE: who, what they know, what they gain, what was promised.
 
     \b
@@ -21,7 +24,7 @@ def command(release: Path, original: Path | None, other: Path | None, as_json: b
     """
     from polyseme import pipeline
 
-    findings = pipeline.attack(release, original, other)
+    findings = pipeline.attack(release, original, other, separator=separator, encoding=encoding)
     if as_json:
         from polyseme.auditing import finding_dict
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +13,17 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["PathType", "force_option", "json_option", "names", "print_json", "progress_bar", "show", "write_text"]
+__all__ = [
+    "PathType",
+    "force_option",
+    "json_option",
+    "names",
+    "print_json",
+    "progress_bar",
+    "show",
+    "text_table_options",
+    "write_text",
+]
 
 PathType = click.Path(path_type=Path)
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -26,13 +38,31 @@ def force_option(command: Command) -> Command:
     return click.option("--force", is_flag=True, help="Replace what is there already.")(command)
 
 
+def text_table_options(command: Command) -> Command:
+    """`--separator` and `--encoding`: how a text table is written."""
+    encoding = click.option("--encoding", default="utf-8", show_default=True, help="The encoding of a text table.")
+    separator = click.option("--separator", help="The separator of a text table; found by looking when left out.")
+    return separator(encoding(command))
+
+
 def print_json(document: Any) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False, default=str))
+    click.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False, default=str))
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinity and no NaN: both are null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def names(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """`A,B,C` as names."""
-    return tuple(name.strip() for name in value.split(",") if name.strip()) if value else ()
+    """`A,B,C` as names; one that holds a comma stands in double quotes."""
+    if not value:
+        return ()
+    return tuple(name for row in csv.reader([value], skipinitialspace=True) for name in row if name.strip())
 
 
 def show(view: Any) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, json_option, names, print_json, show
+from polyseme.cli.console import PathType, json_option, names, print_json, show, text_table_options
 
 
 @click.command("evaluate")
@@ -13,22 +13,40 @@ from polyseme.cli.console import PathType, json_option, names, print_json, show
 @click.option("--of", "of", callback=names, help="Protected attributes, as A,B; each one by itself when left out.")
 @click.option("--by", "by", callback=names, help="Untouched attributes, as C,D.")
 @click.option("--estimator", help="As for estimate.")
+@text_table_options
+@click.option("--learn", is_flag=True, help="Also predict each attribute from those of --by; needs polyseme[learn].")
 @json_option
 def command(
-    release: Path, original: Path, of: tuple[str, ...], by: tuple[str, ...], estimator: str | None, as_json: bool
+    release: Path,
+    original: Path,
+    of: tuple[str, ...],
+    by: tuple[str, ...],
+    estimator: str | None,
+    separator: str | None,
+    encoding: str,
+    learn: bool,
+    as_json: bool,
 ) -> None:
     """Compare what is estimated from a RELEASE with the original table.
 
+    With --learn a classifier (for ordered values also a regression) is trained on the estimate and on the original
+    table, and both are scored on the original.
+
     \b
-    Example:
+    Examples:
       polyseme evaluate release --original people.csv --of income --by sex
+      polyseme evaluate release --original people.csv --of income --by age,sex --learn
     """
     from polyseme import pipeline
 
-    result = pipeline.evaluate(release, original, of, by, estimator=estimator)
+    result = pipeline.evaluate(
+        release, original, of, by, separator=separator, encoding=encoding, learn=learn, estimator=estimator
+    )
     if as_json:
         print_json(result.to_dict())
     else:
-        from polyseme.reports.terminal import metrics_view
+        from polyseme.reports.terminal import learning_view, metrics_view
 
         show(metrics_view(result.tables))
+        if result.learning:
+            show(learning_view(result.learning))

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, force_option, write_text
+from polyseme.cli.console import PathType, force_option, text_table_options, write_text
 
 
 @click.command("init")
 @click.argument("data", type=PathType)
 @click.option("--out", type=PathType, help="Where to write the policy; standard output by default.")
-@click.option("--separator", help="The separator of a text table; found by looking when left out.")
-@click.option("--encoding", default="utf-8", show_default=True, help="The encoding of a text table.")
+@text_table_options
 @force_option
 def command(data: Path, out: Path | None, separator: str | None, encoding: str, force: bool) -> None:
     """Look at the table DATA and draft a policy, with a comment on every guess.

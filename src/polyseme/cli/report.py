@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, force_option, write_text
+from polyseme.cli.console import PathType, force_option, text_table_options, write_text
 
 
 @click.command("report")
@@ -12,8 +12,17 @@ from polyseme.cli.console import PathType, force_option, write_text
 @click.option("--original", type=PathType, help="The original table, to compare with.")
 @click.option("--by", help="An untouched attribute to break the charts down by.")
 @click.option("--out", type=PathType, required=True, help="The HTML file to write.")
+@text_table_options
 @force_option
-def command(release: Path, original: Path | None, by: str | None, out: Path, force: bool) -> None:
+def command(
+    release: Path,
+    original: Path | None,
+    by: str | None,
+    out: Path,
+    separator: str | None,
+    encoding: str,
+    force: bool,
+) -> None:
     """Write one self-contained HTML page: what was promised, what holds, what is not protected, charts.
 
     With --original the page shows true distributions: keep it inside the house.
@@ -24,4 +33,5 @@ def command(release: Path, original: Path | None, by: str | None, out: Path, for
     """
     from polyseme import pipeline
 
-    write_text(pipeline.report(release, original, by), out, force)
+    page = pipeline.report(release, original, by, separator=separator, encoding=encoding)
+    write_text(page, out, force)

@@ -159,7 +159,7 @@ def _code(item: PublishedAttribute, batch: pa.RecordBatch, job: Job, problems: _
 def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: _Problems) -> pa.Array:
     column = batch.column(name)
     if name not in job.types:
-        return column
+        return column.dictionary_decode() if _found_categories(column.type) else column
     series = as_series(column, job.missing_values)
     result, failures = cast_column(series, job.types[name])
     problems.add(
@@ -175,6 +175,14 @@ def _places(item: PublishedAttribute, untouched: Mapping[str, pa.Array], coded: 
     hint = "mend the table, or the policy's impossible combinations"
     problems.add(item.name, count, "values are declared impossible for their record", hint)
     return places
+
+
+def _found_categories(kind: pa.DataType) -> bool:
+    """Whether the list of categories grew with the data: it then tells the order of rows, and of whom was left out.
+
+    Such a list is made anew from the shuffled rows. An ordered one was declared, and stays.
+    """
+    return bool(pa.types.is_dictionary(kind) and not kind.ordered)
 
 
 def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> list[bytes] | None:
@@ -237,6 +245,8 @@ def _labelled(job: Job, table: pa.Table, labels: Mapping[str, pa.Array]) -> pa.T
     """A shuffled table with the labels of the domain in place of codes."""
     for index, item in enumerate(job.published):
         if item.mechanism is None:
+            if item.name not in job.types and _found_categories(job.source.schema.field(item.name).type):
+                table = table.set_column(index, item.name, table.column(index).combine_chunks().dictionary_encode())
             continue
         column = table.column(index).combine_chunks()
         if job.form == "set":

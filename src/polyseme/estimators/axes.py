@@ -182,6 +182,34 @@ class ClusterMap(AxisMap):
         np.put_along_axis(indicator, sets, 1.0, axis=1)
         return self.apply(indicator, 1)
 
+    def squares(self, sets: Ints, counts: Ints) -> Floats:
+        """Sum of squared contributions of reports, without forming them.
+
+        A contribution is `y_u = [u in R] / p - k_u - share_u z_c` with `k_u = (1-p) rho_u / p` and `z` one number for
+        each cluster c of u, so its square needs sums over the clusters of each report only.
+        """
+        size, clusters, records = len(self.labels), len(self.solve), float(counts.sum())
+        weight = np.repeat(counts.astype(np.float64)[:, None], sets.shape[1], axis=1)
+        blind = (1.0 - self.p) / self.p * self.blind
+        constant = np.bincount(self.labels, weights=blind, minlength=clusters)
+        # z = T h, with h the members of each cluster over p, less the blind part.
+        turn = np.eye(clusters) - self.solve
+        held, offset = self.labels[sets], turn @ constant
+        sums = np.bincount(held.ravel(), weights=weight.ravel(), minlength=clusters) / self.p
+        pairs = np.zeros((clusters, clusters))
+        z = -offset[held]
+        for place in range(sets.shape[1]):
+            z += turn[held, held[:, [place]]] / self.p
+            flat = (held * clusters + held[:, [place]]).ravel()
+            pairs += np.bincount(flat, weights=weight.ravel(), minlength=clusters**2).reshape(clusters, clusters)
+        pairs = pairs / self.p**2 - np.outer(sums, constant) - np.outer(constant, sums)
+        pairs += records * np.outer(constant, constant)
+        first, second = turn @ sums - records * offset, ((turn @ pairs) * turn).sum(axis=1)
+        added = weight * (1.0 / self.p**2 - 2.0 / self.p * (blind[sets] + self.share[sets] * z))
+        out = np.bincount(sets.ravel(), weights=added.ravel(), minlength=size) + records * blind**2
+        out = out + 2.0 * blind * self.share * first[self.labels] + self.share**2 * second[self.labels]
+        return np.asarray(out, dtype=np.float64)
+
 
 def inverted(matrix: Floats) -> tuple[Floats, bool]:
     """The inverse, or the least-norm one when values cannot be told apart, and whether they can."""

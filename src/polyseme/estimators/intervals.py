@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Fit, Population
@@ -71,7 +71,7 @@ def project(values: Floats, totals: Floats) -> Floats:
 
 
 def _normal(level: float) -> float:
-    return float(stats.norm.ppf(0.5 + level / 2.0))
+    return float(special.ndtri(0.5 + level / 2.0))
 
 
 def _totals(fit: Fit) -> Floats:

@@ -154,18 +154,32 @@ class SetLikelihood(RecordLikelihood):
 
     def information(self, rows: Floats, thin: int = 1) -> Floats:
         width, entries = self.matrix.shape[1], self.matrix.shape[0] and self.matrix.nnz // self.matrix.shape[0]
-        left, right = np.triu_indices(entries)
-        index = self.matrix.indices.reshape(-1, entries)[::thin]
-        weight = self.matrix.data.reshape(-1, entries)[::thin]
+        index = np.ascontiguousarray(self.matrix.indices.reshape(-1, entries)[::thin].T, dtype=np.int64)
+        weight = np.ascontiguousarray(self.matrix.data.reshape(-1, entries)[::thin].T)
         rows = rows[::thin] * thin
         upper = np.zeros(width * width)
-        step = max(1, _PAIRS // max(len(left), 1))
+        if entries * (entries + 1) // 2 * width * width > 4 * _PAIRS:
+            return self._pairs_at_once(index, weight, rows, width)
+        for left in range(entries):
+            start, scaled = index[left] * width, weight[left] * rows
+            for right in range(left, entries):
+                upper += np.bincount(start + index[right], weights=scaled * weight[right], minlength=width * width)
+        return self._folded(upper)
+
+    def _pairs_at_once(self, index: Ints, weight: Floats, rows: Floats, width: int) -> Floats:
+        """The same in few passes over a large matrix, when rows have many entries."""
+        left, right = np.triu_indices(len(index))
+        upper = np.zeros(width * width)
+        step = max(1, _PAIRS // len(left))
         for start in range(0, len(rows), step):
             part = slice(start, start + step)
-            places, weights = index[part].astype(np.int64), weight[part]
-            flat = places[:, left] * width + places[:, right]
-            values = weights[:, left] * weights[:, right] * rows[part, None]
+            flat = index[left, part] * width + index[right, part]
+            values = weight[left, part] * weight[right, part] * rows[part]
             upper += np.bincount(flat.ravel(), weights=values.ravel(), minlength=width * width)
+        return self._folded(upper)
+
+    def _folded(self, upper: Floats) -> Floats:
+        width = self.matrix.shape[1]
         square = upper.reshape(width, width)
         full = square + square.T
         np.fill_diagonal(full, square.diagonal())

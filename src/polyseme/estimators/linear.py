@@ -21,8 +21,9 @@ import numpy as np
 
 from polyseme.designs.base import SET_LIMIT
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Floats
-from polyseme.estimators.axes import AxisMap, DenseMap, ScaledMap, along, compatibility, exact_map, inverted
+from polyseme.distances.structure import Clusters, Floats
+from polyseme.errors import ImpossibleError
+from polyseme.estimators.axes import AxisMap, ClusterMap, DenseMap, ScaledMap, along, compatibility, exact_map, inverted
 from polyseme.estimators.base import Estimator, Fit, Population, Reports, check
 from polyseme.estimators.counts import containment, members, shape_of
 from polyseme.mechanism import Mechanism
@@ -109,12 +110,30 @@ class Paper(Linear):
     name = "paper"
 
     def axis_map(self, mechanism: Mechanism) -> AxisMap:
-        compatible = compatibility(mechanism.design.structure)
+        structure = mechanism.design.structure
+        if isinstance(structure, Clusters) and structure.size > 64 and mechanism.p > 0.0:
+            return _equation_2_over_clusters(mechanism, structure)
+        if structure.size > MATRIX_LIMIT:
+            raise ImpossibleError(
+                f"`paper` needs a matrix, refused for {structure.size:,} values (limit {MATRIX_LIMIT:,})",
+                "use `ml` on a release in set form",
+            )
+        compatible = compatibility(structure)
         room = compatible.sum(axis=1)
         q = np.where(compatible, (mechanism.l - 1) / np.maximum(room, 1)[:, None], 0.0)
         np.fill_diagonal(q, 1.0)
         q = mechanism.p * q + (1.0 - mechanism.p) * mechanism.l / mechanism.size
         return DenseMap(*inverted(q.T))
+
+
+def _equation_2_over_clusters(mechanism: Mechanism, clusters: Clusters) -> AxisMap:
+    sizes = np.bincount(clusters.labels, minlength=clusters.count).astype(np.float64)
+    expected = (mechanism.l - 1) * sizes[None, :] / np.maximum(clusters.size - sizes, 1.0)[:, None]
+    np.fill_diagonal(expected, 1.0)
+    solve, identifiable = inverted(expected.T)
+    blind = np.full(clusters.size, mechanism.l / clusters.size)
+    share = 1.0 / sizes[clusters.labels]
+    return ClusterMap(clusters.labels, share, solve, blind, mechanism.p, mechanism.l, identifiable)
 
 
 class Inverse(Linear):
@@ -158,10 +177,13 @@ class ValueAdding(Estimator):
         self, counts: Floats, mechanisms: Sequence[Mechanism], scale: float, shift: float, records: Floats
     ) -> Floats:
         """`sum_v x_v E[y | v]^2` with the unbiased estimate of x, or its least value where there is none."""
-        maps = tuple(exact_map(mechanism) for mechanism in mechanisms)
         expected = np.divide(counts, records, out=np.zeros_like(counts), where=records > 0)
-        if not all(axis.identifiable for axis in maps) or max(shape_of(mechanisms)) > MATRIX_LIMIT:
-            return records * (scale * expected + shift) ** 2
+        least = records * (scale * expected + shift) ** 2
+        if max(shape_of(mechanisms)) > MATRIX_LIMIT:
+            return np.asarray(least)
+        maps = tuple(exact_map(mechanism) for mechanism in mechanisms)
+        if not all(axis.identifiable for axis in maps):
+            return np.asarray(least)
         squared = _apply(maps, counts)
         for axis, mechanism in enumerate(mechanisms, start=1):
             squared = along(mechanism.inclusion_matrix().T ** 2, squared, axis)
@@ -204,6 +226,9 @@ class _Moments:
         if all(isinstance(axis, ScaledMap) for axis in self.maps):
             scaled = [a.squares(m.l) for a, m in zip(self.maps, self.mechanisms) if isinstance(a, ScaledMap)]
             return _apply(scaled, self.counts)
+        only = self.maps[0] if len(self.maps) == 1 else None
+        if self.reports.paired and isinstance(only, ClusterMap):
+            return np.array([only.squares(sets[0], counts) for _, sets, counts in self.reports.by_cell()])
         rows = len(self.reports.counts)
         if self.reports.paired and rows * self.flat <= (_WORK if len(self.maps) == 1 else _WORK // 8):
             return self._direct()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Bools, Floats, Ints
@@ -15,12 +15,12 @@ from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
 from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, likelihood_of
-from polyseme.estimators.linear import Inverse
+from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.profile import Path, Quadratic
 from polyseme.estimators.solver import GAP, Solution, maximise
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Bayes", "CellFit", "LikelihoodLimits", "MaximumLikelihood", "cell_fit", "convergence_note"]
+__all__ = ["Bayes", "CellFit", "LikelihoodLimits", "MaximumLikelihood", "cell_fit", "convergence_note", "linear_start"]
 
 COMPOSITE = (
     "counts only: which values were published together is not known, so the composite likelihood of the containment "
@@ -30,6 +30,7 @@ BOUNDARY_MARGIN = 1.3
 """With cells at zero beside it, the loss of a sum away from zero has a heavier tail than chi-square: a mixture over the
 cells that leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
 
+_MANY, _MATRIX = 300_000, 1_000
 PROFILE_CELLS = 500
 """Most cells of one group for which every limit follows its own path."""
 
@@ -124,10 +125,27 @@ class MaximumLikelihood(Estimator):
         for _, sets, counts in reports.by_cell():
             likelihood = likelihood_of(sets, counts, mechanisms)
             records = likelihood.records
-            solution = maximise(likelihood, tolerance_for(records))
+            start = linear_start(likelihood, sets, counts, mechanisms)
+            solution = maximise(likelihood, tolerance_for(records), start=start)
             ceiling = likelihood.presence() if whole else None
             fits.append(cell_fit(likelihood, solution, records, ceiling))
         return assemble(fits, reports, mechanisms)
+
+
+def linear_start(
+    likelihood: Likelihood, sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]
+) -> Floats | None:
+    """With very many reports the unbiased table is so near the maximum that it is worth starting from it."""
+    if likelihood.thinning(_MANY) == 1 or max(shape_of(mechanisms)) > _MATRIX:
+        return None
+    maps = [exact_map(mechanism) for mechanism in mechanisms]
+    if not all(axis_map.identifiable for axis_map in maps):
+        return None
+    table = containment(Reports(tuple(sets), np.zeros(len(counts), dtype=np.int64), counts, 1), mechanisms)
+    for axis, axis_map in enumerate(maps, start=1):
+        table = axis_map.apply(table, axis)
+    x = np.maximum(table.ravel() / likelihood.records, 1e-4 / likelihood.size)
+    return np.asarray(x / x.sum(), dtype=np.float64)
 
 
 def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
@@ -139,7 +157,10 @@ def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mec
     totals = reports.totals(mechanisms)
     notes = list(convergence_note(gap))
     if any(fit.quadratic is None and total > 0 for fit, total in zip(fits, totals)):
-        linear = Inverse().fit(reports, mechanisms)
+        try:
+            linear = Inverse().fit(reports, mechanisms)
+        except ImpossibleError:
+            return Fit(values, variance, gap, (*notes, NO_VARIANCE), totals)
         return Fit(values, linear.variance, gap, (*notes, LARGE, *linear.notes), totals, linear.spread)
     variance[totals == 0] = 0.0
     if np.isnan(variance).any():
@@ -193,7 +214,7 @@ class LikelihoodLimits(Limits):
                 continue
             if population == "super":
                 # Nobody reported these values; the likelihood still allows a few records.
-                high[cell] = stats.chi2.ppf(level, 1) / 2.0
+                high[cell] = _quantile(level) / 2.0
             down, up = _reaches(fit.quadratic, np.eye(len(fit.places)), level, population)
             low[cell, fit.places] = np.maximum(fit.x[fit.places] - down, 0.0)
             high[cell, fit.places] = fit.x[fit.places] + up
@@ -211,7 +232,7 @@ def _reaches(quadratic: Quadratic, contrasts: Floats, level: float, population: 
 
 def _sides(path: Path, contrast: Floats, level: float, population: Population) -> tuple[float, float]:
     """How far a sum reaches down and up from its estimate."""
-    loss = float(stats.chi2.ppf(level, 1))
+    loss = _quantile(level)
     down, lowest = path.reach(-contrast, loss)
     if path.bounded and contrast @ path.x - down > 1e-9 * path.x.sum():
         loss *= BOUNDARY_MARGIN
@@ -224,6 +245,11 @@ def _sides(path: Path, contrast: Floats, level: float, population: Population) -
         _without(down, loss, min(here, _drawn(contrast, lowest))),
         _without(up, loss, min(here, _drawn(contrast, highest))),
     )
+
+
+def _quantile(level: float) -> float:
+    """Of the chi-square distribution with one degree of freedom."""
+    return float(special.ndtri(0.5 + level / 2.0)) ** 2
 
 
 def _drawn(contrast: Floats, x: Floats) -> float:

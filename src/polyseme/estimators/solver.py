@@ -26,7 +26,7 @@ from polyseme.estimators.likelihood import Likelihood
 __all__ = ["GAP", "MATRIX_CELLS", "Solution", "expectation_maximisation", "maximise", "nonnegative_minimum"]
 
 GAP = 1e-6
-_WORK = 300_000
+_WORK, _NEAR = 300_000, 0.005
 MATRIX_CELLS = 1_200
 """Most cells for which a matrix of all pairs is formed."""
 
@@ -72,7 +72,7 @@ def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
     if likelihood.records <= 0.0:
         return Solution(np.full(likelihood.size, 1.0 / likelihood.size), 0.0, 0)
     if likelihood.size > MATRIX_CELLS:
-        return _extrapolated(likelihood, tolerance, 50 * limit, start)
+        return _extrapolated(likelihood, max(tolerance, GAP), 50 * limit, start)
     share = likelihood.counts / likelihood.records
     thin, before = likelihood.thinning(_WORK), np.inf
     if start is None:
@@ -90,7 +90,10 @@ def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
         if gap <= tolerance:
             return best
         # A sample of the reports is enough to know the curvature, as long as the steps it gives are good ones.
-        thin = max(1, thin // 4) if step > 1 and gap > 0.3 * before else thin
+        if gap < _NEAR:
+            thin = 1
+        elif step > 1 and gap > 0.3 * before:
+            thin = max(1, thin // 4)
         before = gap
         x = _newton(likelihood, share, x, f, slopes, thin)
     return best

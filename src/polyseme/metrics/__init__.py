@@ -9,10 +9,12 @@ from polyseme.metrics.groupings import (
     information_losses,
     precision,
 )
+from polyseme.metrics.learning import Preserved, learning
 from polyseme.metrics.queries import QueryError, query_error
 
 __all__ = [
     "METRICS",
+    "Preserved",
     "QueryError",
     "average_class_size",
     "compare",
@@ -20,6 +22,7 @@ __all__ = [
     "diversity_degrees",
     "entropy_loss",
     "information_losses",
+    "learning",
     "per_cell",
     "precision",
     "query_error",

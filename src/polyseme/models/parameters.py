@@ -14,10 +14,10 @@ __all__ = ["Parameter", "validated"]
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its name, whether it is whole, a number, a switch or a choice, and its range."""
+    """One parameter: its name, its kind (rules have been read by their own model), and its range."""
 
     name: str
-    kind: Literal["whole", "number", "switch", "choice"] = "number"
+    kind: Literal["whole", "number", "switch", "choice", "file", "rules"] = "number"
     low: float = -math.inf
     high: float = math.inf
     above: bool = False
@@ -28,6 +28,10 @@ class Parameter:
 
     def problem(self, value: Any) -> tuple[str, str] | None:
         """What is wrong with a value and what would help, or None."""
+        if self.kind == "rules":
+            return None
+        if self.kind == "file":
+            return None if isinstance(value, str) else ("expected the name of a file", "write population.csv")
         if self.kind == "choice":
             return None if value in self.choices else (f"'{value}' is no choice", nearest(str(value), self.choices))
         if self.kind == "switch":

@@ -27,6 +27,7 @@ from polyseme.models import (
     le_diversity,
     recursive_diversity,
     semantic_diversity,
+    semantic_rules,
 )
 from polyseme.models.base import Verdict, unchecked
 from polyseme.models.parameters import Parameter, validated
@@ -45,7 +46,7 @@ class Background:
     distances    semantic distance between codes
     hierarchies  paths of labels, leaf first and root last, one for each value
     reference    a table of the population, for k-map
-    missing      whether a missing sensitive value is declared to be a category
+    missing      whether a missing sensitive value is declared to be a category; for all attributes, or for each
     wildcard     whether a missing quasi-identifier matches anything
     """
 
@@ -53,7 +54,7 @@ class Background:
     distances: Mapping[str, Distance] = field(default_factory=dict)
     hierarchies: Mapping[str, Sequence[Sequence[Label]]] = field(default_factory=dict)
     reference: pl.DataFrame | None = None
-    missing: MissingAs = "refuse"
+    missing: MissingAs | Mapping[str, MissingAs] = "refuse"
     wildcard: bool = False
 
 
@@ -142,7 +143,7 @@ def _plain(check: Callable[..., Verdict]) -> Callable[[Counts, Background, dict[
 
 _ALL = (
     Model("k-anonymity", (_K,), about=False),
-    Model("k-map", (_K,), about=False),
+    Model("k-map", (_K, Parameter("reference", "file", required=False)), about=False),
     Model(
         "alpha-k-anonymity",
         (Parameter("alpha", low=0, high=1, above=True), _K),
@@ -202,6 +203,7 @@ _ALL = (
         check=_semantic,
         on_sets=_semantic_sets,
     ),
+    Model("semantic-rules", (Parameter("rules", "rules"),), about=False),
 )
 
 MODELS: Mapping[str, Model] = {model.name: model for model in _ALL}
@@ -217,8 +219,14 @@ def read_spec(spec: Mapping[str, Mapping[str, Any]], where: str = "models") -> S
         raise PolicyError(Problem(f"{where}.{name}", "unknown model", nearest(name, MODELS)))
     given = dict(given or {})
     attribute = given.pop("attribute", None)
+    if attribute is not None and not isinstance(attribute, str):
+        raise PolicyError(
+            Problem(f"{where}.{name}.attribute", "expected the name of one attribute", "one entry for each")
+        )
     if attribute is not None and not MODELS[name].about:
         raise PolicyError(Problem(f"{where}.{name}.attribute", "this model has no attribute", "leave it out"))
+    if name == "semantic-rules":
+        given["rules"] = semantic_rules.read_rules(given.get("rules"), f"{where}.{name}.rules")
     return Spec(MODELS[name], validated(f"{where}.{name}", MODELS[name].parameters, given), attribute)
 
 
@@ -245,11 +253,14 @@ def check_models(
     """
     asked = _read_all(specs)
     background = background or Background()
-    verdicts = []
+    verdicts: list[Verdict] = []
     about = any(spec.model.about for spec in asked)
     named = sorted({*(sensitive if about else ()), *(spec.attribute for spec in asked if spec.attribute)})
     grouped: dict[tuple[str, ...], Classes] = {}
     for spec in asked:
+        if spec.model.name == "semantic-rules":
+            verdicts += semantic_rules.check(frame, quasi_identifiers, spec.parameters["rules"])
+            continue
         attributes = (spec.attribute,) if spec.attribute or not spec.model.about else tuple(sensitive)
         if not attributes:
             verdicts.append(unchecked(spec.model.name, None, spec.parameters, "no sensitive attribute was named"))

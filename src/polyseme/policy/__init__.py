@@ -23,7 +23,7 @@ __all__ = ["METHODS", "AttributePolicy", "Exclusion", "ModelSpec", "Policy", "Ta
 
 METHODS = ("decoys",)
 _KEYS = ("attributes", "models", "method", "table", "record-key", "repeats", "impossible", "protect-all-but", "protect")
-_TABLE_KEYS = ("separator", "encoding", "missing-values")
+_TABLE_KEYS = ("separator", "encoding", "missing-values", "wildcard")
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,15 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """How a text table is written down; None means: look and guess."""
+    """How a text table is written down; None means: look and guess.
+
+    wildcard  whether a missing or suppressed quasi-identifier matches anything when models are checked
+    """
 
     separator: str | None = None
     encoding: str = "utf-8"
     missing_values: tuple[str, ...] = ("",)
+    wildcard: bool = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +192,8 @@ def _table(reader: Reader) -> TableFormat:
         missing = tuple(
             str(element.value) for element in reader.at("missing-values", given["missing-values"]).elements()
         )
-    return TableFormat(separator, encoding, missing)
+    wildcard = reader.at("wildcard", given["wildcard"]).flag() if "wildcard" in given else False
+    return TableFormat(separator, encoding, missing, wildcard)
 
 
 def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:

@@ -99,10 +99,17 @@ def _values(reader: Reader) -> tuple[Label, ...]:
             labels.append(str(element.value))
     if not labels and isinstance(reader.value, list):
         reader.problem("an empty domain")
-    repeated = len(labels) - len({(type(label), label) for label in labels})
+    # 1, 1.0 and "1" are the same value: a text table could not tell them apart.
+    repeated = len(labels) - len({_meaning(label) for label in labels})
     if repeated:
         reader.problem(f"{repeated} of the {len(labels)} values stand twice")
     return tuple(labels)
+
+
+def _meaning(label: Label) -> str:
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label).lower() if isinstance(label, bool) else str(label)
 
 
 def _bins(reader: Reader) -> tuple[tuple[float, ...] | None, AutomaticBins | None]:

@@ -68,6 +68,8 @@ def draft(source: Source) -> str:
     columns = _look(source, words)
     if not columns or columns[0].rows == 0:
         raise TableError(f"{source.name}: the table has no rows", "a policy is drafted from a table with records")
+    if not source.typed:
+        _refuse_missing_header(columns, source)
     lines = [
         f"# Drafted from {source.name} ({columns[0].rows:,} rows). Every line is a guess: check it before use.",
         "# Roles: identifier (dropped), quasi-identifier (published as it is), sensitive, sensitive-qid, insensitive.",
@@ -77,7 +79,22 @@ def draft(source: Source) -> str:
     lines.append("attributes:")
     for column in columns:
         lines += _attribute_lines(column, source)
+    if not any("role: sensitive" in line for line in lines[2:]):
+        lines.insert(
+            2, "# No column looks sensitive by its name: say which are, and protect them. Nothing is hidden yet."
+        )
     return "\n".join(lines) + "\n"
+
+
+def _refuse_missing_header(columns: Sequence[_Column], source: Source) -> None:
+    """In a table without a header the "names" are the first record: they stand among the values of their columns."""
+    alike = sum(column.name in column.values for column in columns)
+    if 2 * alike > len(columns):
+        raise TableError(
+            f"{source.name}: the first line looks like a record, not like column names "
+            f"({alike} of {len(columns)} occur again among the values below them)",
+            "put a line with the names of the columns first",
+        )
 
 
 def _words_for_missing(source: Source) -> tuple[str, ...]:
@@ -87,9 +104,10 @@ def _words_for_missing(source: Source) -> tuple[str, ...]:
     options = pl.Series(_WORDS_FOR_MISSING).implode()
     for batch in source.batches():
         for index in range(batch.num_columns):
-            series = as_series(batch.column(index)).str.strip_chars()
-            found.update(series.filter(series.is_in(options)).unique().to_list())
-    return ("", *[word for word in _WORDS_FOR_MISSING if word in found])
+            series = as_series(batch.column(index))
+            found.update(series.filter(series.str.strip_chars().is_in(options)).unique().to_list())
+    # As they are written: some tables have a blank after every separator.
+    return ("", *sorted(found, key=lambda word: (_WORDS_FOR_MISSING.index(word.strip()), word)))
 
 
 def _table_lines(source: Source, words: Sequence[str]) -> list[str]:

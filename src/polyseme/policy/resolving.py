@@ -7,6 +7,7 @@ published with the release although it comes from the records; the schema theref
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -101,7 +102,9 @@ def _with_default(policy: Policy, attribute: AttributePolicy) -> AttributePolicy
 
 def _described(attribute: AttributePolicy) -> bool:
     """Whether an attribute needs a domain: it is protected, or its values have a distance or an order to be checked."""
-    declared = attribute.distance is not None or attribute.values is not None
+    declared = attribute.distance is not None or attribute.values is not None or attribute.edges is not None
+    if attribute.periods is not None:
+        declared = declared or None not in (attribute.periods.first, attribute.periods.last)
     return bool(attribute.protect) or (declared and attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID))
 
 
@@ -154,7 +157,7 @@ def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
         seen.unreadable += labels.null_count() - series.null_count()
         seen.labels.update(label for label in (labels.min(), labels.max()) if label is not None)
     elif len(seen.labels) <= _DOMAIN_LIMIT:
-        seen.labels.update(series.drop_nulls().unique().to_list())
+        seen.labels.update(_labels(series))
 
 
 def _resolve_attribute(
@@ -214,16 +217,32 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
         values = sorted(seen.labels, key=_natural)
         if not values:
             reader.problem("no values to make a domain of", "declare them with domain: [..]")
+    if extra and extra[0] in [str(value) for value in values or ()]:
+        reader.at("missing", None).problem(
+            f"'{extra[0]}' is a value of the domain already", "choose another label for missing values"
+        )
+        extra = ()
     ordered = attribute.distance is not None and next(iter(attribute.distance)) in ("line", "circle")
     return Domain((*(values or ()), *extra), ordered, None, attribute.missing)
 
 
 def _natural(label: Label) -> tuple[bool, float, str]:
-    """Numbers by size, also when they are written as text, then everything else by the alphabet."""
+    """Numbers by size, also when they are written as text, then everything else by the alphabet.
+
+    The order must not depend on anything but the labels ("1" and "1.0" too): codes follow from it, and sticky decoys
+    from the codes.
+    """
     try:
-        return (False, float(label), "")
+        number = float(label)
     except ValueError:
         return (True, 0.0, str(label))
+    return (False, number, str(label)) if math.isfinite(number) else (True, 0.0, str(label))
+
+
+def _labels(series: pl.Series) -> list[Label]:
+    """The different values of a column, as labels: dates and the like by how they are written."""
+    plain = series.dtype in (pl.String, pl.Boolean) or series.dtype.is_integer() or series.dtype.is_float()
+    return (series if plain else series.cast(pl.String)).drop_nulls().unique().to_list()
 
 
 def _bin_domain(attribute: AttributePolicy, edges: tuple[float, ...]) -> Domain:
@@ -242,7 +261,7 @@ def _automatic_bins(attribute: AttributePolicy, bins: AutomaticBins, seen: _Seen
         return Domain(())
     if bins.method == "quantile":
         edges = np.unique(np.quantile(np.concatenate(seen.sample), np.linspace(0, 1, bins.count + 1)))
-        edges[0], edges[-1] = seen.low, seen.high
+        edges = np.array([seen.low, *edges[(edges > seen.low) & (edges < seen.high)], seen.high])
     else:
         edges = np.linspace(seen.low, seen.high, bins.count + 1)
     if seen.low == seen.high:

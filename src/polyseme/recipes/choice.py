@@ -8,7 +8,7 @@ taken. (Their section VII-D does this for diversity and closeness.)
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,6 +258,6 @@ def _constant(frame: Frame, promises: Promises, binding: str) -> Choice:
     )
 
 
-def mechanism_for(choice: Choice) -> Mechanism:
-    """The mechanism of a choice; `ImpossibleError` when no such design exists."""
-    return Mechanism(choice.frame.build(choice.l), choice.p)
+def mechanism_for(choice: Choice, labels: Sequence[object] | None = None) -> Mechanism:
+    """The mechanism of a choice; `ImpossibleError` when no such design exists, naming values by their labels."""
+    return Mechanism(choice.frame.build(choice.l, labels), choice.p)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -41,8 +42,8 @@ class Frame:
         free = isinstance(self.structure, Clusters) and self.structure.count == self.structure.size
         return self.prior is None and free
 
-    def build(self, l: int) -> Design:
-        return make_design(self.design, self.structure, l, self.prior)
+    def build(self, l: int, labels: Sequence[object] | None = None) -> Design:
+        return make_design(self.design, self.structure, l, self.prior, labels)
 
 
 @dataclass(frozen=True, eq=False)

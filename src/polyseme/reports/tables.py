@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from polyseme.metrics import Preserved
 from polyseme.models.base import Verdict
 from polyseme.reports.document import Reached, Setting
 from polyseme.reports.formats import NOTHING, count, parameters, points, quantity, yes_no
 
 __all__ = [
     "FINDING_HEAD",
+    "LEARNING_HEAD",
     "PLAN_HEAD",
     "SETTING_HEAD",
     "STATUS",
@@ -19,6 +21,7 @@ __all__ = [
     "Head",
     "Planned",
     "finding_rows",
+    "learning_rows",
     "metric_head",
     "metric_rows",
     "plan_remarks",
@@ -170,6 +173,22 @@ def setting_rows(settings: Iterable[Setting]) -> list[tuple[str, ...]]:
             points(item.facts.expected_mse if item.facts else None),
         )
         for item in settings
+    ]
+
+
+LEARNING_HEAD: Head = (
+    ("score", False),
+    ("original", True),
+    ("estimate", True),
+    ("difference", True),
+    ("constant", True),
+)
+
+
+def learning_rows(scores: Mapping[str, Preserved]) -> list[tuple[str, ...]]:
+    return [
+        (name, *(quantity(number, 4) for number in (found.original, found.estimate, found.difference, found.constant)))
+        for name, found in scores.items()
     ]
 
 

@@ -12,17 +12,20 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from polyseme.metrics import Preserved
 from polyseme.models.base import Verdict
 from polyseme.reports.document import Reached, Setting
 from polyseme.reports.formats import count, plain
 from polyseme.reports.tables import (
     FINDING_HEAD,
+    LEARNING_HEAD,
     PLAN_HEAD,
     SETTING_HEAD,
     VERDICT_HEAD,
     Head,
     Planned,
     finding_rows,
+    learning_rows,
     metric_head,
     metric_rows,
     plan_remarks,
@@ -34,7 +37,15 @@ from polyseme.reports.tables import (
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["estimate_view", "findings_view", "frontier_view", "metrics_view", "plan_view", "verdict_view"]
+__all__ = [
+    "estimate_view",
+    "findings_view",
+    "frontier_view",
+    "learning_view",
+    "metrics_view",
+    "plan_view",
+    "verdict_view",
+]
 
 _SHOWN = 60
 """Cells of an estimate beyond this are not shown."""
@@ -90,6 +101,15 @@ def findings_view(findings: Iterable[Reached]) -> RenderableType:
 def metrics_view(metrics: Mapping[str, Any]) -> RenderableType:
     """Metrics by name, or by question and name."""
     return _table(metric_head(metrics), metric_rows(metrics))
+
+
+def learning_view(learned: Mapping[str, Mapping[str, Preserved]]) -> RenderableType:
+    """Scores of what was learned from the original and from the estimate, by question."""
+    tables = [
+        (_title(f"Predicted: {question}"), _table(LEARNING_HEAD, learning_rows(learned[question])))
+        for question in learned
+    ]
+    return Group(*(part for pair in tables for part in pair))
 
 
 def estimate_view(estimate: Estimated) -> RenderableType:

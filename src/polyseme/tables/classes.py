@@ -16,7 +16,7 @@ on the order of rows. Definitions:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,6 +32,7 @@ __all__ = [
     "SUPPRESSED",
     "Classes",
     "Counts",
+    "MissingAs",
     "PublishedSets",
     "class_of_rows",
     "classes_of",
@@ -151,14 +152,15 @@ def classes_of(
     sensitive: Iterable[str] = (),
     *,
     domains: dict[str, Sequence[Label]] | None = None,
-    missing: MissingAs = "refuse",
+    missing: MissingAs | Mapping[str, MissingAs] = "refuse",
     wildcard: bool = False,
     generalized: Collection[str] = (),
 ) -> Classes:
     """Group a table by its quasi-identifiers and count the values of the sensitive attributes in every class.
 
     `domains` gives the values of an attribute in order of their codes; without it they are those that occur, sorted.
-    `missing="category"` declares that a missing sensitive value is one more value; otherwise it is a flaw.
+    `missing="category"` declares that a missing sensitive value is one more value; otherwise it is a flaw. A mapping
+    says so for each attribute.
     `generalized` names sensitive attributes that are quasi-identifiers too: there a `*` is a value like any other.
 
     >>> table = pl.DataFrame({"zip": [1, 1, None], "ill": ["flu", "cold", "flu"]})
@@ -182,7 +184,8 @@ def classes_of(
         counted = _by_class(tally, groups, keys, wildcard, suppressed)
         if name not in generalized and _textual(counted, _VALUE):
             counted = counted.with_columns(pl.col(_VALUE).cast(pl.String).replace(SUPPRESSED, None))
-        classes.attributes[name] = _sparse(classes, counted, name, (domains or {}).get(name), missing, pairs)
+        taken_as = missing if isinstance(missing, str) else missing.get(name, "refuse")
+        classes.attributes[name] = _sparse(classes, counted, name, (domains or {}).get(name), taken_as, pairs)
     return classes
 
 
@@ -205,11 +208,17 @@ def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers
     require_columns(reference, quasi_identifiers)
     keys = list(quasi_identifiers)
     groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
+    if not keys:
+        return np.full(groups.height, reference.height, dtype=np.int64)
     groups = groups.select(_CLASS, *keys)
     population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
-    # Where the types differ (a generalized column is text, the population's still a number) values meet as text.
-    differing = [pl.col(key).cast(pl.String) for key in keys if groups.schema[key] != population.schema[key]]
-    groups, population = groups.with_columns(differing), population.with_columns(differing)
+    # What cannot be a value of the table's type matches nothing, least of all a missing value.
+    readable = [
+        pl.col(key).is_null() | pl.col(key).cast(groups.schema[key], strict=False).is_not_null() for key in keys
+    ]
+    population = population.filter(*readable).with_columns(
+        pl.col(key).cast(groups.schema[key], strict=False) for key in keys
+    )
     stars = [pl.col(key).cast(pl.String).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
     found = np.zeros(groups.height, dtype=np.int64)
     marked = groups.with_columns(pl.concat_str(stars).alias(_VALUE))

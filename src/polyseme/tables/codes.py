@@ -159,6 +159,9 @@ def period_labels(series: pl.Series, every: str) -> pl.Series:
     if series.dtype == pl.String:
         # The first ten characters of ISO 8601 are the date, whatever time follows.
         series = series.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+    if series.dtype != pl.Date and not isinstance(series.dtype, pl.Datetime):
+        # Numbers, truth values, times of day: not in any calendar period.
+        return pl.Series(series.name, [None] * len(series), dtype=pl.String)
     if every == "quarter":
         year, quarter = series.dt.year().cast(pl.String), series.dt.quarter().cast(pl.String)
         return year + "-Q" + quarter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ from polyseme.tables.sets import code_sets
 __all__ = ["Grouped", "Target", "group_codes", "group_sets"]
 
 _REGROUP_ROWS = 2_000_000
+_KEY_LIMIT = 1 << 62
 _COUNT = "__count__"
 
 
@@ -48,41 +49,83 @@ class Grouped:
 
 def group_sets(batches: Iterable[pa.RecordBatch], targets: Sequence[Target], by: Sequence[str]) -> Grouped:
     """Distinct published sets within cells of the untouched columns."""
-    frames = (_frame(batch, targets, by) for batch in batches)
-    return _finish(_grouped(frames), [target.width for target in targets], by)
+    packing = _Packing([target.domain.size for target in targets for _ in range(target.width)])
+    frames = (_frame(batch, targets, by, packing) for batch in batches)
+    return _finish(_grouped(frames), packing, [target.width for target in targets], by)
 
 
-def group_codes(frames: Iterable[pl.DataFrame], columns: Sequence[str], by: Sequence[str]) -> Grouped:
-    """Distinct combinations of coded columns (true values) within cells of the untouched columns."""
+def group_codes(frames: Iterable[pl.DataFrame], columns: Mapping[str, int], by: Sequence[str]) -> Grouped:
+    """Distinct combinations of coded columns (true values) within cells of the untouched ones.
+
+    columns  the coded columns, with the size of each one's domain
+    """
+    packing = _Packing(list(columns.values()))
     renamed = (
-        frame.select(
-            *[pl.col(name).alias(_by(index)) for index, name in enumerate(by)],
-            *[pl.col(name).cast(pl.Int64).alias(_member(index, 0)) for index, name in enumerate(columns)],
+        pl.DataFrame(
+            [frame[name].alias(_by(index)) for index, name in enumerate(by)]
+            + packing.pack([frame[name].to_numpy() for name in columns])
         )
         for frame in frames
     )
-    return _finish(_grouped(renamed), [1] * len(columns), by)
+    return _finish(_grouped(renamed), packing, [1] * len(columns), by)
 
 
 def _by(index: int) -> str:
     return f"by {index}"
 
 
-def _member(target: int, place: int) -> str:
-    return f"of {target} {place}"
+class _Packing:
+    """Several small codes as digits of few 64-bit keys, which are quicker to group by.
+
+    sizes  how many values each code can have
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = sizes
+        self.keys: list[list[int]] = []
+        room = 0
+        for place, size in enumerate(sizes):
+            if size > room:
+                self.keys.append([])
+                room = _KEY_LIMIT
+            self.keys[-1].append(place)
+            room //= max(size, 1)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"of {index}" for index in range(len(self.keys))]
+
+    def pack(self, columns: Sequence[Ints]) -> list[pl.Series]:
+        packed = []
+        for name, places in zip(self.names, self.keys):
+            key = np.zeros(len(columns[places[0]]), dtype=np.int64)
+            for place in places:
+                key *= self.sizes[place]
+                key += columns[place]
+            packed.append(pl.Series(name, key))
+        return packed
+
+    def unpack(self, frame: pl.DataFrame) -> list[Ints]:
+        columns: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(self.sizes)
+        for name, places in zip(self.names, self.keys):
+            key = frame[name].to_numpy().astype(np.int64)
+            for place in reversed(places):
+                key, columns[place] = np.divmod(key, self.sizes[place])
+        return columns
 
 
-def _frame(batch: pa.RecordBatch, targets: Sequence[Target], by: Sequence[str]) -> pl.DataFrame:
+def _frame(batch: pa.RecordBatch, targets: Sequence[Target], by: Sequence[str], packing: _Packing) -> pl.DataFrame:
     columns = [as_series(batch.column(name)).alias(_by(index)) for index, name in enumerate(by)]
-    for index, target in enumerate(targets):
+    members: list[Ints] = []
+    for target in targets:
         sets = code_sets(batch.column(target.name), target.domain).regular(target.width)
         if sets is None:
             raise ReleaseError(
                 Problem(f"column '{target.name}'", f"not every cell holds {target.width} candidates of the domain"),
                 "run polyseme verify to see what is wrong",
             )
-        columns += [pl.Series(_member(index, place), sets[:, place]) for place in range(target.width)]
-    return pl.DataFrame(columns)
+        members += [sets[:, place] for place in range(target.width)]
+    return pl.DataFrame(columns + packing.pack(members))
 
 
 def _grouped(frames: Iterator[pl.DataFrame]) -> pl.DataFrame:
@@ -105,23 +148,24 @@ def _merge(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     return whole.group_by(pl.exclude(_COUNT)).agg(pl.col(_COUNT).sum())
 
 
-def _finish(frame: pl.DataFrame, widths: Sequence[int], by: Sequence[str]) -> Grouped:
+def _finish(frame: pl.DataFrame, packing: _Packing, widths: Sequence[int], by: Sequence[str]) -> Grouped:
     names = [_by(index) for index in range(len(by))]
     if frame.is_empty():
         empty = np.zeros(0, dtype=np.int64)
         sets = tuple(np.zeros((0, width), dtype=np.int64) for width in widths)
         return Grouped(pl.DataFrame(schema=dict.fromkeys(by, pl.String)), empty, sets, empty)
-    members = [[_member(index, place) for place in range(width)] for index, width in enumerate(widths)]
     if by:
         cells = frame.select(names).unique().sort(names, nulls_last=True)
         frame = frame.join(cells.with_row_index("cell"), on=names, how="left", nulls_equal=True)
     else:
         cells = pl.DataFrame({"cell": [0]}).select([])
         frame = frame.with_columns(cell=pl.lit(0))
-    frame = frame.sort("cell", *[name for columns in members for name in columns])
+    frame = frame.sort("cell", *packing.names)
+    members = packing.unpack(frame)
+    ends = np.cumsum(widths)
     return Grouped(
         cells.rename(dict(zip(names, by))) if by else cells,
         frame["cell"].to_numpy().astype(np.int64),
-        tuple(np.ascontiguousarray(frame.select(columns).to_numpy()) for columns in members),
+        tuple(np.column_stack(members[end - width : end]) for end, width in zip(ends, widths)),
         frame[_COUNT].to_numpy().astype(np.int64),
     )

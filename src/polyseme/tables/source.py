@@ -86,8 +86,21 @@ class FrameSource(Source):
 
 def _without_views(schema: pa.Schema) -> pa.Schema:
     """View types, which many Arrow functions do not know yet, as their plain counterparts."""
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return pa.schema([field.with_type(plain.get(field.type, field.type)) for field in schema])
+    return pa.schema([field.with_type(_without_view(field.type)) for field in schema])
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if kind == pa.string_view():
+        return pa.large_string()
+    if kind == pa.binary_view():
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_view(field.type)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_without_view(kind.value_type))
+    return pa.list_(_without_view(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 class ParquetSource(Source):
@@ -190,19 +203,11 @@ class CsvSource(Source):
         return self._schema
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        bad: list[tuple[int | None, int]] = []
-
-        def note_bad_row(row: Any) -> str:
-            bad.append((row.number, row.actual_columns))
-            return "error"
-
         try:
             reader = pa.csv.open_csv(
                 self.path,
                 read_options=pa.csv.ReadOptions(encoding=self.encoding, use_threads=False, block_size=1 << 22),
-                parse_options=pa.csv.ParseOptions(
-                    delimiter=self.separator, newlines_in_values=True, invalid_row_handler=note_bad_row
-                ),
+                parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     column_types=self._schema,
                     include_columns=list(columns),
@@ -213,18 +218,34 @@ class CsvSource(Source):
             )
             yield from reader
         except (pa.ArrowException, UnicodeError, OSError, KeyError) as error:
-            raise self._explain(error, bad) from None
+            raise self._explain(error) from None
 
-    def _explain(self, error: Exception, bad: list[tuple[int | None, int]]) -> TableError:
-        if bad:
-            number, found = bad[0]
-            place = f"{self.path}, line {number}" if number else str(self.path)
-            return TableError(
-                Problem(place, f"expected {len(self._schema)} fields, found {found}", "is the separator right?")
-            )
+    def _explain(self, error: Exception) -> TableError:
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
             return self._bad_encoding()
+        uneven = self._uneven_line()
+        if uneven is not None:
+            line, found = uneven
+            return TableError(
+                Problem(
+                    f"{self.path}, line {line}",
+                    f"expected {len(self._schema)} fields, found {found}",
+                    "is the separator right?",
+                )
+            )
         return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
+
+    def _uneven_line(self) -> tuple[int, int] | None:
+        """The first line with too few or too many fields, and how many it has.
+
+        Looked for only after reading failed: a callback of the reader may run while Python shuts down, and abort it.
+        """
+        with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
+            rows = csv.reader(file, delimiter=self.separator)
+            try:
+                return next(((rows.line_num, len(row)) for row in rows if len(row) not in (0, len(self._schema))), None)
+            except csv.Error:
+                return None
 
 
 def sniff_separator(head: str) -> str:
@@ -252,13 +273,22 @@ def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8")
         data = data.collect()
     if type(data).__module__.startswith("pandas"):
         # The index of a pandas frame is a row label: it must not get out.
-        return FrameSource(pa.Table.from_pandas(data, preserve_index=False).replace_schema_metadata(None))
+        return FrameSource(_from_pandas(data))
     if hasattr(data, "__arrow_c_stream__"):
         return FrameSource(pa.table(data))
     raise TableError(
         f"cannot read a table from {type(data).__name__}",
         "give a path, a polars or pandas frame, or a pyarrow table",
     )
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise TableError(
+            "the pandas frame has a column that mixes types", "give each column one type, as in frame.astype(str)"
+        ) from None
 
 
 def _open_path(path: Path, separator: str | None, encoding: str) -> Source:

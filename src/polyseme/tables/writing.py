@@ -78,9 +78,17 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 @contextmanager
-def whole_folder(target: Path, overwrite: bool = False) -> Iterator[Path]:
-    """A temporary folder beside `target` that takes its place when the block ends well, and vanishes otherwise."""
+def whole_folder(target: Path, overwrite: bool = False, mark: str = "manifest.json") -> Iterator[Path]:
+    """A temporary folder beside `target` that takes its place when the block ends well, and vanishes otherwise.
+
+    mark  a file that a folder must hold to be replaced: nothing but our own work is ever removed
+    """
     _refuse_existing(target, overwrite)
+    if target.exists() and not (target / mark).is_file() and not (target.is_dir() and not any(target.iterdir())):
+        raise InvalidInput(
+            f"{target}: not made by this command (no {mark} in it), so it is not replaced", "choose another place"
+        )
+    target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
     try:

@@ -1,0 +1,304 @@
+"""Semantic rules: what a record must not say, and what a class must not give away as a whole.
+
+A rule is one of three sentences, written with conditions on attributes:
+
+    if A then B      every record that fulfils A fulfils B        |  checked record by record
+    never A          no record fulfils A                          |
+    never-all A      no class consists of records that fulfil A   |  checked class by class
+
+where
+    A, B   conditions: an attribute and a test for each, all of which must be met
+    class  records with the same quasi-identifiers
+
+`never-all` is the *effective* rule of Elabd, Abdulkader and Mubark (2015): "a salary below 20 thousand is low" tells
+something of everybody in a class whose salaries all lie below it, however many different salaries there are. The other
+two say what a table must look like after an action was taken. Rules are about what is published: a missing value or a
+`*` says nothing, so it meets no test but `"*"`, and in `never-all` it does not hide those who do say something.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.distances.structure import Bools, Ints
+from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.models.base import SHOWN, Place, Verdict, unchecked
+from polyseme.tables.classes import SUPPRESSED, class_of_rows
+
+__all__ = ["Condition", "Rule", "check", "read_rules"]
+
+_COMPARE: Mapping[str, Callable[[pl.Series, float], pl.Series]] = {
+    "above": lambda numbers, edge: numbers > edge,
+    "from": lambda numbers, edge: numbers >= edge,
+    "to": lambda numbers, edge: numbers <= edge,
+    "below": lambda numbers, edge: numbers < edge,
+}
+_WORDS = ("above", "from", "to", "below", "pattern", "not")
+_KEYS = ("if", "then", "never", "never-all", "name")
+_FORMS = "{if: {..}, then: {..}}, {never: {..}} or {never-all: {..}}"
+
+Condition = Mapping[str, Any]
+"""A test for each attribute: a value, a list of values, or a mapping with the words of `_WORDS`."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    form       "if", "never" or "never-all"
+    condition  the records it speaks about
+    then       what they must look like, for "if"
+    name       the policy's word for it, or its number (from 1)
+    """
+
+    form: str
+    condition: Condition
+    then: Condition
+    name: str
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.condition, *self.then)))
+
+
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
+def read_rules(document: Any, where: str = "rules") -> tuple[Rule, ...]:
+    """The rules of a policy; raises with every problem at once.
+
+    >>> read_rules([{"never-all": {"salary": {"below": 20}}, "name": "low salary"}])[0].form
+    'never-all'
+    """
+    problems: list[Problem] = []
+    if not isinstance(document, list) or not document:
+        raise PolicyError(Problem(where, "expected a list of rules", f"rules: [{_FORMS}]"))
+    rules = [_read_rule(item, f"{where}[{number}]", number, problems) for number, item in enumerate(document)]
+    if problems:
+        raise PolicyError(problems)
+    return tuple(rule for rule in rules if rule is not None)
+
+
+def _read_rule(item: Any, where: str, number: int, problems: list[Problem]) -> Rule | None:
+    if not isinstance(item, Mapping):
+        problems.append(Problem(where, "expected a rule", f"write {_FORMS}"))
+        return None
+    problems += [
+        Problem(f"{where}.{key}", "unknown word", nearest(str(key), _KEYS)) for key in item if key not in _KEYS
+    ]
+    forms = [form for form in ("if", "never", "never-all") if form in item]
+    if len(forms) != 1 or ("if" in item) != ("then" in item):
+        problems.append(Problem(where, "no sentence, or more than one", f"write {_FORMS}"))
+        return None
+    for key in (forms[0], *(["then"] if "then" in item else [])):
+        problems += _condition_problems(item[key], f"{where}.{key}")
+    name = item.get("name", number + 1)
+    if isinstance(name, Mapping | list):
+        problems.append(Problem(f"{where}.name", "expected text", "name: low salary"))
+    return Rule(forms[0], item[forms[0]], item.get("then", {}), str(name))
+
+
+def _condition_problems(condition: Any, where: str) -> Iterator[Problem]:
+    if not isinstance(condition, Mapping) or not condition:
+        yield Problem(where, "expected attributes with a test each", "{salary: {below: 20}, city: [Oslo, Bergen]}")
+        return
+    for name, test in condition.items():
+        yield from _test_problems(test, f"{where}.{name}")
+
+
+def _test_problems(test: Any, where: str) -> Iterator[Problem]:
+    if isinstance(test, list):
+        if not test or not all(_is_value(value) for value in test):
+            yield Problem(where, "expected a list of values", "[flu, cough]")
+    elif not isinstance(test, Mapping):
+        if not _is_value(test):
+            yield Problem(where, "expected a value, a list of values or a test", 'write "*" for a value taken away')
+    elif not test:
+        yield Problem(where, "an empty test", f"words: {', '.join(_WORDS)}")
+    else:
+        for word, operand in test.items():
+            yield from _word_problems(word, operand, f"{where}.{word}")
+
+
+def _word_problems(word: Any, operand: Any, where: str) -> Iterator[Problem]:
+    if word not in _WORDS:
+        yield Problem(where, "unknown word", nearest(str(word), _WORDS))
+    elif word == "not":
+        yield from _test_problems(operand, where)
+    elif word == "pattern":
+        if not isinstance(operand, str) or not _compiles(operand):
+            yield Problem(where, "expected a regular expression", r"pattern: '[0-9]{3}\*\*'")
+    elif isinstance(operand, bool) or not isinstance(operand, int | float) or not math.isfinite(operand):
+        yield Problem(where, "expected a number", f"{word}: 20")
+
+
+def _is_value(value: Any) -> bool:
+    return isinstance(value, str | int | float | bool | date)
+
+
+def _compiles(pattern: str) -> bool:
+    try:
+        pl.Series([""]).str.contains(_whole(pattern))
+    except pl.exceptions.ComputeError:
+        return False
+    return True
+
+
+def _whole(pattern: str) -> str:
+    return f"^(?s:{pattern})$"
+
+
+# -- checking ------------------------------------------------------------------------------------------------------
+
+
+def check(frame: pl.DataFrame, quasi_identifiers: Sequence[str], rules: Sequence[Rule]) -> tuple[Verdict, ...]:
+    """A verdict for each rule; `worst` is the number of records that break it.
+
+    >>> table = pl.DataFrame({"zip": ["14", "14", "15"], "ill": ["flu", "HIV", "HIV"]})
+    >>> rules = read_rules([{"if": {"ill": "HIV"}, "then": {"zip": "*"}}, {"never-all": {"ill": "HIV"}}])
+    >>> [verdict.worst for verdict in check(table, ["zip"], rules)]
+    [2.0, 1.0]
+    """
+    return tuple(_check_rule(frame, quasi_identifiers, rule) for rule in rules)
+
+
+def _check_rule(frame: pl.DataFrame, quasi_identifiers: Sequence[str], rule: Rule) -> Verdict:
+    keys = quasi_identifiers if rule.form == "never-all" else ()
+    absent = [name for name in (*rule.attributes, *keys) if name not in frame.columns]
+    if absent:
+        return _unchecked(rule, f"the table has no column {', '.join(map(repr, dict.fromkeys(absent)))}")
+    sets = [name for name in (*rule.attributes, *keys) if frame.schema[name].is_nested()]
+    if sets:
+        return _unchecked(rule, f"rules are about single values, and {', '.join(map(repr, sets))} has several")
+    if not frame.height:
+        return _unchecked(rule, "the table has no rows")
+    columns = {name: _Column.of(frame[name]) for name in rule.attributes}
+    unreadable = [name for name in columns if _numeric(name, rule) and columns[name].unreadable]
+    if unreadable:
+        count = sum(columns[name].unreadable for name in unreadable)
+        return _unchecked(rule, f"{count:,} values of {', '.join(map(repr, unreadable))} are no numbers")
+    met, silent = _meets(columns, rule.condition)
+    if rule.form == "never-all":
+        return _class_verdict(rule, class_of_rows(frame, quasi_identifiers), met, silent)
+    bad = met & ~_meets(columns, rule.then)[0] if rule.then else met
+    return _record_verdict(rule, met, bad)
+
+
+def _unchecked(rule: Rule, note: str) -> Verdict:
+    return unchecked("semantic-rules", None, {"rule": rule.name}, note)
+
+
+def _record_verdict(rule: Rule, met: Bools, bad: Bools) -> Verdict:
+    rows = np.flatnonzero(bad)
+    places = tuple(Place(int(row), 1, int(row)) for row in rows[:SHOWN])
+    note = f"{len(rows):,} records break the rule" if len(rows) else ""
+    return _verdict(rule, len(rows), places, int(met.sum()) if rule.form == "if" else len(met), len(rows), note)
+
+
+def _class_verdict(rule: Rule, owner: Ints, met: Bools, silent: Bools) -> Verdict:
+    kept = owner >= 0
+    if not kept.any():
+        return _unchecked(rule, "the table has no rows that are not suppressed")
+    count = int(owner.max()) + 1
+    sizes = np.bincount(owner[kept], minlength=count)
+    told = np.bincount(owner[kept & met], minlength=count)
+    mute = np.bincount(owner[kept & silent], minlength=count)
+    bad = np.flatnonzero((told > 0) & (told + mute == sizes))
+    bad = bad[np.argsort(-sizes[bad], kind="stable")]
+    rows = np.flatnonzero(kept)
+    first = rows[np.unique(owner[rows], return_index=True)[1]]
+    places = tuple(Place(int(index), int(sizes[index]), int(first[index])) for index in bad[:SHOWN])
+    records = int(sizes[bad].sum())
+    note = f"{records:,} records lie in {len(bad):,} classes that give it away" if len(bad) else ""
+    return _verdict(rule, records, places, count, len(bad), note)
+
+
+def _verdict(rule: Rule, records: int, places: tuple[Place, ...], checked: int, violations: int, note: str) -> Verdict:
+    worst = float(records)
+    parameters = {"rule": rule.name}
+    return Verdict(
+        "semantic-rules", None, parameters, records == 0, worst, 0.0, -worst, places, checked, violations, note
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column as rules see it: its text, its numbers, and where it says nothing."""
+
+    text: pl.Series
+    numbers: pl.Series
+    silent: pl.Series
+
+    @classmethod
+    def of(cls, series: pl.Series) -> _Column:
+        text = series.cast(pl.String)
+        silent = text.is_null() | (text.str.strip_chars() == SUPPRESSED).fill_null(True)
+        numbers = series if series.dtype.is_numeric() else text.str.strip_chars()
+        return cls(text, numbers.cast(pl.Float64, strict=False).fill_nan(None), silent)
+
+    @property
+    def unreadable(self) -> int:
+        return int((self.numbers.is_null() & ~self.silent).sum())
+
+    def meets(self, test: Any) -> pl.Series:
+        """Where the test is met."""
+        if isinstance(test, Mapping):
+            parts = [self._word(word, operand) for word, operand in test.items()]
+            return pl.select(pl.all_horizontal(parts)).to_series()
+        values = test if isinstance(test, list) else [test]
+        return pl.select(pl.any_horizontal([self._equals(value) for value in values])).to_series()
+
+    def _word(self, word: str, operand: Any) -> pl.Series:
+        if word == "not":
+            return ~self.meets(operand)
+        if word == "pattern":
+            found = self.text.str.contains(_whole(operand))
+        else:
+            found = _COMPARE[word](self.numbers, float(operand))
+        return found.fill_null(False)
+
+    def _equals(self, value: Any) -> pl.Series:
+        if value == SUPPRESSED:
+            return self.silent
+        label = str(value).lower() if isinstance(value, bool) else str(value)
+        number = _number(value)
+        same = self.text == label
+        return (same | (self.numbers == number) if number is not None else same).fill_null(False)
+
+
+def _number(value: Any) -> float | None:
+    """A value as a number; text counts where it is written as one, because a column of digits is read as numbers."""
+    if isinstance(value, bool | date):
+        return None
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+def _numeric(name: str, rule: Rule) -> bool:
+    return any(_compares(condition[name]) for condition in (rule.condition, rule.then) if name in condition)
+
+
+def _compares(test: Any) -> bool:
+    """Whether a test needs numbers."""
+    if not isinstance(test, Mapping):
+        return False
+    return any(word in _COMPARE or (word == "not" and _compares(operand)) for word, operand in test.items())
+
+
+def _meets(columns: Mapping[str, _Column], condition: Condition) -> tuple[Bools, Bools]:
+    """Which records fulfil a condition, and which might if they said more."""
+    met = possible = np.array(True)
+    for name, test in condition.items():
+        found = columns[name].meets(test).to_numpy()
+        met = met & found
+        possible = possible & (found | columns[name].silent.to_numpy())
+    return met, possible & ~met

@@ -1,0 +1,149 @@
+"""A table made by whatever tool, as the privacy models look at it: a frame, and what the policy says beside it.
+
+- A quasi-identifier of a text file stays text: 0130 and 130 are two codes. Only where a model looks at the values of
+  an attribute does a column of nothing but numbers become numbers, so that order means size.
+- A `*` among sensitive values says nothing: it is no value of the domain, and no reason to read numbers as text.
+- Bins and periods that the policy declares are applied, unless the table already holds their labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.errors import PolicyError, Problem
+from polyseme.models import Background
+from polyseme.policy import Policy
+from polyseme.policy.resolving import resolve
+from polyseme.schema import Attribute, Domain, Role
+from polyseme.tables.classes import SUPPRESSED, MissingAs
+from polyseme.tables.codes import as_series, cast_column, encode
+from polyseme.tables.source import Source, open_table
+
+__all__ = ["ForeignTable", "read_foreign"]
+
+_JUDGED = (Role.SENSITIVE, Role.SENSITIVE_QID)
+_KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID)
+
+
+@dataclass(frozen=True, eq=False)
+class ForeignTable:
+    """The rows, the names of the attributes by what they are, and what is known beside the table."""
+
+    frame: pl.DataFrame
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    background: Background
+
+
+def read_foreign(source: Source, policy: Policy) -> ForeignTable:
+    """The whole table with the policy's domains, distances, missing values and reference table."""
+    described = _described(source, policy)
+    frame = _frame(source, policy)
+    judged = {item.name for item in policy.attributes if item.role in _JUDGED}
+    judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
+    keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
+    columns = []
+    for series in frame.get_columns():
+        known = described.get(series.name)
+        if known is not None and known.domain is not None:
+            columns.append(_in_domain(series, known.domain))
+        elif not source.typed and series.name in judged:
+            columns.append(_as_numbers(series, series.name in keys))
+        else:
+            columns.append(series)
+    frame = pl.DataFrame(columns)
+    return ForeignTable(
+        frame,
+        keys,
+        tuple(item.name for item in policy.attributes if item.role in _JUDGED),
+        _background(frame, policy, described),
+    )
+
+
+def _described(source: Source, policy: Policy) -> Mapping[str, Attribute]:
+    """Attributes with a domain that was declared, or that a distance needs."""
+    present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
+    silent = replace(policy.table, missing_values=(*policy.table.missing_values, SUPPRESSED))
+    columns = tuple(source.schema.names)
+    readable = replace(policy, attributes=present, table=silent, protect_all_but=columns, protect=None, exclusions=())
+    resolved = resolve(readable, source)
+    return {
+        item.name: item
+        for item in resolved.schema.attributes
+        if item.domain is not None and (item.distance is not None or item.name not in resolved.from_data)
+    }
+
+
+def _frame(source: Source, policy: Policy) -> pl.DataFrame:
+    names, words = source.schema.names, policy.table.missing_values
+    batches = [
+        pl.DataFrame([as_series(batch.column(place), words).alias(name) for place, name in enumerate(names)])
+        for batch in source.batches()
+    ]
+    return pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+
+
+def _in_domain(series: pl.Series, domain: Domain) -> pl.Series:
+    """A column in the labels of its domain; what has no label stays as it is, for the models to find."""
+    category = domain.missing.action == "category"
+    if domain.cut is None:
+        return series.cast(pl.String).fill_null(domain.missing.label) if category else series
+    codes = encode(series, domain).codes
+    labels = pl.Series([str(value) for value in domain.values], dtype=pl.String).gather(np.maximum(codes, 0))
+    return (
+        pl.select(pl.when(pl.Series(codes >= 0)).then(labels).otherwise(series.cast(pl.String)))
+        .to_series()
+        .alias(series.name)
+    )
+
+
+def _as_numbers(series: pl.Series, key: bool) -> pl.Series:
+    """A text column as numbers, if it holds nothing else; a key only if no two of its values become one."""
+    said = series if key else series.set((series == SUPPRESSED).fill_null(False), None)
+    numbers, failures = cast_column(said, "number")
+    if failures or said.null_count() == len(said) or (key and numbers.n_unique() != said.n_unique()):
+        return series
+    return numbers.fill_nan(None)
+
+
+def _background(frame: pl.DataFrame, policy: Policy, described: Mapping[str, Attribute]) -> Background:
+    domains: dict[str, list[Any]] = {}
+    for name, item in described.items():
+        if item.domain is not None:
+            numeric = frame.schema[name].is_numeric()
+            domains[name] = [_as_number(value) if numeric else value for value in item.domain.values]
+    missing: dict[str, MissingAs] = {
+        item.name: "category"
+        for item in policy.attributes
+        if item.missing.action == "category" and item.name not in described
+    }
+    return Background(
+        domains=domains,
+        distances={name: item.distance for name, item in described.items() if item.distance is not None},
+        reference=_reference(policy),
+        missing=missing,
+        wildcard=policy.table.wildcard,
+    )
+
+
+def _reference(policy: Policy) -> pl.DataFrame | None:
+    """The table of the population that k-map was given."""
+    given = {name for model in policy.models if isinstance(name := model.parameters.get("reference"), str)}
+    if len(given) > 1:
+        raise PolicyError(Problem("$.models", "more than one reference table", "write one policy for each"))
+    if not given:
+        return None
+    path = policy.folder / given.pop()
+    return _frame(open_table(path, policy.table.separator, policy.table.encoding), policy)
+
+
+def _as_number(value: Any) -> Any:
+    try:
+        return float(value)
+    except ValueError:
+        return value

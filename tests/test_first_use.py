@@ -1,0 +1,254 @@
+"""What a demanding first user tries: odd tables, odd settings, odd moments."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import polyseme as ps
+from polyseme.cli.console import names, print_json
+from polyseme.policy.resolving import resolve
+from polyseme.release import Manifest
+from polyseme.tables.source import FrameSource
+from polyseme.tables.writing import whole_folder
+
+LETTERS = list("abcdefgh")
+
+
+def people(rows: int = 600) -> pl.DataFrame:
+    generator = np.random.default_rng(5)
+    return pl.DataFrame(
+        {
+            "sex": generator.choice(["f", "m"], rows),
+            "letter": generator.choice(LETTERS, rows),
+            "day": [date(2020, 1, 1) + timedelta(days=int(step)) for step in generator.integers(0, 6, rows)],
+            "number": generator.integers(0, 5, rows),
+        }
+    )
+
+
+def policy(name: str, body: str) -> ps.Policy:
+    others = "".join(f"  {column}: {{role: insensitive}}\n" for column in people(1).columns if column != name)
+    return ps.Policy.loads(f"attributes:\n{others}  {name}:\n    role: sensitive\n" + body)
+
+
+@pytest.mark.parametrize("ground", ["equal", "ordered"])
+@pytest.mark.parametrize(
+    "design", ["", "semantic-diversity: {l: 3, d: 2}, ", "semantic-diversity: {l: 2, d: 2, mechanism: simple}, "]
+)
+def test_closeness_to_a_reference_is_verified_against_that_reference(ground: str, design: str) -> None:
+    rules = policy(
+        "letter",
+        "    domain: [a, b, c, d, e, f, g, h]\n    distance: {line: rank}\n    reference: [8, 7, 6, 5, 4, 3, 2, 1]\n"
+        f"    protect: {{{design}closeness: {{t: 0.2, ground: {ground}}}}}\n",
+    )
+    release = ps.anonymize(people(), rules)
+    verdict = next(item for item in ps.verify(release).verdicts if item.model == "closeness")
+    assert verdict.holds
+    assert verdict.worst == pytest.approx(0.2, abs=0.01)
+    again = Manifest.from_dict(json.loads(release.manifest.to_json()))
+    assert again["letter"].domain.reference == pytest.approx(np.arange(8, 0, -1) / 36)
+
+
+def test_a_reference_changed_afterwards_breaks_closeness() -> None:
+    rules = policy(
+        "letter",
+        "    domain: [a, b, c, d, e, f, g, h]\n    reference: [8, 7, 6, 5, 4, 3, 2, 1]\n"
+        "    protect: {closeness: {t: 0.2, ground: ordered}}\n",
+    )
+    document = json.loads(ps.anonymize(people(), rules).manifest.to_json())
+    assert document["attributes"][1]["mechanism"]["p"] > 0.4
+    release = ps.anonymize(people(), rules)
+    attribute = release.manifest["letter"]
+    object.__setattr__(attribute.attribute.domain, "reference", np.array([1, 0, 0, 0, 0, 0, 0, 1]) / 2)
+    assert not ps.verify(release).holds
+
+
+def test_attackers_share_the_declared_prior() -> None:
+    rules = policy(
+        "letter",
+        "    domain: [a, b, c, d, e, f, g, h]\n    prior: [1, 1, 1, 1, 1, 1, 1, 2]\n    protect: {diversity: {l: 3}}\n",
+    )
+    found = {finding.attack: finding for finding in ps.attack(ps.anonymize(people(), rules))}
+    assert found["bayes"].success == pytest.approx(1 / 3)
+    assert not any(finding.exceeded for finding in found.values())
+
+
+def test_obstacles_name_values_by_their_labels_but_never_values_found_in_the_table() -> None:
+    body = "    distance: {line: rank}\n    protect: {semantic-diversity: {l: 3, d: 4}}\n"
+    declared = ps.plan(policy("letter", "    domain: [a, b, c, d, e, f, g, h]\n" + body))["letter"]
+    assert "a, b, c, d" in declared.obstacle
+    found = ps.plan(policy("letter", body), data=people())["letter"]
+    assert "a, b, c, d" not in found.obstacle
+
+
+def test_a_prior_with_zeros_is_a_problem_of_the_prior() -> None:
+    body = "    domain: [a, b, c, d, e, f, g, h]\n    prior: {a: 1, b: 1}\n    protect: {diversity: {l: 2}}\n"
+    with pytest.raises(ps.PolicyError, match=r"\$\.attributes\.letter\.prior"):
+        ps.plan(policy("letter", body))
+
+
+@pytest.mark.parametrize("column", ["day", "number", "letter"])
+def test_domains_found_in_columns_of_any_type(column: str) -> None:
+    release = ps.anonymize(people(), policy(column, "    protect: {diversity: {l: 2}}\n"))
+    assert ps.verify(release).holds
+    assert ps.evaluate(release, people(), of=[column]).to_dict()["l1"] < 600
+
+
+def test_found_domains_do_not_depend_on_the_order_of_hashing() -> None:
+    labels = ["1", "1.0", "01", "nan", "inf", "2", "x", "10"]
+    rules = ps.Policy.loads("attributes: {v: {role: sensitive, protect: {diversity: {l: 2}}}}")
+    domain = resolve(rules, FrameSource(pl.DataFrame({"v": labels}).to_arrow())).schema["v"].domain
+    assert domain is not None
+    assert domain.values == ("01", "1", "1.0", "2", "10", "inf", "nan", "x")
+
+
+def test_periods_of_a_column_without_dates() -> None:
+    with pytest.raises(ps.PolicyError, match="cannot be read as dates"):
+        ps.anonymize(people(), policy("number", "    periods: month\n    protect: {diversity: {l: 2}}\n"))
+    fixed = "    periods: {every: month, from: 2020-01, to: 2020-12}\n    protect: {diversity: {l: 2}}\n"
+    with pytest.raises(ps.TableError, match="600 values fall outside"):
+        ps.anonymize(people(), policy("number", fixed))
+
+
+@pytest.mark.parametrize("domain", ["[1, '1', 2]", "[1, 1.0, 2]", "[true, 'true', 2]"])
+def test_values_that_a_table_cannot_tell_apart(domain: str) -> None:
+    with pytest.raises(ps.PolicyError, match="stand twice"):
+        policy("number", f"    domain: {domain}\n    protect: {{diversity: {{l: 2}}}}\n")
+
+
+def test_the_label_for_missing_values_must_be_a_new_one() -> None:
+    body = "    domain: [a, b, c, d, e, f, g, h]\n    missing: {category: a}\n    protect: {diversity: {l: 2}}\n"
+    with pytest.raises(ps.PolicyError, match="already"):
+        ps.anonymize(people(), policy("letter", body))
+
+
+def test_quantile_bins_of_a_column_that_is_nearly_constant() -> None:
+    frame = pl.DataFrame({"v": [0.0] * 999 + [5.0]})
+    rules = ps.Policy.loads(
+        "attributes: {v: {role: sensitive, bins: {count: 4, method: quantile}, protect: {diversity: {l: 1}}}}"
+    )
+    domain = resolve(rules, FrameSource(frame.to_arrow())).schema["v"].domain
+    assert domain is not None
+    assert domain.values == ("[0, 5]",)
+
+
+def test_init_refuses_a_table_without_a_header(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("39,private,M\n" + "39,private,M\n40,state,F\n" * 5)
+    with pytest.raises(ps.TableError, match="looks like a record"):
+        ps.init(table)
+
+
+def test_init_finds_words_for_missing_as_they_are_written(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("age, job\n" + "39, clerk\n40, ?\n41, nurse\n42, cook\n43, judge\n")
+    text = ps.init(table)
+    assert '" ?"' in text
+    release = ps.anonymize(table, ps.Policy.loads(text))
+    assert release.manifest.dropped == 1
+
+
+def test_init_says_when_nothing_looks_sensitive(tmp_path: Path) -> None:
+    assert "No column looks sensitive" in ps.init(pl.DataFrame({"shoe": [1, 2]}))
+    assert "No column looks sensitive" not in ps.init(pl.DataFrame({"income": [1, 2]}))
+
+
+def test_json_has_no_infinity(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"a": float("inf"), "b": [float("nan"), {"c": (1.5, "x")}]})
+    assert json.loads(capsys.readouterr().out) == {"a": None, "b": [None, {"c": [1.5, "x"]}]}
+
+
+def test_names_with_commas_stand_in_quotes() -> None:
+    assert names(None, None, 'a, b,"c, d"') == ("a", "b", "c, d")  # type: ignore[arg-type]
+    assert names(None, None, '" led by a blank"') == (" led by a blank",)  # type: ignore[arg-type]
+
+
+def test_force_replaces_nothing_but_releases(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "thesis.txt").write_text("years of work")
+    with pytest.raises(ps.InvalidInput, match="not replaced"), whole_folder(home, overwrite=True):
+        pass
+    assert (home / "thesis.txt").read_text() == "years of work"
+    (home / "manifest.json").write_text("{}")
+    with whole_folder(home, overwrite=True) as folder:
+        (folder / "new").write_text("")
+    assert [path.name for path in home.iterdir()] == ["new"]
+
+
+def _run(*arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "polyseme", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_place_that_cannot_be_written_is_not_our_fault(tmp_path: Path) -> None:
+    people().write_csv(tmp_path / "t.csv")
+    (tmp_path / "file").write_text("")
+    process = _run("init", tmp_path / "t.csv", "--out", tmp_path / "file" / "inside" / "policy.yaml")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "Internal" not in errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_being_stopped_leaves_nothing_behind(tmp_path: Path, number: int) -> None:
+    generator = np.random.default_rng(1)
+    pl.DataFrame({"v": generator.integers(0, 8, 3_000_000)}).write_csv(tmp_path / "t.csv")
+    (tmp_path / "p.yaml").write_text(
+        "attributes: {v: {role: sensitive, domain: [0, 1, 2, 3, 4, 5, 6, 7], protect: {diversity: {l: 3}}}}"
+    )
+    before = sorted(tmp_path.iterdir())
+    process = _run("anonymize", tmp_path / "p.yaml", tmp_path / "t.csv", "--out", tmp_path / "out")
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.*")) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode in (130, 143)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_categories_tell_neither_the_order_of_rows_nor_who_was_left_out(tmp_path: Path) -> None:
+    rows = 500
+    cities = [f"city{number % 20:02d}" for number in range(rows)]
+    cities[7] = "LEFTOUT"
+    frame = pl.DataFrame(
+        {
+            "city": pl.Series(cities, dtype=pl.Categorical),
+            "size": pl.Series(["small", "large"] * (rows // 2), dtype=pl.Enum(["small", "large"])),
+            "nested": [{"text": city} for city in cities],
+            "letter": [None if number == 7 else LETTERS[number % 8] for number in range(rows)],
+        }
+    )
+    rules = ps.Policy.loads(
+        "attributes:\n  city: {role: insensitive}\n  size: {role: insensitive}\n  nested: {role: identifier}\n"
+        "  letter: {role: sensitive, domain: [a, b, c, d, e, f, g, h], missing: drop, protect: {diversity: {l: 2}}}\n"
+    )
+    frame.write_parquet(tmp_path / "t.parquet")
+    for source in (frame, tmp_path / "t.parquet"):
+        table = ps.anonymize(source, rules).table
+        assert table is not None
+        column = table.column("city").combine_chunks()
+        assert "LEFTOUT" not in column.dictionary.to_pylist()
+        assert column.dictionary.to_pylist() != sorted(set(cities) - {"LEFTOUT"})
+        assert sorted(column.to_pylist()) == sorted(city for city in cities if city != "LEFTOUT")
+        assert table.column("size").combine_chunks().dictionary.to_pylist() == ["small", "large"]
+
+
+def test_a_pandas_column_of_mixed_types_does_not_show_its_values() -> None:
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(ps.TableError) as caught:
+        ps.init(pandas.DataFrame({"income": [1, "MARKED"]}))
+    assert "MARKED" not in str(caught.value)
