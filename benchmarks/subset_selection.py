@@ -78,7 +78,7 @@ def compare(epsilon: float, reports: int) -> None:
     mechanism.sample(many, SystemStream())
     ours = OURS / (time.process_time() - start)
     print(f"\nF = {SIZE}, epsilon = {epsilon:.2f}, sets of {mechanism.l}, {reports:,} reports")
-    python = peer_python("multi-freq-ldpy")
+    python = peer_python("multi-freq-ldpy", "scipy")
     if python is None:
         print(f"drawing: ours {ours / 1e6:.2f} million records/s")
         return
@@ -100,7 +100,7 @@ def compare(epsilon: float, reports: int) -> None:
         print(f"{words:28}{seconds[name]:9.2f}{error:12.2e}{'-':>10}")
     distinct, counts = np.unique(sets, axis=0, return_counts=True)
     grouped = Reports((distinct,), np.zeros(len(counts), dtype=np.int64), counts, 1)
-    for name in ("inverse", "ml"):
+    for name in ("inverse", "ml", "shrink"):
         start = time.perf_counter()
         fit = ESTIMATORS[name].fit(grouped, [mechanism])
         taken = time.perf_counter() - start
