@@ -252,3 +252,42 @@ def test_a_pandas_column_of_mixed_types_does_not_show_its_values() -> None:
     with pytest.raises(ps.TableError) as caught:
         ps.init(pandas.DataFrame({"income": [1, "MARKED"]}))
     assert "MARKED" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["set", "long"])
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_labels_of_every_kind_come_back_from_every_file(tmp_path: Path, form: str, file_format: str) -> None:
+    rows = 400
+    generator = np.random.default_rng(8)
+    words = ["a,b", 'q"u"o', "[x]", "{y}", "日本", "new\nline", " lead", "null", "NA", "0"]
+    columns = {
+        "word": generator.choice(words, rows),
+        "whole": generator.integers(0, 5, rows),
+        "half": generator.choice([0.5, 1.0, 1.5, 2.25], rows),
+        "flag": generator.random(rows) < 0.4,
+    }
+    frame = pl.DataFrame(columns)
+    rules = ps.Policy.loads(
+        "attributes:\n"
+        + "".join(
+            f"  {name}: {{role: sensitive, protect: {{diversity: {{l: 2}}}}}}\n" for name in columns if name != "flag"
+        )
+        + "  flag: {role: sensitive, protect: {ldp: {epsilon: 1, size: 1}}}\n"
+    )
+    ps.anonymize(frame, rules, tmp_path / "r", form=form, file_format=file_format)
+    assert ps.verify(tmp_path / "r").holds
+    for name, column in columns.items():
+        table = ps.estimate(tmp_path / "r", of=[name]).to_polars()
+        assert table["estimate"].sum() == pytest.approx(rows)
+        assert set(table[name].to_list()) == set(column.tolist())
+
+
+def test_numbers_in_text_tables_are_compared_as_numbers(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("v\n" + "1\n1.0\n2\n 3\n4.50\n" * 4)
+    rules = ps.Policy.loads(
+        "attributes: {v: {role: sensitive, domain: [1.0, 2, 3, 4.5], protect: {diversity: {l: 2}}}}"
+    )
+    assert ps.anonymize(tmp_path / "t.csv", rules).manifest.records == 20
+    (tmp_path / "t.csv").write_text("v\n1\nx\n")
+    with pytest.raises(ps.TableError, match="1 values are not in the declared domain"):
+        ps.anonymize(tmp_path / "t.csv", rules)
