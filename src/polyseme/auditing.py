@@ -3,11 +3,15 @@
 Releases are shuffled, so nobody knows which row is whose. Rows are matched by their untouched columns, where a
 combination stands exactly once on both sides: that is also how an attacker would do it. When hardly anyone can be
 matched, success against the truth is measured on fresh sets that the release's own mechanism draws for the original.
+
+Where some values are impossible for some records, an attribute has several mechanisms; adversaries against its sets
+are then shown for the largest stratum, and say so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +26,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Role
+from polyseme.strata import Stratum
 from polyseme.tables.classes import classes_of
 from polyseme.tables.codes import as_series, encode
 from polyseme.tables.sets import code_sets
@@ -142,19 +147,32 @@ class _Truth:
         self.table = table
         self.rows, self.originals = _matched(frame, table, names)
 
+    def within(self, name: str, codes: Ints, rows: Ints, originals: Ints) -> _Truth:
+        """The truth about one attribute of some rows of the release and of the original, counted among these."""
+        part = copy(self)
+        part.codes, part.table = {name: codes}, self.table[originals]
+        both = np.isin(self.rows, rows) & np.isin(self.originals, originals)
+        part.rows = np.searchsorted(rows, self.rows[both])
+        part.originals = np.searchsorted(originals, self.originals[both])
+        return part
+
 
 def _attack_attribute(
     release: Release, item: PublishedAttribute, frame: pl.DataFrame, truth: _Truth | None, other: Release | None
 ) -> list[Finding]:
-    mechanism = item.mechanism
-    if mechanism is None or item.attribute.protection is None:
+    if item.mechanism is None or item.attribute.protection is None:
         return []
-    sets = _sets(release, item, mechanism.l)
+    mechanism = item.mechanism
+    sets, whole = _sets(release, item, mechanism.l), frame
+    if item.restricted:
+        stratum, sets, frame, truth = _largest_stratum(item, sets, frame, truth)
+        mechanism = stratum.mechanism
     promises = item.attribute.protection.models
     common: dict[str, Any] = {
         "attribute": item.name,
-        "prior": item.domain.prior,
-        "distance": item.attribute.distance,
+        # Priors and distances are over the whole domain, codes those of the stratum.
+        "prior": item.domain.prior if mechanism is item.mechanism else None,
+        "distance": item.attribute.distance if mechanism is item.mechanism else None,
         "d": promises.get("semantic-diversity", {}).get("d"),
         "t": promises.get("closeness", {}).get("t"),
         "bound": _bound(promises, mechanism),
@@ -175,11 +193,29 @@ def _attack_attribute(
         features = _features(frame[rows])
     found = list(attack_sets(sets[rows], mechanism, truth=codes, features=features, **common))
     found = [replace(item, bound=None, exceeded=False) if item.attack in LEARNERS else item for item in found]
-    if truth is not None:
-        found = [replace(finding, detail={**finding.detail, **measured}) for finding in found]
+    shown = "; shown for the largest stratum" if item.restricted else ""
+    measured |= {"stratum_records": float(len(sets))} if item.restricted else {}
+    found = [replace(entry, knows=entry.knows + shown, detail={**entry.detail, **measured}) for entry in found]
     if other is not None:
-        found += _repetition(release, item, frame, other, mechanism, common)
+        found += _repetition(release, item, whole, other, item.mechanism, common)
     return found
+
+
+def _largest_stratum(
+    item: PublishedAttribute, sets: Ints, frame: pl.DataFrame, truth: _Truth | None
+) -> tuple[Stratum, Ints, pl.DataFrame, _Truth | None]:
+    """The stratum with most records: sets in its own codes, the untouched columns and the truth of these records."""
+    strata = item.strata
+    places = strata.places(frame.to_dict(), frame.height)
+    largest = int(np.bincount(places).argmax())
+    stratum, rows = strata.members[largest], np.flatnonzero(places == largest)
+    if stratum.forbids[sets[rows]].any():
+        raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
+    if truth is not None:
+        codes = truth.codes[item.name]
+        here = (strata.places(truth.table.to_dict(), truth.table.height) == largest) & ~stratum.forbids[codes]
+        truth = truth.within(item.name, stratum.narrow(codes[here]), rows, np.flatnonzero(here))
+    return stratum, stratum.narrow(sets[rows]), frame[rows], truth
 
 
 def _bound(promises: Any, mechanism: Mechanism) -> float | None:

@@ -4,19 +4,54 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, Problem
-from polyseme.facts import Facts, facts, nearest_settings
+from polyseme.facts import Facts, facts, nearest_settings, worst_of
 from polyseme.mechanism import Mechanism
 from polyseme.policy.reading import Reader
 from polyseme.policy.resolving import Resolved
-from polyseme.recipes import Choice, choose, mechanism_for
+from polyseme.recipes import Choice, choose, choose_within, mechanism_for
 from polyseme.release import PublishedAttribute
 from polyseme.schema import Attribute
+from polyseme.strata import Stratum, possible_exclusions
 
-__all__ = ["AttributePlan", "Plan", "make_plan", "published_attributes"]
+__all__ = ["AttributePlan", "Plan", "StratumPlan", "make_plan", "published_attributes"]
+
+
+@dataclass(frozen=True)
+class StratumPlan:
+    """What the promises come to for records that cannot have some of the values.
+
+    excluded   codes of these values
+    where      the places in the policy that declare them
+    mechanism  over the values that are left; None when there is none that keeps the promises
+    facts      as for the attribute, with codes of the whole domain; None without a mechanism
+    obstacle   why there is no mechanism
+    """
+
+    excluded: tuple[int, ...]
+    where: str
+    mechanism: Mechanism | None
+    facts: Facts | None
+    obstacle: str = ""
+
+    def to_dict(self, attribute: Attribute) -> dict[str, Any]:
+        """An entry under `strata` of `plan --json`."""
+        found = self.facts
+        values = attribute.domain.values if attribute.domain is not None else ()
+        return {
+            "excluded": [values[code] for code in self.excluded],
+            "p": self.mechanism.p if self.mechanism else None,
+            "feasible": self.mechanism is not None,
+            "identifiable": found is not None and found.identifiable is not False,
+            "worst_posterior": found.worst_posterior if found else None,
+            "epsilon": _finite(found.epsilon) if found else None,
+            "obstacle": self.obstacle,
+        }
 
 
 @dataclass(frozen=True)
@@ -25,9 +60,10 @@ class AttributePlan:
 
     choice     the parameters that keep every promise
     mechanism  how its sets are drawn; None when no mechanism can keep the promises
-    facts      what an attacker and an analyst can expect; None without a mechanism
+    facts      what an attacker and an analyst can expect, the worst over all strata; None without a mechanism
     obstacle   why there is no mechanism
     nearest    the nearest (l, d) that can be had and estimated
+    strata     the mechanisms of records that cannot have some of the values
     """
 
     attribute: Attribute
@@ -36,6 +72,7 @@ class AttributePlan:
     facts: Facts | None
     obstacle: str = ""
     nearest: tuple[tuple[int, float], ...] = ()
+    strata: tuple[StratumPlan, ...] = ()
 
     @property
     def name(self) -> str:
@@ -43,7 +80,8 @@ class AttributePlan:
 
     @property
     def feasible(self) -> bool:
-        return self.mechanism is not None
+        """Whether every record can be given a believable set that keeps the promises."""
+        return self.mechanism is not None and all(stratum.mechanism is not None for stratum in self.strata)
 
     @property
     def identifiable(self) -> bool:
@@ -78,6 +116,7 @@ class AttributePlan:
             "warnings": [*self.choice.warnings, *(found.notes if found else ())],
             "obstacle": self.obstacle,
             "nearest": [{"l": l, "d": d} for l, d in self.nearest],
+            "strata": [stratum.to_dict(self.attribute) for stratum in self.strata],
         }
 
     @property
@@ -168,10 +207,34 @@ def _plan_attribute(
     except InvalidInput as error:
         reader.at("prior", None).adopt(error)
         return None
-    found = facts(mechanism, attribute.domain.prior, records)
-    if found.identifiable is False:
+    strata = tuple(
+        _plan_stratum(attribute, choice, excluded) for excluded in possible_exclusions(attribute.constraints)[1:]
+    )
+    found = worst_of(
+        [facts(mechanism, attribute.domain.prior, records), *(item.facts for item in strata if item.facts is not None)]
+    )
+    obstacle = "; ".join(f"{item.where}: {item.obstacle}" for item in strata if item.obstacle)
+    if found.identifiable is False and not strata:
         nearest = _nearest(attribute, choice)
-    return AttributePlan(attribute, choice, mechanism, found, nearest=nearest)
+    return AttributePlan(attribute, choice, mechanism, found, obstacle, nearest, strata)
+
+
+def _plan_stratum(attribute: Attribute, choice: Choice, excluded: tuple[int, ...]) -> StratumPlan:
+    """The attribute's promises for records that cannot have the excluded values."""
+    if attribute.domain is None or attribute.protection is None:
+        raise ValueError("a protected attribute has a domain")
+    domain, promises = attribute.domain, attribute.protection.models
+    declaring = [item for item in attribute.constraints if set(item.excluded) <= set(excluded)]
+    where = " with ".join(dict.fromkeys(item.where for item in declaring))
+    allowed = np.delete(np.arange(choice.size), list(excluded))
+    try:
+        mechanism = mechanism_for(choose_within(choice, promises, allowed, domain.reference))
+    except InvalidInput as error:
+        left = f"no believable decoys among the {len(allowed):,} values that are left"
+        return StratumPlan(excluded, where, None, None, f"{left}: {error}")
+    found = facts(mechanism, None if domain.prior is None else domain.prior[allowed])
+    confounded = tuple(tuple(allowed[list(group)].tolist()) for group in found.confounded)
+    return StratumPlan(excluded, where, mechanism, replace(found, confounded=confounded))
 
 
 def _nearest(attribute: Attribute, choice: Choice) -> tuple[tuple[int, float], ...]:
@@ -185,7 +248,13 @@ def published_attributes(resolved: Resolved, plan: Plan) -> tuple[PublishedAttri
     impossible = [
         Problem(f"$.attributes.{item.name}.protect", item.obstacle, _hint(item))
         for item in plan.attributes
-        if not item.feasible
+        if item.mechanism is None
+    ]
+    impossible += [
+        Problem(stratum.where, stratum.obstacle, "declare fewer values impossible, or promise less")
+        for item in plan.attributes
+        for stratum in item.strata
+        if stratum.mechanism is None
     ]
     if impossible:
         raise ImpossibleError(impossible)
@@ -196,6 +265,11 @@ def published_attributes(resolved: Resolved, plan: Plan) -> tuple[PublishedAttri
             planned[attribute.name].mechanism,
             planned[attribute.name].choice.d if attribute.distance is not None else None,
             attribute.name in resolved.from_data,
+            tuple(
+                Stratum(stratum.excluded, stratum.mechanism.size + len(stratum.excluded), stratum.mechanism)
+                for stratum in planned[attribute.name].strata
+                if stratum.mechanism is not None
+            ),
         )
         if attribute.name in planned
         else PublishedAttribute(attribute)

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
-from polyseme.distances.structure import Floats
-from polyseme.errors import Problem, QuestionError, TableError, nearest
+from polyseme.distances.structure import Floats, Ints
+from polyseme.errors import Problem, QuestionError, ReleaseError, TableError, nearest
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import Estimate, estimate_table
+from polyseme.estimators.pooled import Part, pool
 from polyseme.release import Manifest, PublishedAttribute, Release
+from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
 from polyseme.tables.counting import Grouped, Target, group_codes, group_sets
 from polyseme.tables.source import Source
@@ -29,21 +32,65 @@ def ask(release: Release, of: Sequence[str], by: Sequence[str] = (), **options: 
             "in the long form it is not known which candidates belong together",
             "ask for one attribute at a time, or publish the set form",
         )
-    grouped = _group(release, targets, by)
+    marks = [_mark(item) for item in targets if item.restricted]
+    grouped = _group(release, targets, (*by, *marks))
     counts = grouped.counts
     if long:
         # A candidate of one attribute stands in a row for every combination of the others' candidates.
         others = [item.mechanism.l for item in release.manifest.protected if item.mechanism and item not in targets]
         counts = counts // int(np.prod(others, dtype=np.int64))
-    reports = Reports(grouped.sets, grouped.cell, counts, max(grouped.cells.height, 1), paired=not long)
+    cells, cell = _coarser(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
+    reports = Reports(grouped.sets, cell[grouped.cell], counts, max(cells.height, 1), paired=not long)
+    if marks:
+        shape = (reports.cells, *(item.domain.size for item in targets))
+        parts = _parts(reports, targets, grouped.cells[grouped.cell])
+        options["estimator"] = pool(parts, shape, options.get("estimator"))
     return estimate_table(
         reports,
         [item.mechanism for item in targets if item.mechanism is not None],
         tuple(of),
         [label_array(item.domain.values).to_pylist() for item in targets],
-        grouped.cells.to_dict(as_series=False),
+        cells.to_dict(as_series=False),
         **options,
     )
+
+
+def _mark(item: PublishedAttribute) -> str:
+    """The name of the column that says which stratum of an attribute each record belongs to."""
+    return f"\0stratum of {item.name}"
+
+
+def _coarser(cells: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, Ints]:
+    """The distinct cells of `by` alone, and which of them each of the sorted cells belongs to."""
+    if not by:
+        return cells.select([]), np.zeros(max(cells.height, 1), dtype=np.int64)
+    coarse = cells.select(by).unique(maintain_order=True)
+    return coarse, _match(cells, coarse, by)
+
+
+def _parts(reports: Reports, targets: Sequence[PublishedAttribute], marked: pl.DataFrame) -> list[Part]:
+    """The reports of each combination of strata, in codes of the strata's own mechanisms.
+
+    marked  the stratum of each row, for the attributes that have several
+    """
+    none = np.zeros(len(reports.counts), dtype=np.int64)
+    places = np.column_stack([marked[_mark(item)].to_numpy() if item.restricted else none for item in targets])
+    parts = []
+    for combination in np.unique(places, axis=0):
+        rows = np.flatnonzero((places == combination).all(axis=1))
+        strata = [item.strata.members[place] for item, place in zip(targets, combination)]
+        for item, stratum, sets in zip(targets, strata, reports.sets):
+            if stratum.forbids[sets[rows]].any():
+                raise ReleaseError(
+                    f"column '{item.name}': some sets hold a value that is impossible for their record",
+                    "run polyseme verify to see how many",
+                )
+        cells, cell = np.unique(reports.cell[rows], return_inverse=True)
+        narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
+        part = Reports(narrowed, cell, reports.counts[rows], len(cells), reports.paired)
+        mechanisms = tuple(stratum.mechanism for stratum in strata)
+        parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
+    return parts
 
 
 def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[PublishedAttribute]:
@@ -72,9 +119,21 @@ def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[Pub
 
 
 def _group(release: Release, targets: Sequence[PublishedAttribute], by: Sequence[str]) -> Grouped:
+    """Distinct sets within cells of untouched attributes, and of strata where `by` names their marks."""
     long = release.manifest.form == "long"
     wanted = [Target(item.name, item.domain, 1 if long else item.mechanism.l) for item in targets if item.mechanism]
-    return group_sets(release.batches([*by, *(item.name for item in targets)]), wanted, by)
+    marks = {_mark(item): item.strata for item in targets if _mark(item) in by}
+    deciding = [name for strata in marks.values() for name in strata.columns]
+    columns = dict.fromkeys([*(name for name in by if name not in marks), *deciding, *(item.name for item in targets)])
+    batches = release.batches(list(columns))
+    return group_sets((_marked(batch, marks) for batch in batches) if marks else batches, wanted, by)
+
+
+def _marked(batch: pa.RecordBatch, marks: Mapping[str, Strata]) -> pa.RecordBatch:
+    for mark, strata in marks.items():
+        columns = {name: batch.column(name) for name in strata.columns}
+        batch = batch.append_column(mark, pa.array(strata.places(columns, batch.num_rows)))
+    return batch
 
 
 def published_counts(release: Release, attribute: str, by: str | None = None) -> Floats:
@@ -147,6 +206,6 @@ def _match(found: pl.DataFrame, wanted: pl.DataFrame, by: Sequence[str]) -> np.n
     if not by:
         return np.zeros(max(found.height, 1), dtype=np.int64)
     left = found.select(pl.col(name).cast(pl.String) for name in by)
-    right = wanted.select(pl.col(name).cast(pl.String) for name in by).with_row_index("place")
+    right = wanted.select(pl.col(name).cast(pl.String) for name in by).with_row_index("\0place")
     joined = left.join(right, on=list(by), how="left", nulls_equal=True, maintain_order="left")
-    return joined["place"].cast(pl.Int64).fill_null(-1).to_numpy()
+    return joined["\0place"].cast(pl.Int64).fill_null(-1).to_numpy()

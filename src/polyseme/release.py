@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,13 @@ import jsonschema
 import numpy as np
 import pyarrow as pa
 
-from polyseme.designs import design_from
+from polyseme.designs import design_from, restrict
 from polyseme.distances import Distance, distance_from
 from polyseme.distances.structure import Clusters, Structure
 from polyseme.errors import ReleaseError, nearest
 from polyseme.mechanism import Mechanism
-from polyseme.schema import Attribute, Bins, Domain, Missing, Periods, Protection, Role, Schema
+from polyseme.schema import Attribute, Bins, Constraint, Domain, Label, Missing, Periods, Protection, Role, Schema
+from polyseme.strata import Strata, Stratum, possible_exclusions
 from polyseme.tables.source import FrameSource, Source, open_table
 from polyseme.version import __version__
 
@@ -48,6 +50,15 @@ class PublishedAttribute:
     mechanism: Mechanism | None = None
     threshold: float | None = None
     domain_from_data: bool = False
+    restricted: tuple[Stratum, ...] = ()
+
+    @cached_property
+    def strata(self) -> Strata:
+        """All strata, first that of the records to which no constraint applies."""
+        if self.mechanism is None:
+            raise ReleaseError(f"'{self.name}' is published as it is")
+        everything = Stratum((), self.domain.size, self.mechanism)
+        return Strata(self.attribute.constraints, (everything, *self.restricted))
 
     @property
     def name(self) -> str:
@@ -68,17 +79,29 @@ class PublishedAttribute:
             "published": "sets",
             "domain": _domain_to_dict(self.domain, self.domain_from_data),
             "promises": {name: dict(values) for name, values in _promises(self.attribute).items()},
-            "mechanism": {
-                "design": self.mechanism.design.name,
-                "l": self.mechanism.l,
-                "d": self.threshold,
-                "p": self.mechanism.p,
-                "parameters": dict(self.mechanism.design.parameters()),
-            },
+            "mechanism": _mechanism_to_dict(self.mechanism, self.threshold),
         }
         if self.attribute.distance is not None:
             entry["distance"] = dict(self.attribute.distance.parameters())
+        if self.attribute.constraints:
+            entry["impossible"] = [
+                {
+                    "when": {name: list(texts) for name, texts in item.when.items()},
+                    "values": self._labels(item.excluded),
+                }
+                for item in self.attribute.constraints
+            ]
+            entry["strata"] = [
+                {
+                    "excluded": self._labels(item.excluded),
+                    "mechanism": _mechanism_to_dict(item.mechanism, self.threshold),
+                }
+                for item in self.restricted
+            ]
         return entry
+
+    def _labels(self, codes: Sequence[int]) -> list[Label]:
+        return [self.domain.values[code] for code in codes]
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> PublishedAttribute:
@@ -90,9 +113,43 @@ class PublishedAttribute:
         distance = distance_from(entry["distance"], domain.size) if "distance" in entry else None
         made = entry["mechanism"]
         structure = structure_of(distance, made["d"], domain.size)
-        mechanism = Mechanism(design_from(made["design"], structure, made["l"], made["parameters"]), made["p"])
-        attribute = Attribute(entry["name"], role, domain, distance, Protection(entry["promises"]))
-        return cls(attribute, mechanism, made["d"], entry["domain"]["source"] == "data")
+        constraints = tuple(
+            Constraint({name: tuple(texts) for name, texts in item["when"].items()}, _codes(item["values"], domain))
+            for item in entry.get("impossible", ())
+        )
+        attribute = Attribute(entry["name"], role, domain, distance, Protection(entry["promises"]), constraints)
+        restricted = tuple(_stratum_from_dict(item, structure, domain) for item in entry.get("strata", ()))
+        if ((), *(item.excluded for item in restricted)) != possible_exclusions(constraints):
+            raise ReleaseError(f"{MANIFEST}: the strata of '{entry['name']}' do not fit its impossible combinations")
+        mechanism = _mechanism_from_dict(made, structure)
+        return cls(attribute, mechanism, made["d"], entry["domain"]["source"] == "data", restricted)
+
+
+def _mechanism_to_dict(mechanism: Mechanism, threshold: float | None) -> dict[str, Any]:
+    return {
+        "design": mechanism.design.name,
+        "l": mechanism.l,
+        "d": threshold,
+        "p": mechanism.p,
+        "parameters": dict(mechanism.design.parameters()),
+    }
+
+
+def _mechanism_from_dict(made: Mapping[str, Any], structure: Structure) -> Mechanism:
+    return Mechanism(design_from(made["design"], structure, made["l"], made["parameters"]), made["p"])
+
+
+def _stratum_from_dict(entry: Mapping[str, Any], structure: Structure, domain: Domain) -> Stratum:
+    excluded = _codes(entry["excluded"], domain)
+    left, _ = restrict(structure, np.delete(np.arange(domain.size), list(excluded)))
+    return Stratum(excluded, domain.size, _mechanism_from_dict(entry["mechanism"], left))
+
+
+def _codes(labels: Sequence[Label], domain: Domain) -> tuple[int, ...]:
+    unknown = [label for label in labels if label not in domain.codes]
+    if unknown:
+        raise ReleaseError(f"{MANIFEST}: {len(unknown)} impossible values are not in the domain")
+    return tuple(sorted(domain.codes[label] for label in labels))
 
 
 def _promises(attribute: Attribute) -> Mapping[str, Mapping[str, Any]]:

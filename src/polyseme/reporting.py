@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyseme.attacks.base import Finding
-from polyseme.facts import facts
+from polyseme.facts import Facts, facts, worst_of
 from polyseme.metrics import compare
 from polyseme.questions import ask, published_counts, true_table
 from polyseme.release import PublishedAttribute, Release
 from polyseme.reports.assembling import release_page
 from polyseme.reports.document import Distribution, Page
+from polyseme.strata import Stratum
 from polyseme.tables.source import Source
 from polyseme.verification import Verification
 
@@ -38,15 +39,19 @@ def make_page(
         manifest,
         verdicts=verification.verdicts,
         facts={
-            item.name: facts(item.mechanism, item.domain.prior, manifest.records)
+            item.name: worst_of([_facts(item, stratum, manifest.records) for stratum in item.strata.members])
             for item in manifest.protected
-            if item.mechanism is not None
         },
         distributions=distributions,
         metrics=metrics or None,
         findings=findings,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _facts(item: PublishedAttribute, stratum: Stratum, records: int) -> Facts:
+    prior = item.domain.prior
+    return facts(stratum.mechanism, None if prior is None else prior[stratum.allowed], records)
 
 
 def _distributions(

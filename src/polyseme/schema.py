@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from polyseme.distances.base import Distance
 from polyseme.distances.structure import Floats
 
-__all__ = ["Attribute", "Bins", "Domain", "Label", "Missing", "Periods", "Protection", "Role", "Schema"]
+__all__ = ["Attribute", "Bins", "Constraint", "Domain", "Label", "Missing", "Periods", "Protection", "Role", "Schema"]
 
 Label: TypeAlias = str | int | float | bool
 
@@ -84,14 +84,29 @@ class Protection:
 
 
 @dataclass(frozen=True)
+class Constraint:
+    """Values that cannot occur in a record whose untouched attributes all have one of the given texts.
+
+    when      for each untouched attribute, the texts; see `polyseme.strata.as_text`
+    excluded  the codes of the values that are then impossible, ascending
+    where     the place in the policy, for messages
+    """
+
+    when: Mapping[str, tuple[str, ...]]
+    excluded: tuple[int, ...]
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
 class Attribute:
-    """One column of a table and what it means."""
+    """One column of a table and what it means; constraints say which of its values some records cannot have."""
 
     name: str
     role: Role
     domain: Domain | None = None
     distance: Distance | None = None
     protection: Protection | None = None
+    constraints: tuple[Constraint, ...] = ()
 
     @property
     def protected(self) -> bool:

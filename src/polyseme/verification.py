@@ -19,7 +19,7 @@ from polyseme.facts.summary import epsilon
 from polyseme.models import MODELS, Background, Verdict, check_models
 from polyseme.models import diversity as set_diversity
 from polyseme.models import semantic_diversity as set_semantic_diversity
-from polyseme.models.base import TOLERANCE, unchecked
+from polyseme.models.base import SHOWN, TOLERANCE, Place, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
 from polyseme.recipes import PROMISES, closeness_of_epsilon, closeness_reached, ground_from
@@ -28,6 +28,7 @@ from polyseme.schema import Attribute, Role
 from polyseme.tables.classes import PublishedSets, published_sets
 from polyseme.tables.codes import as_series, label_array
 from polyseme.tables.counting import Target, group_sets
+from polyseme.tables.sets import code_sets
 from polyseme.tables.source import Source
 
 __all__ = ["Verification", "verify_release", "verify_table"]
@@ -72,6 +73,8 @@ def verify_release(release: Release) -> Verification:
     verdicts: list[Verdict] = []
     for item in release.manifest.protected:
         verdicts += _set_verdicts(release, item) if release.manifest.form == "set" else _long_verdicts(release, item)
+        if item.restricted:
+            verdicts.append(_believable_verdict(release, item))
     verdicts.append(_count_verdict(release))
     if release.manifest.models:
         verdicts += _model_verdicts(release)
@@ -96,6 +99,36 @@ def _count_verdict(release: Release) -> Verdict:
     note = "" if rows == stated else f"the data has {rows:,} rows, the manifest says {stated:,}"
     difference = float(abs(rows - stated))
     return Verdict("record-count", None, {"rows": stated}, rows == stated, difference, 0.0, -difference, note=note)
+
+
+def _believable_verdict(release: Release, item: PublishedAttribute) -> Verdict:
+    """No record shows a candidate that is declared impossible for it."""
+    strata = item.strata
+    forbidden = np.array([member.forbids for member in strata.members])
+    checked, bad = 0, []
+    for batch in release.batches([*strata.columns, item.name]):
+        columns = {name: batch.column(name) for name in strata.columns}
+        places = strata.places(columns, batch.num_rows)
+        sets = code_sets(batch.column(item.name), item.domain)
+        record = np.repeat(np.arange(batch.num_rows), sets.lengths)
+        # A candidate that is not in the domain is for the other verdicts.
+        found = (sets.members >= 0) & forbidden[places[record], sets.members]
+        bad.append(checked + np.unique(record[found]))
+        checked += batch.num_rows
+    rows = np.concatenate([np.zeros(0, dtype=np.int64), *bad])
+    return Verdict(
+        "believable",
+        item.name,
+        {"impossible": len(item.attribute.constraints)},
+        holds=not len(rows),
+        worst=float(len(rows)),
+        bound=0.0,
+        margin=-float(len(rows)),
+        worst_classes=tuple(Place(row, 1, row) for row in rows[:SHOWN].tolist()),
+        checked=checked,
+        violations=len(rows),
+        note="records that show a candidate declared impossible for them",
+    )
 
 
 def _set_verdicts(release: Release, item: PublishedAttribute) -> list[Verdict]:
@@ -164,12 +197,12 @@ def _least_size(promise: Mapping[str, Any], size: int) -> int:
 
 def _epsilon(item: PublishedAttribute) -> float:
     """What the published channel gives; infinite where it could not be computed, so that the check fails closed."""
-    found = epsilon(item.mechanism) if item.mechanism is not None else None
-    return math.inf if found is None else found
+    found = [epsilon(member.mechanism) for member in item.strata.members]
+    return max(math.inf if reached is None else reached for reached in found)
 
 
 def _closeness_reached(item: PublishedAttribute, promise: Mapping[str, Any]) -> float:
-    if item.domain.reference is not None and item.mechanism is not None:
+    if item.domain.reference is not None and item.mechanism is not None and not item.restricted:
         ground = ground_from(promise.get("ground", "equal"), item.attribute.distance)
         exact = closeness_reached(item.mechanism, item.domain.reference, ground)
         if exact is not None:

@@ -153,6 +153,18 @@ def test_long_form_says_that_it_is_composite():
     assert math.isclose(table.values.sum(), 3000, rel_tol=1e-6)
 
 
+def test_groups_without_records_have_no_mean():
+    mechanism = line(6, 2, 2)
+    reports = report(np.array([0, 1, 2, 3] * 50), [mechanism], np.random.default_rng(0), np.zeros(200, dtype=int), 2)
+    table = estimate_table(reports, [mechanism], ["age"], [LABELS[0]], {"sex": ["f", "m"]}, estimator="ml")
+    assert any("1 groups have no records" in note for note in table.notes)
+    for summary in (table.mean("age"), table.quantile(0.5, "age")):
+        assert not math.isnan(summary.value[0])
+        assert math.isnan(summary.value[1])
+    assert not table.values[1].any()
+    assert not table.high[1].any()
+
+
 def test_shows_itself(made):
     reports, _ = made
     table = asked(reports)

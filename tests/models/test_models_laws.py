@@ -25,6 +25,7 @@ LADDERS = {
     "delta-disclosure": [{"delta": d, "absent": "ignored"} for d in (9, 2, 1, 0.2)],
     "le-diversity": [{"l": 2, "e": e} for e in (0, 0.5, 1, 3)],
     "semantic-diversity": [{"l": 2, "d": d, "reading": "exists"} for d in (0.5, 1, 2, 4, 6)],
+    "semantic-rules": [{"rules": [{"never-all": {"s": {"pattern": f".*[0-{n}]"}}}]} for n in (0, 2, 4, 5)],
 }
 
 

@@ -281,6 +281,29 @@ def test_k_map_of_a_typed_table_against_text(desk: Desk):
     assert not desk.verdict(path, POLICY, "[{k-map: {k: 2, reference: population.csv}}]")["holds"]
 
 
+def test_without_quasi_identifiers_the_table_is_one_class(desk: Desk):
+    (desk.folder / "population.csv").write_text("age\n1\n2\n3\n", encoding="utf-8")
+    policy = "attributes: {disease: {role: sensitive}}"
+    models = "[{k-anonymity: {k: 2}}, {k-map: {k: 3, reference: population.csv}}, {distinct-diversity: {l: 2}}]"
+    found = desk.verdicts("disease,age\nflu,1\ncold,2\n", policy, models)
+    assert [(verdict["holds"], verdict["worst"]) for verdict in found] == [(True, 2), (True, 3), (True, 2)]
+
+
+def test_mistakes_in_the_question_are_reported_with_their_places(desk: Desk):
+    models = "[{distinct-diversity: {l: 2, attribute: [disease]}}, {k-map: {k: 2, reference: 5}}]"
+    code, _, err = desk.run(ARX, POLICY, models)
+    assert code == 2
+    assert "models[0].distinct-diversity.attribute" in err
+    assert "models[1].k-map.reference" in err
+
+
+def test_a_short_line_is_named(desk: Desk):
+    code, _, err = desk.run("age,zip,disease\n1,2,flu\n\n1,SECRET\n", POLICY, "[{k-anonymity: {k: 2}}]")
+    assert code == 2
+    assert "line 4: expected 3 fields, found 2" in err
+    assert "SECRET" not in err
+
+
 def test_a_bound_that_cannot_be_met_fails(desk: Desk):
     huge = "[{k-anonymity: {k: 1000000}}, {distinct-diversity: {l: 50}}, {recursive-diversity: {c: 3, l: 9}}]"
     assert not any(verdict["holds"] for verdict in desk.verdicts(ARX, POLICY, huge))

@@ -20,6 +20,7 @@ from polyseme.errors import Problem, TableError
 from polyseme.randomness import StickyStream, Stream, SystemStream
 from polyseme.release import PublishedAttribute
 from polyseme.schema import Role
+from polyseme.strata import Stratum
 from polyseme.tables.ahead import ahead
 from polyseme.tables.codes import Coded, as_series, cast_column, code_array, code_type, encode, label_array, set_array
 from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
@@ -121,6 +122,11 @@ def _publish(
     untouched = {
         item.name: _untouched(item.name, batch, job, problems) for item in job.published if item.mechanism is None
     }
+    places = {
+        item.name: _places(item, untouched, coded[item.name], problems)
+        for item in job.published
+        if item.mechanism is not None
+    }
     if problems.found:
         return None
     keep = np.ones(batch.num_rows, dtype=bool)
@@ -128,10 +134,9 @@ def _publish(
         keep &= column.codes >= 0
     outcome.dropped += int(batch.num_rows - keep.sum())
     outcome.records += int(keep.sum())
+    kept = np.flatnonzero(keep)
     sets = {
-        item.name: item.mechanism.sample(
-            coded[item.name].codes[keep], _stream(job, item.name, decoys, keys, coded, keep)
-        )
+        item.name: _draw(job, item, coded[item.name].codes[kept], places[item.name][kept], _take(keys, kept), decoys)
         for item in job.published
         if item.mechanism is not None
     }
@@ -163,6 +168,15 @@ def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: _Problems) 
     return result.to_arrow()
 
 
+def _places(item: PublishedAttribute, untouched: Mapping[str, pa.Array], coded: Coded, problems: _Problems) -> Ints:
+    """The stratum of each record, as anyone can tell it from the columns that are published as they are."""
+    places = item.strata.places(untouched, len(coded.codes))
+    count = item.strata.impossible(coded.codes, places)
+    hint = "mend the table, or the policy's impossible combinations"
+    problems.add(item.name, count, "values are declared impossible for their record", hint)
+    return places
+
+
 def _found_categories(kind: pa.DataType) -> bool:
     """Whether the list of categories grew with the data: it then tells the order of rows, and of whom was left out.
 
@@ -179,18 +193,27 @@ def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> list[b
     return [text.encode() for text in series.fill_null("")]
 
 
-def _stream(
+def _draw(
     job: Job,
-    name: str,
-    decoys: SystemStream,
+    item: PublishedAttribute,
+    codes: Ints,
+    places: Ints,
     keys: Sequence[bytes] | None,
-    coded: Mapping[str, Coded],
-    keep: Bools,
-) -> Stream:
-    if keys is None or job.key is None:
-        return decoys
-    kept = [key for key, stays in zip(keys, keep.tolist()) if stays]
-    return StickyStream(job.key, name, kept, coded[name].codes[keep])
+    decoys: SystemStream,
+) -> Ints:
+    """Sets for true values, each from the mechanism of its record's stratum."""
+
+    def draw(stratum: Stratum, rows: Ints) -> Ints:
+        stream: Stream = decoys
+        if keys is not None and job.key is not None:
+            stream = StickyStream(job.key, item.name, _take(keys, rows) or [], codes[rows])
+        return stratum.mechanism.sample(stratum.narrow(codes[rows]), stream)
+
+    return item.strata.sample(places, draw)
+
+
+def _take(keys: Sequence[bytes] | None, rows: Ints) -> Sequence[bytes] | None:
+    return keys if keys is None or len(rows) == len(keys) else [keys[row] for row in rows.tolist()]
 
 
 def _arrange(job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Ints], keep: Bools) -> pa.RecordBatch:

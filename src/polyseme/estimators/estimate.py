@@ -12,10 +12,11 @@ from scipy import special
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
+from polyseme.estimators.independence import Independence, wald_independence
 from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
 from polyseme.estimators.registry import estimator_named
 from polyseme.estimators.shrink import choose
-from polyseme.estimators.summary import Independence, Summary
+from polyseme.estimators.summary import Summary
 from polyseme.mechanism import Mechanism
 
 if TYPE_CHECKING:
@@ -161,8 +162,7 @@ class Estimate:
         table, places = self._numeric(of, positions)
         cells = np.eye(len(table.values))
         share = np.divide(1.0, table.totals, out=np.zeros_like(table.totals), where=table.totals > 0)
-        value, error, low, high = table.sums((cells * share)[:, :, None] * places)
-        return table._summary(value, error, low, high)
+        return table._summary(*table.sums((cells * share)[:, :, None] * places))
 
     def quantile(self, q: float = 0.5, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
         """The smallest value that at least a share q of the records do not exceed; limits from those of the shares.
@@ -228,20 +228,20 @@ class Estimate:
         """
         if len(self.of) >= 2 or (left is not None and right is not None):
             pair = [self.of[0] if left is None else left, self.of[1] if right is None else right]
-            table = replace(self.margin(of=pair, by=[]), population="super")
-            shares = table.values[0] / max(float(table.totals[0]), 1e-300)
-
-            def place(contrasts: Floats) -> Floats:
-                return contrasts[:, None] / max(float(table.totals[0]), 1e-300)
+            table = self.margin(of=pair, by=[])
         else:
-            table = replace(self if left is None else self.margin(of=[left]), population="super")
-            total = max(float(table.totals.sum()), 1e-300)
-            shares = table.values / total
+            table = self if left is None else self.margin(of=[left])
+        if table.fit is None or table.fit.spread is None:
+            raise QuestionError(
+                Problem("independence", f"'{self.estimator}' has no variances of sums here", "use `ml` on set form")
+            )
+        spread, total = table.fit.spread, max(float(table.totals.sum()), 1e-300)
+        shape = (-1, *table.values.shape)
 
-            def place(contrasts: Floats) -> Floats:
-                return contrasts / total
+        def variances(gradients: Floats) -> Floats:
+            return spread(table._lift(gradients.reshape(shape) / total), "super")
 
-        return _wald_independence(table, shares, place)
+        return wald_independence(table.values.reshape(-1, table.values.shape[-1]) / total, variances)
 
     # -- ways out ------------------------------------------------------------------------------------------------
 
@@ -261,7 +261,10 @@ class Estimate:
         return columns
 
     def _summary(self, value: Floats, error: Floats, low: Floats, high: Floats) -> Summary:
-        return Summary.of({name: list(cells) for name, cells in self.by.items()}, value, error, low, high)
+        # A group without records has no mean and no median.
+        known = np.where(self.totals > 0, 1.0, np.nan)
+        columns = {name: list(cells) for name, cells in self.by.items()}
+        return Summary.of(columns, *(known * column for column in (value, error, low, high)))
 
     def to_polars(self) -> pl.DataFrame:
         """One row for each cell: the untouched attributes, the protected ones, estimate, stderr, low, high."""
@@ -439,43 +442,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def _wald_independence(table: Estimate, shares: Floats, place: Any) -> Independence:
-    rows, columns = np.flatnonzero(shares.sum(axis=1) > 0), np.flatnonzero(shares.sum(axis=0) > 0)
-    row, column = shares.sum(axis=1), shares.sum(axis=0)
-    departures, contrasts = [], []
-    for i in rows[:-1]:
-        for j in columns[:-1]:
-            gradient = np.zeros(shares.shape)
-            gradient[i, j] += 1.0
-            gradient[i, :] -= column[j]
-            gradient[:, j] -= row[i]
-            contrasts.append(gradient)
-            departures.append(shares[i, j] - row[i] * column[j])
-    if not contrasts:
-        return Independence(0.0, 0, 1.0)
-    gradients = place(np.array(contrasts))
-    covariance = _covariance(table, gradients)
-    values, vectors = np.linalg.eigh(covariance)
-    kept = values > 1e-9 * values.max(initial=0.0)
-    along = vectors[:, kept].T @ np.array(departures)
-    statistic, freedom = float((along**2 / values[kept]).sum()), int(kept.sum())
-    return Independence(statistic, freedom, float(special.chdtrc(freedom, statistic)) if freedom else 1.0)
-
-
-def _covariance(table: Estimate, contrasts: Floats) -> Floats:
-    """Covariances by polarisation: `4 Cov(a, b) = Var(a + b) - Var(a - b)`."""
-    assert table.fit is not None  # noqa: S101 - every table is made with its fit
-    spread = table.fit.spread
-    if spread is None:
-        raise QuestionError(
-            Problem("independence", f"'{table.estimator}' has no variances of sums here", "use `ml` on set form")
-        )
-    out = np.empty((len(contrasts), len(contrasts)))
-    for place, contrast in enumerate(contrasts):
-        others = contrasts[place:]
-        both = spread(table._lift(others + contrast), table.population)
-        apart = spread(table._lift(others - contrast), table.population)
-        out[place, place:] = out[place:, place] = (both - apart) / 4.0
-    return out

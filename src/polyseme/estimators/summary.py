@@ -13,7 +13,7 @@ from polyseme.distances.structure import Floats
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Independence", "Summary"]
+__all__ = ["Summary"]
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,3 @@ class Summary:
 
     def _repr_html_(self) -> str:
         return str(self.to_polars()._repr_html_())
-
-
-@dataclass(frozen=True)
-class Independence:
-    """A test of independence: the statistic, its degrees of freedom, and the chance of one as large by chance."""
-
-    statistic: float
-    freedom: int
-    p_value: float

@@ -2,6 +2,16 @@
 
 from polyseme.facts.frontier import Setting, frontier, nearest_settings, thresholds
 from polyseme.facts.identifiability import Spectrum, spectrum
-from polyseme.facts.summary import Facts, facts
+from polyseme.facts.summary import Facts, facts, worst_of
 
-__all__ = ["Facts", "Setting", "Spectrum", "facts", "frontier", "nearest_settings", "spectrum", "thresholds"]
+__all__ = [
+    "Facts",
+    "Setting",
+    "Spectrum",
+    "facts",
+    "frontier",
+    "nearest_settings",
+    "spectrum",
+    "thresholds",
+    "worst_of",
+]

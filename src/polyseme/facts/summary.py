@@ -16,7 +16,8 @@ bound less the multinomial variance, because the records of the table are all th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from math import inf, log
 
 import numpy as np
@@ -32,7 +33,7 @@ from polyseme.facts.identifiability import spectrum
 from polyseme.facts.precision import Precision, precision
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Facts", "facts"]
+__all__ = ["Facts", "facts", "worst_of"]
 
 _THRESHOLDS = 2_000
 
@@ -106,6 +107,30 @@ def facts(mechanism: Mechanism, prior: Floats | None = None, records: int | None
         mse_paper=accuracy.paper,
         mse_limit=accuracy.limit,
         notes=tuple(notes),
+    )
+
+
+def worst_of(found: Sequence[Facts]) -> Facts:
+    """The facts of several mechanisms that serve different records: the first one's, with the worst risks of all.
+
+    What is not known of one of them is not known of all; expected errors stay those of the first.
+    """
+
+    def largest(numbers: list[float | None]) -> float | None:
+        known = [number for number in numbers if number is not None]
+        return max(known) if len(known) == len(numbers) else None
+
+    told_apart = [item.identifiable for item in found]
+    return replace(
+        found[0],
+        worst_posterior=largest([item.worst_posterior for item in found]),
+        average_posterior=largest([item.average_posterior for item in found]),
+        prior_vulnerability=max(item.prior_vulnerability for item in found),
+        epsilon=largest([item.epsilon for item in found]),
+        identifiable=False if False in told_apart else None if None in told_apart else True,
+        condition=largest([item.condition for item in found]),
+        confounded=tuple(dict.fromkeys(group for item in found for group in item.confounded)),
+        notes=tuple(dict.fromkeys(note for item in found for note in item.notes)),
     )
 
 

@@ -219,6 +219,10 @@ def read_spec(spec: Mapping[str, Mapping[str, Any]], where: str = "models") -> S
         raise PolicyError(Problem(f"{where}.{name}", "unknown model", nearest(name, MODELS)))
     given = dict(given or {})
     attribute = given.pop("attribute", None)
+    if attribute is not None and not isinstance(attribute, str):
+        raise PolicyError(
+            Problem(f"{where}.{name}.attribute", "expected the name of one attribute", "one entry for each")
+        )
     if attribute is not None and not MODELS[name].about:
         raise PolicyError(Problem(f"{where}.{name}.attribute", "this model has no attribute", "leave it out"))
     if name == "semantic-rules":

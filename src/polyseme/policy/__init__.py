@@ -49,7 +49,7 @@ class TableFormat:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Values of a protected attribute that cannot occur together with some values of an untouched one."""
+    """Values of a protected attribute that no record has whose untouched attributes have the given values."""
 
     when: Mapping[str, tuple[Any, ...]]
     attribute: str
@@ -208,6 +208,10 @@ def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:
             key: tuple(inner.value) if isinstance(inner.value, list) else (inner.value,)
             for key, inner in element.at("when", given["when"]).items()
         }
+        if not when and isinstance(given["when"], Mapping):
+            element.at("when", None).problem(
+                "no condition", "a value that nobody can have does not belong in the domain"
+            )
         values = tuple(inner.value for inner in element.at("values", given["values"]).elements())
         exclusions.append(Exclusion(when, element.at("attribute", given["attribute"]).text(), values))
     return tuple(exclusions)
@@ -221,7 +225,8 @@ def _check_names(reader: Reader, policy: Policy) -> None:
     for index, exclusion in enumerate(policy.exclusions):
         inner = reader.at("impossible", None).at(index, None)
         for name in (exclusion.attribute, *exclusion.when):
-            if name not in names:
+            # With protect-all-but, columns need no entry: their names are checked against the table.
+            if name not in names and policy.protect_all_but is None:
                 inner.problem(f"no attribute '{name}'", nearest(name, names))
     for attribute in policy.attributes:
         place = reader.at("attributes", None).at(attribute.name, None)

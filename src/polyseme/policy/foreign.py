@@ -45,7 +45,7 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     described = _described(source, policy)
     frame = _frame(source, policy)
     judged = {item.name for item in policy.attributes if item.role in _JUDGED}
-    judged |= {str(model.parameters["attribute"]) for model in policy.models if "attribute" in model.parameters}
+    judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
     columns = []
     for series in frame.get_columns():
@@ -69,9 +69,8 @@ def _described(source: Source, policy: Policy) -> Mapping[str, Attribute]:
     """Attributes with a domain that was declared, or that a distance needs."""
     present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
     silent = replace(policy.table, missing_values=(*policy.table.missing_values, SUPPRESSED))
-    readable = replace(
-        policy, attributes=present, table=silent, protect_all_but=tuple(source.schema.names), protect=None
-    )
+    columns = tuple(source.schema.names)
+    readable = replace(policy, attributes=present, table=silent, protect_all_but=columns, protect=None, exclusions=())
     resolved = resolve(readable, source)
     return {
         item.name: item
@@ -134,7 +133,7 @@ def _background(frame: pl.DataFrame, policy: Policy, described: Mapping[str, Att
 
 def _reference(policy: Policy) -> pl.DataFrame | None:
     """The table of the population that k-map was given."""
-    given = {str(model.parameters["reference"]) for model in policy.models if "reference" in model.parameters}
+    given = {name for model in policy.models if isinstance(name := model.parameters.get("reference"), str)}
     if len(given) > 1:
         raise PolicyError(Problem("$.models", "more than one reference table", "write one policy for each"))
     if not given:

@@ -22,6 +22,7 @@ from polyseme.distances.structure import Floats
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange, Shares
+from polyseme.policy.impossible import with_constraints
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
 from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
@@ -54,7 +55,7 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
     if problems:
         raise PolicyError(problems)
     open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
-    return Resolved(Schema(tuple(attributes)), open_names)
+    return Resolved(with_constraints(Schema(tuple(attributes)), policy.exclusions, open_names), open_names)
 
 
 def match_columns(policy: Policy, source: Source) -> Policy:

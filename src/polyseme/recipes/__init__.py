@@ -1,7 +1,7 @@
 """Recipes: from what was promised for an attribute to the parameters of its mechanism."""
 
 from polyseme.recipes.accuracy import expected_l2
-from polyseme.recipes.choice import Choice, choose, mechanism_for
+from polyseme.recipes.choice import Choice, choose, choose_within, mechanism_for
 from polyseme.recipes.closeness import closeness_of_epsilon
 from polyseme.recipes.ground import ground_from
 from polyseme.recipes.promises import PROMISES
@@ -11,6 +11,7 @@ __all__ = [
     "PROMISES",
     "Choice",
     "choose",
+    "choose_within",
     "closeness_of_epsilon",
     "closeness_reached",
     "expected_l2",

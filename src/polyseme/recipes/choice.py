@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.designs import restrict
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Clusters, Floats, Structure
-from polyseme.errors import PolicyError, Problem
+from polyseme.distances.structure import Clusters, Floats, Ints, Structure
+from polyseme.errors import ImpossibleError, PolicyError, Problem
 from polyseme.mechanism import Mechanism
 from polyseme.recipes.accuracy import expected_l2
 from polyseme.recipes.closeness import closeness_of_epsilon, probability
@@ -24,7 +25,7 @@ from polyseme.recipes.ground import ground_from
 from polyseme.recipes.limits import Frame, Limits
 from polyseme.recipes.promises import Promises, read_promises
 
-__all__ = ["Choice", "choose", "mechanism_for"]
+__all__ = ["Choice", "choose", "choose_within", "mechanism_for"]
 
 _LARGE_SET = 64
 """Sets beyond this are pointed out."""
@@ -123,6 +124,30 @@ def choose(
     odds, names = limits.odds(etas)
     best = 0 if len(etas) == 1 else int(expected_l2(1.0, domain_size, etas, probability(odds)).argmin())
     return _explain(limits, int(etas[best]), float(odds[best]), names[best])
+
+
+def choose_within(
+    choice: Choice, protection: Mapping[str, Mapping[str, Any]], allowed: Ints, reference: Floats | None = None
+) -> Choice:
+    """The choice for records that can only have some of the values: same l, d and design, odds of truth of its own.
+
+    allowed    the codes of these values, ascending
+    reference  as for `choose`; it and the prior are taken given that the value is one of these
+
+    Closeness is kept for the equal ground, which is at least as dear as any other, whatever the values.
+    """
+    if len(allowed) < choice.l:
+        raise ImpossibleError(f"{choice.l} candidates from {len(allowed)} values")
+    structure, _ = restrict(choice.structure, allowed)
+    prior, reference = _given("prior", choice.prior, allowed), _given("reference", reference, allowed)
+    frame = Frame(structure, choice.d, choice.design, prior)
+    limits = Limits(frame, read_promises(protection, choice.size, True), reference, ground_from("equal"))
+    odds, names = limits.odds(np.array([choice.l]))
+    return _explain(limits, choice.l, float(odds[0]), names[0])
+
+
+def _given(name: str, shares: Floats | None, allowed: Ints) -> Floats | None:
+    return None if shares is None else _distribution(name, np.asarray(shares)[allowed], len(allowed))
 
 
 def _frame(promises: Promises, size: int, distance: Distance | None, prior: Floats | None) -> Frame:

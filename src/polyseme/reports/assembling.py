@@ -86,6 +86,10 @@ def promise_line(published: PublishedAttribute) -> PromiseLine:
             f"With probability {quantity(mechanism.p)} they are drawn around the true value, otherwise blindly, "
             "so nobody can be sure that the true value is among them."
         )
+    rules = len(published.attribute.constraints)
+    if rules:
+        declared = "1 combination is" if rules == 1 else f"{rules} combinations are"
+        sentences.append(f"{declared} declared impossible; no record shows a candidate that is impossible for it.")
     promised = _promised(published)
     if promised is not None:
         sentences.append(

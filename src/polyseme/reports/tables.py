@@ -86,6 +86,11 @@ def plan_remarks(plan: Planned) -> list[str]:
             remarks.append(
                 f"{name}: not estimable. Some values leave the same traces, and no method can tell them apart."
             )
+        if entry.get("strata"):
+            remarks.append(
+                f"{name}: {len(entry['strata'])} further mechanisms, for records that cannot have some of the values; "
+                "the worst of all is shown"
+            )
         if entry.get("nearest"):
             settings = ", ".join(f"(l = {item['l']}, d = {quantity(item['d'])})" for item in entry["nearest"])
             remarks.append(f"{name}: nearest settings that work: {settings}")

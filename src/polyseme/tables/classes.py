@@ -208,6 +208,8 @@ def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers
     require_columns(reference, quasi_identifiers)
     keys = list(quasi_identifiers)
     groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
+    if not keys:
+        return np.full(groups.height, reference.height, dtype=np.int64)
     groups = groups.select(_CLASS, *keys)
     population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
     # What cannot be a value of the table's type matches nothing, least of all a missing value.

@@ -203,19 +203,11 @@ class CsvSource(Source):
         return self._schema
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        bad: list[tuple[int | None, int]] = []
-
-        def note_bad_row(row: Any) -> str:
-            bad.append((row.number, row.actual_columns))
-            return "error"
-
         try:
             reader = pa.csv.open_csv(
                 self.path,
                 read_options=pa.csv.ReadOptions(encoding=self.encoding, use_threads=False, block_size=1 << 22),
-                parse_options=pa.csv.ParseOptions(
-                    delimiter=self.separator, newlines_in_values=True, invalid_row_handler=note_bad_row
-                ),
+                parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     column_types=self._schema,
                     include_columns=list(columns),
@@ -226,18 +218,34 @@ class CsvSource(Source):
             )
             yield from reader
         except (pa.ArrowException, UnicodeError, OSError, KeyError) as error:
-            raise self._explain(error, bad) from None
+            raise self._explain(error) from None
 
-    def _explain(self, error: Exception, bad: list[tuple[int | None, int]]) -> TableError:
-        if bad:
-            number, found = bad[0]
-            place = f"{self.path}, line {number}" if number else str(self.path)
-            return TableError(
-                Problem(place, f"expected {len(self._schema)} fields, found {found}", "is the separator right?")
-            )
+    def _explain(self, error: Exception) -> TableError:
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
             return self._bad_encoding()
+        uneven = self._uneven_line()
+        if uneven is not None:
+            line, found = uneven
+            return TableError(
+                Problem(
+                    f"{self.path}, line {line}",
+                    f"expected {len(self._schema)} fields, found {found}",
+                    "is the separator right?",
+                )
+            )
         return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
+
+    def _uneven_line(self) -> tuple[int, int] | None:
+        """The first line with too few or too many fields, and how many it has.
+
+        Looked for only after reading failed: a callback of the reader may run while Python shuts down, and abort it.
+        """
+        with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
+            rows = csv.reader(file, delimiter=self.separator)
+            try:
+                return next(((rows.line_num, len(row)) for row in rows if len(row) not in (0, len(self._schema))), None)
+            except csv.Error:
+                return None
 
 
 def sniff_separator(head: str) -> str:

@@ -1,0 +1,85 @@
+"""Declared impossible combinations, as constraints of the attributes they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.policy import Exclusion
+from polyseme.policy.reading import Reader, kind_of
+from polyseme.schema import Constraint, Role, Schema
+from polyseme.strata import texts_of
+
+__all__ = ["with_constraints"]
+
+
+def with_constraints(schema: Schema, exclusions: Sequence[Exclusion], from_data: Sequence[str]) -> Schema:
+    """The schema with its constraints; every problem of the policy's `impossible` at once.
+
+    from_data  attributes whose domain was found in the table: a value that does not occur there needs no exclusion
+    """
+    if not exclusions:
+        return schema
+    problems: list[Problem] = []
+    found: dict[str, list[Constraint]] = {}
+    for index, exclusion in enumerate(exclusions):
+        reader = Reader(None, f"$.impossible[{index}]", problems)
+        when = _when(exclusion, schema, reader.at("when", None))
+        excluded = _excluded(exclusion, schema, exclusion.attribute in from_data, reader)
+        if excluded:
+            found.setdefault(exclusion.attribute, []).append(Constraint(when, excluded, reader.where))
+    if problems:
+        raise PolicyError(problems)
+    return Schema(tuple(replace(item, constraints=tuple(found.get(item.name, ()))) for item in schema.attributes))
+
+
+def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> dict[str, tuple[str, ...]]:
+    """The conditions as texts; they must be about what is published as it is, or nobody could tell the strata apart."""
+    for name, values in exclusion.when.items():
+        inner = reader.at(name, None)
+        attribute = schema.by_name.get(name)
+        if attribute is None:
+            inner.problem(f"no attribute '{name}'", nearest(name, _untouched(schema)))
+        elif attribute.protected or attribute.role is Role.IDENTIFIER:
+            published = "published as sets" if attribute.protected else "not published"
+            inner.problem(f"'{name}' is {published}", f"conditions are about: {', '.join(_untouched(schema))}")
+        if not values:
+            inner.problem("no values")
+        for value in values:
+            if value is None or isinstance(value, list | dict):
+                inner.problem(f"expected a value, found {kind_of(value)}")
+    return {name: tuple(texts_of(values)) for name, values in exclusion.when.items()}
+
+
+def _untouched(schema: Schema) -> list[str]:
+    return [item.name for item in schema.attributes if not item.protected and item.role is not Role.IDENTIFIER]
+
+
+def _excluded(exclusion: Exclusion, schema: Schema, from_data: bool, reader: Reader) -> tuple[int, ...]:
+    attribute = schema.by_name.get(exclusion.attribute)
+    protected = [item.name for item in schema.protected]
+    if attribute is None or attribute.domain is None or not attribute.protected:
+        what = f"no attribute '{exclusion.attribute}'" if attribute is None else "published as it is: it has no decoys"
+        reader.at("attribute", None).problem(what, nearest(exclusion.attribute, protected))
+        return ()
+    labels = {label: code for code, label in enumerate(texts_of(attribute.domain.values))}
+    codes: set[int] = set()
+    for index, value in enumerate(exclusion.values):
+        matching = _matching(value, labels)
+        codes.update(matching)
+        if not matching and not from_data:
+            inner = reader.at("values", None).at(index, None)
+            inner.problem(f"'{value}' is not in the domain of '{attribute.name}'", nearest(str(value), labels))
+    if len(codes) == attribute.domain.size:
+        reader.at("values", None).problem("every value of the domain is impossible")
+    return tuple(sorted(codes))
+
+
+def _matching(value: Any, labels: Mapping[str, int]) -> list[int]:
+    """The code of a value, or the codes of all that begin with it when it ends in a star: `O8*`."""
+    (text,) = texts_of([value])
+    if text in labels:
+        return [labels[text]]
+    return [code for label, code in labels.items() if label.startswith(text[:-1])] if text.endswith("*") else []
