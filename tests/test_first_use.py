@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,7 +20,7 @@ import pytest
 import polyseme as ps
 from polyseme.cli.console import names, print_json
 from polyseme.policy.resolving import resolve
-from polyseme.release import Manifest
+from polyseme.release import Manifest, _checksum, file_digest
 from polyseme.tables.source import FrameSource
 from polyseme.tables.writing import whole_folder
 
@@ -291,3 +293,55 @@ def test_numbers_in_text_tables_are_compared_as_numbers(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("v\n1\nx\n")
     with pytest.raises(ps.TableError, match="1 values are not in the declared domain"):
         ps.anonymize(tmp_path / "t.csv", rules)
+
+
+def _tampered(folder: Path, edit: Callable[[pl.DataFrame, dict[str, Any]], pl.DataFrame]) -> Path:
+    """A release changed by somebody who knows how to mend every checksum."""
+    rules = policy("letter", "    domain: [a, b, c, d, e, f, g, h]\n    protect: {diversity: {l: 2}}\n")
+    ps.anonymize(people(), rules, folder / "r")
+    document = json.loads((folder / "r" / "manifest.json").read_text())
+    data = folder / "r" / "data.parquet"
+    edit(pl.read_parquet(data), document).write_parquet(data)
+    document["data"]["sha256"] = file_digest(data)
+    del document["checksum"]
+    (folder / "r" / "manifest.json").write_text(json.dumps({**document, "checksum": _checksum(document)}))
+    return folder / "r"
+
+
+def _set(frame: pl.DataFrame, value: list[str] | None) -> pl.DataFrame:
+    sets = [value, *frame["letter"].to_list()[1:]]
+    return frame.with_columns(pl.Series("letter", sets, dtype=pl.List(pl.String)))
+
+
+@pytest.mark.parametrize(
+    ("edit", "model"),
+    [
+        (lambda frame, _: _set(frame, ["a", "b", "c"]), "candidates"),
+        (lambda frame, _: _set(frame, ["a"]), "diversity"),
+        (lambda frame, _: _set(frame, ["a", "a"]), "diversity"),
+        (lambda frame, _: _set(frame, ["a", "stranger"]), "diversity"),
+        (lambda frame, _: _set(frame, None), "diversity"),
+        (lambda frame, _: frame.head(599), "record-count"),
+        (lambda frame, _: frame.with_columns(name=pl.lit("Jane")), "columns"),
+        (lambda frame, _: frame.drop("sex"), "columns"),
+        (lambda frame, _: frame.drop("letter"), "columns"),
+        (lambda frame, document: (document.update(records=5), frame)[1], "record-count"),
+        (lambda frame, document: (document["attributes"][1].update(promises={"diversity": {}}), frame)[1], "diversity"),
+    ],
+)
+def test_tampering_is_found(tmp_path: Path, edit: Any, model: str) -> None:
+    found = ps.verify(_tampered(tmp_path, edit))
+    assert not found.holds
+    assert model in [verdict.model for verdict in found.verdicts if not verdict.holds]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda document: document["attributes"][1].update(promises={}),
+        lambda document: document["attributes"][1]["domain"]["values"].__setitem__(0, "b"),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_refused(tmp_path: Path, edit: Any) -> None:
+    with pytest.raises(ps.ReleaseError, match="manifest"):
+        ps.verify(_tampered(tmp_path, lambda frame, document: (edit(document), frame)[1]))

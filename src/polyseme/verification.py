@@ -98,7 +98,8 @@ def _count_verdict(release: Release) -> Verdict:
     stated = release.manifest.records * (math.prod(widths) if release.manifest.form == "long" else 1)
     note = "" if rows == stated else f"the data has {rows:,} rows, the manifest says {stated:,}"
     difference = float(abs(rows - stated))
-    return Verdict("record-count", None, {"rows": stated}, rows == stated, difference, 0.0, -difference, note=note)
+    holds = rows == stated == release.manifest.rows
+    return Verdict("record-count", None, {"rows": stated}, holds, difference, 0.0, -difference, note=note)
 
 
 def _believable_verdict(release: Release, item: PublishedAttribute) -> Verdict:
