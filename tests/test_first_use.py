@@ -19,8 +19,10 @@ import pytest
 
 import polyseme as ps
 from polyseme.cli.console import names, print_json
+from polyseme.pipeline import warnings
 from polyseme.policy.resolving import resolve
 from polyseme.release import Manifest, _checksum, file_digest
+from polyseme.reports.tables import plan_remarks
 from polyseme.tables.source import FrameSource
 from polyseme.tables.writing import whole_folder
 
@@ -345,3 +347,24 @@ def test_tampering_is_found(tmp_path: Path, edit: Any, model: str) -> None:
 def test_a_manifest_that_makes_no_sense_is_refused(tmp_path: Path, edit: Any) -> None:
     with pytest.raises(ps.ReleaseError, match="manifest"):
         ps.verify(_tampered(tmp_path, lambda frame, document: (edit(document), frame)[1]))
+
+
+def test_the_plan_names_the_values_that_nobody_can_tell_apart() -> None:
+    ranks = ", ".join(f"r{number}" for number in range(1, 15))
+    body = f"    domain: [{ranks}]\n    distance: {{line: rank}}\n    protect: {{semantic-diversity: {{l: 2, d: 7}}}}\n"
+    made = ps.plan(policy("letter", body))
+    assert "r1 = r8; r2 = r9; " in plan_remarks(made)[0]
+
+
+def test_a_key_without_a_settled_domain_is_warned_of() -> None:
+    found = policy("letter", "    protect: {diversity: {l: 2}}\n")
+    settled = policy("letter", "    domain: [a, b, c]\n    protect: {diversity: {l: 2}}\n")
+    assert "sticky" in warnings(found, keyed=True, seeded=False)[0]
+    assert not warnings(found, keyed=False, seeded=False)
+    assert not warnings(settled, keyed=True, seeded=False)
+
+
+def test_a_plan_for_columns_nobody_named_asks_for_the_table() -> None:
+    rules = ps.Policy.loads("protect-all-but: [sex]\nprotect: {diversity: {l: 2}}\n")
+    with pytest.raises(ps.PolicyError, match="--data"):
+        ps.plan(rules)

@@ -28,7 +28,7 @@ from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection,
 from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
 from polyseme.tables.source import Source
 
-__all__ = ["Resolved", "match_columns", "resolve"]
+__all__ = ["Resolved", "match_columns", "open_domains", "resolve"]
 
 _SAMPLE = 1_000_000
 _DOMAIN_LIMIT = 1_000_000
@@ -115,6 +115,11 @@ def _open(attribute: AttributePolicy, policy: Policy) -> bool:
     if attribute.periods is not None:
         return attribute.periods.first is None or attribute.periods.last is None
     return attribute.bins is not None or policy_values(attribute.distance, policy.folder) is None
+
+
+def open_domains(policy: Policy) -> tuple[str, ...]:
+    """The protected attributes whose values are not declared but looked up in the table."""
+    return tuple(item.name for item in policy.attributes if item.protect and _open(item, policy))
 
 
 @dataclass
