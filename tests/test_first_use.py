@@ -368,3 +368,18 @@ def test_a_plan_for_columns_nobody_named_asks_for_the_table() -> None:
     rules = ps.Policy.loads("protect-all-but: [sex]\nprotect: {diversity: {l: 2}}\n")
     with pytest.raises(ps.PolicyError, match="--data"):
         ps.plan(rules)
+
+
+def test_a_record_in_place_of_the_header_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("MARKED,a\n" * 20)
+    rules = policy("letter", "    domain: [a, b, c, d, e, f, g, h]\n    protect: {diversity: {l: 2}}\n")
+    release = ps.anonymize(people(), rules)
+    attempts: list[Callable[[], object]] = [
+        lambda: ps.anonymize(tmp_path / "t.csv", rules),
+        lambda: ps.evaluate(release, tmp_path / "t.csv"),
+        lambda: ps.attack(release, tmp_path / "t.csv"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ps.TableError) as caught:
+            attempt()
+        assert "MARKED" not in str(caught.value)

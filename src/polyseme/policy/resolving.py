@@ -61,6 +61,12 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
 def match_columns(policy: Policy, source: Source) -> Policy:
     """The policy with its attributes in the order of the table's columns; both sides must name each other."""
     columns = source.schema.names
+    if not source.typed and policy.by_name and not set(columns) & set(policy.by_name):
+        # The first line may be a record: its values must not stand in messages as if they were names.
+        raise TableError(
+            f"{source.name}: none of the policy's attributes is in the first line",
+            "is this the right table, and does its first line hold the names of the columns?",
+        )
     problems = [
         Problem(f"$.attributes.{name}", f"no such column in {source.name}", nearest(name, columns))
         for name in policy.by_name
