@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from polyseme.errors import PolicyError, ReleaseError, TableError
 from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
-from polyseme.metrics import Preserved, compare, learning
+from polyseme.metrics import Preserved, as_grid, compare, learning, query_error
 from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
@@ -171,8 +172,11 @@ class Evaluation:
     learning: Mapping[str, Mapping[str, Preserved]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The metrics by name; for several tables, by table first."""
-        documents: dict[str, dict[str, Any]] = {name: dict(metrics) for name, metrics in self.tables.items()}
+        """The metrics by name; for several tables, by table first. What is infinite or undefined becomes None."""
+        documents: dict[str, dict[str, Any]] = {
+            name: {metric: value if math.isfinite(value) else None for metric, value in metrics.items()}
+            for name, metrics in self.tables.items()
+        }
         for name, scores in self.learning.items():
             documents[name]["learning"] = {score: found.to_dict() for score, found in scores.items()}
         return next(iter(documents.values())) if len(documents) == 1 else dict(documents)
@@ -203,6 +207,9 @@ def evaluate(
         truth = true_table(opened, source, names, estimated.by)
         title = _title(names, _names(by))
         tables[title] = compare(truth, estimated.values, opened.manifest.records)
+        boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
+        if boxes is not None and guesses is not None:
+            tables[title]["query_error"] = query_error(boxes, guesses).mean
         if learn:
             distance = opened.manifest[names[0]].attribute.distance
             positions = distance.positions if isinstance(distance, LineDistance) else None

@@ -14,6 +14,7 @@ from polyseme import Policy, anonymize, evaluate
 from polyseme.cli import main
 from polyseme.errors import QuestionError
 from polyseme.metrics import learning
+from polyseme.pipeline import Evaluation
 
 POLICY = """
 attributes:
@@ -138,6 +139,18 @@ def test_evaluate_learns_only_when_asked():
     assert abs(r2["difference"]) < 0.05
     with pytest.raises(QuestionError, match="by age,sex"):
         evaluate(release, frame, "level", learn=True)
+
+
+def test_an_infinite_metric_is_no_number_in_a_document():
+    infinite = Evaluation({"level": {"l1": 2.0, "kl": float("inf"), "query_error": float("nan")}})
+    assert infinite.to_dict() == {"l1": 2.0, "kl": None, "query_error": None}
+
+
+def test_range_queries_are_part_of_an_evaluation():
+    frame = people()
+    release = anonymize(frame, Policy.loads(POLICY), seed=5)
+    assert 0 < evaluate(release, frame, "level", ["age", "sex"]).to_dict()["query_error"] < 0.2
+    assert 0 < evaluate(release, frame, "level").to_dict()["query_error"] < 0.2
 
 
 def test_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):

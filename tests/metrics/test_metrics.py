@@ -17,6 +17,7 @@ from polyseme.distances.line import LineDistance
 from polyseme.errors import QuestionError, TableError
 from polyseme.metrics import (
     METRICS,
+    as_grid,
     average_class_size,
     compare,
     discernibility,
@@ -203,3 +204,20 @@ def test_query_boxes_are_summed_literally():
     high = np.minimum(low + rng.integers(1, 4, (20, 3)), [4, 3, 5])
     expected = [table[tuple(slice(a, b) for a, b in zip(x, y))].sum() for x, y in zip(low, high)]
     assert _box_sums(table, low, high) == pytest.approx(expected)
+
+
+def test_queries_range_over_each_attribute_of_the_cells():
+    """Against sums over records: a query picks ranges of age, of sex and of the value."""
+    rng = np.random.default_rng(8)
+    cells = {"age": [9, 10, 10, 11, None], "sex": ["m", "f", "m", "f", "m"]}
+    table = rng.integers(1, 9, (5, 3)).astype(float)
+    grid = as_grid(table, cells)
+    assert grid is not None
+    assert grid.shape == (4, 2, 3)
+    assert grid.sum() == table.sum()
+    assert grid[1, 0].tolist() == table[1].tolist()
+    assert grid[0, 1].tolist() == table[0].tolist()
+    assert grid[3, 1].tolist() == table[4].tolist()
+    assert as_grid(table[:1], {}).shape == (3,)  # type: ignore[union-attr]
+    many = {f"a{i}": list(range(300)) for i in range(3)}
+    assert as_grid(np.ones((300, 1)), many) is None

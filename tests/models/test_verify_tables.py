@@ -281,6 +281,16 @@ def test_k_map_of_a_typed_table_against_text(desk: Desk):
     assert not desk.verdict(path, POLICY, "[{k-map: {k: 2, reference: population.csv}}]")["holds"]
 
 
+def test_an_order_that_nobody_declared_is_said_to_be_the_alphabet(desk: Desk):
+    model = "[{closeness: {t: 1, ground: ordered}}]"
+    assert "alphabet" in desk.verdict(ARX, POLICY, model)["note"]
+    assert not desk.verdict(SALARIES, BY_SALARY, model)["note"]
+    declared = POLICY.replace("role: sensitive", "role: sensitive, domain: [flu, ulcer, cold]")
+    verdict = desk.verdict(ARX, declared, model)
+    # Differences of the first class in this order: flu 1/6, ulcer -1/6, cold 0.
+    assert (verdict["note"], verdict["worst"]) == ("", pytest.approx(1 / 12))
+
+
 def test_without_quasi_identifiers_the_table_is_one_class(desk: Desk):
     (desk.folder / "population.csv").write_text("age\n1\n2\n3\n", encoding="utf-8")
     policy = "attributes: {disease: {role: sensitive}}"

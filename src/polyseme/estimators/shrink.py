@@ -36,6 +36,8 @@ _SEED = 20_210_413
 _WORK = 500_000
 _STEPS = tuple(10.0 ** (exponent / 2.0) for exponent in range(-1, 13))
 _FLOOR = 0.01
+_SLACK = 1.0
+"""Log-likelihood of held-out reports that a weaker strength may lose to the best one and still be preferred."""
 _WORTH = 2.0
 """Log-likelihood that shrinking must gain on all held-out reports together; less is within the luck of the draw."""
 
@@ -156,14 +158,14 @@ def _neighbours(x: Floats, mechanism: Mechanism) -> Floats:
 
 
 def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats) -> tuple[float, float]:
-    """The strength under which held-out reports are most likely, zero when none helps, and what it gains over zero.
+    """The weakest strength under which held-out reports are about as likely as under the best, and its gain over zero.
 
     Strengths rise by half a power of ten until two in a row are worse than the best.
     """
     large = _is_large(reports, mechanisms)
     pairs = list(_held_out(reports, mechanisms, 1 if large else _FOLDS))
     starts: list[Floats | None] = [None] * len(pairs)
-    best, chosen, worse, none = -np.inf, 0.0, 0, -np.inf
+    scores: dict[float, float] = {}
     # Less than one in ten thousand of a group's records changes nothing that can be seen.
     least = 1e-4 * float(reports.counts.sum()) / max(reports.cells, 1)
     for strength in (0.0, *(step for step in (_STEPS[1::2] if large else _STEPS) if step >= least)):
@@ -174,14 +176,12 @@ def _strength(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats)
             x = maximise(joined, start=_towards(before, target, strength / train.records), limit=60).x
             starts[place] = x
             score += test.value(x)
-        none = score if strength == 0.0 else none
-        if score > best:
-            best, chosen, worse = score, strength, 0
-        else:
-            worse += 1
-        if worse == 2 or strength > 10.0 * reports.counts.sum():
+        scores[strength] = score
+        recent = list(scores.values())[-2:]
+        if max(recent) < max(scores.values()) or strength > 10.0 * reports.counts.sum():
             break
-    return chosen, best - none if best > none else 0.0
+    chosen = min(strength for strength, score in scores.items() if score >= max(scores.values()) - _SLACK)
+    return chosen, scores[chosen] - scores[0.0] if chosen > 0.0 else 0.0
 
 
 def _towards(x: Floats | None, target: Floats, ratio: float) -> Floats | None:

@@ -10,12 +10,13 @@ from polyseme.metrics.groupings import (
     precision,
 )
 from polyseme.metrics.learning import Preserved, learning
-from polyseme.metrics.queries import QueryError, query_error
+from polyseme.metrics.queries import QueryError, as_grid, query_error
 
 __all__ = [
     "METRICS",
     "Preserved",
     "QueryError",
+    "as_grid",
     "average_class_size",
     "compare",
     "discernibility",

@@ -7,7 +7,10 @@ Queries without any true record have no relative error: they are drawn but left 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +18,10 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import QuestionError
 from polyseme.randomness import experiment
 
-__all__ = ["QueryError", "query_error"]
+__all__ = ["QueryError", "as_grid", "query_error"]
+
+_GRID = 10_000_000
+"""The largest grid of combinations that queries are asked on."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,35 @@ class QueryError:
     absolute: float
     queries: int
     empty: int
+
+
+def as_grid(table: Floats, cells: Mapping[str, Sequence[Any]]) -> Floats | None:
+    """A table (cells, F_1, ..) with an axis for each attribute of the cells, whose values are put in order.
+
+    Combinations that are no cell have no record. None when there are too many of them.
+
+    >>> as_grid(np.array([[1.0], [2.0], [3.0]]), {"sex": ["f", "m", "m"], "age": [30, 30, 20]})[..., 0].tolist()
+    [[0.0, 1.0], [3.0, 2.0]]
+    """
+    if not cells:
+        return np.asarray(table[0], dtype=np.float64)
+    ranks = []
+    for values in cells.values():
+        order = {value: rank for rank, value in enumerate(sorted(set(values), key=_order))}
+        ranks.append(np.array([order[value] for value in values]))
+    shape = tuple(int(rank.max()) + 1 for rank in ranks)
+    if math.prod((*shape, *table.shape[1:])) > _GRID:
+        return None
+    grid = np.zeros((*shape, *table.shape[1:]))
+    grid[tuple(ranks)] = table
+    return grid
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    """Numbers by size, then words by the alphabet, then what is missing."""
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    return (2, 0.0, "") if value is None else (1, 0.0, str(value))
 
 
 def _box_sums(table: Floats, low: Ints, high: Ints) -> Floats:

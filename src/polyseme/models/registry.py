@@ -121,7 +121,13 @@ def _tree_ancestors(counts: Counts, distance: Distance | None) -> Ints | None:
 
 def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
     ancestors = _ancestors(counts, background) if asked["ground"] == "hierarchical" else None
-    return closeness.check(counts, asked["t"], asked["ground"], ancestors)
+    verdict = closeness.check(counts, asked["t"], asked["ground"], ancestors)
+    undeclared = counts.attribute not in background.domains and any(isinstance(label, str) for label in counts.labels)
+    if asked["ground"] == "ordered" and undeclared and not verdict.note:
+        return replace(
+            verdict, note="no order was declared (domain: [..]), so the values stand in that of the alphabet"
+        )
+    return verdict
 
 
 def _le(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
