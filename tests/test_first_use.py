@@ -383,3 +383,10 @@ def test_a_record_in_place_of_the_header_is_not_shown(tmp_path: Path) -> None:
         with pytest.raises(ps.TableError) as caught:
             attempt()
         assert "MARKED" not in str(caught.value)
+
+
+@pytest.mark.parametrize("promise", ["ldp: {epsilon: 2, size: 1}", "ldp: {epsilon: 1, size: 3}", "closeness: {t: 0.3}"])
+def test_nobody_takes_a_set_at_its_word_that_may_be_a_lie(promise: str) -> None:
+    body = f"    domain: [a, b, c, d, e, f, g, h]\n    protect: {{{promise}}}\n"
+    release = ps.anonymize(people(), policy("letter", body))
+    assert not [finding.attack for finding in ps.attack(release) if finding.exceeded]
