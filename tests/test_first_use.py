@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,8 +19,10 @@ import pytest
 
 import polyseme as ps
 from polyseme.cli.console import names, print_json
+from polyseme.pipeline import warnings
 from polyseme.policy.resolving import resolve
-from polyseme.release import Manifest
+from polyseme.release import Manifest, _checksum, file_digest
+from polyseme.reports.tables import plan_remarks
 from polyseme.tables.source import FrameSource
 from polyseme.tables.writing import whole_folder
 
@@ -252,3 +256,137 @@ def test_a_pandas_column_of_mixed_types_does_not_show_its_values() -> None:
     with pytest.raises(ps.TableError) as caught:
         ps.init(pandas.DataFrame({"income": [1, "MARKED"]}))
     assert "MARKED" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["set", "long"])
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_labels_of_every_kind_come_back_from_every_file(tmp_path: Path, form: str, file_format: str) -> None:
+    rows = 400
+    generator = np.random.default_rng(8)
+    words = ["a,b", 'q"u"o', "[x]", "{y}", "日本", "new\nline", " lead", "null", "NA", "0"]
+    columns = {
+        "word": generator.choice(words, rows),
+        "whole": generator.integers(0, 5, rows),
+        "half": generator.choice([0.5, 1.0, 1.5, 2.25], rows),
+        "flag": generator.random(rows) < 0.4,
+    }
+    frame = pl.DataFrame(columns)
+    rules = ps.Policy.loads(
+        "attributes:\n"
+        + "".join(
+            f"  {name}: {{role: sensitive, protect: {{diversity: {{l: 2}}}}}}\n" for name in columns if name != "flag"
+        )
+        + "  flag: {role: sensitive, protect: {ldp: {epsilon: 1, size: 1}}}\n"
+    )
+    ps.anonymize(frame, rules, tmp_path / "r", form=form, file_format=file_format)
+    assert ps.verify(tmp_path / "r").holds
+    for name, column in columns.items():
+        table = ps.estimate(tmp_path / "r", of=[name]).to_polars()
+        assert table["estimate"].sum() == pytest.approx(rows)
+        assert set(table[name].to_list()) == set(column.tolist())
+
+
+def test_numbers_in_text_tables_are_compared_as_numbers(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("v\n" + "1\n1.0\n2\n 3\n4.50\n" * 4)
+    rules = ps.Policy.loads(
+        "attributes: {v: {role: sensitive, domain: [1.0, 2, 3, 4.5], protect: {diversity: {l: 2}}}}"
+    )
+    assert ps.anonymize(tmp_path / "t.csv", rules).manifest.records == 20
+    (tmp_path / "t.csv").write_text("v\n1\nx\n")
+    with pytest.raises(ps.TableError, match="1 values are not in the declared domain"):
+        ps.anonymize(tmp_path / "t.csv", rules)
+
+
+def _tampered(folder: Path, edit: Callable[[pl.DataFrame, dict[str, Any]], pl.DataFrame]) -> Path:
+    """A release changed by somebody who knows how to mend every checksum."""
+    rules = policy("letter", "    domain: [a, b, c, d, e, f, g, h]\n    protect: {diversity: {l: 2}}\n")
+    ps.anonymize(people(), rules, folder / "r")
+    document = json.loads((folder / "r" / "manifest.json").read_text())
+    data = folder / "r" / "data.parquet"
+    edit(pl.read_parquet(data), document).write_parquet(data)
+    document["data"]["sha256"] = file_digest(data)
+    del document["checksum"]
+    (folder / "r" / "manifest.json").write_text(json.dumps({**document, "checksum": _checksum(document)}))
+    return folder / "r"
+
+
+def _set(frame: pl.DataFrame, value: list[str] | None) -> pl.DataFrame:
+    sets = [value, *frame["letter"].to_list()[1:]]
+    return frame.with_columns(pl.Series("letter", sets, dtype=pl.List(pl.String)))
+
+
+@pytest.mark.parametrize(
+    ("edit", "model"),
+    [
+        (lambda frame, _: _set(frame, ["a", "b", "c"]), "candidates"),
+        (lambda frame, _: _set(frame, ["a"]), "diversity"),
+        (lambda frame, _: _set(frame, ["a", "a"]), "diversity"),
+        (lambda frame, _: _set(frame, ["a", "stranger"]), "diversity"),
+        (lambda frame, _: _set(frame, None), "diversity"),
+        (lambda frame, _: frame.head(599), "record-count"),
+        (lambda frame, _: frame.with_columns(name=pl.lit("Jane")), "columns"),
+        (lambda frame, _: frame.drop("sex"), "columns"),
+        (lambda frame, _: frame.drop("letter"), "columns"),
+        (lambda frame, document: (document.update(records=5), frame)[1], "record-count"),
+        (lambda frame, document: (document["attributes"][1].update(promises={"diversity": {}}), frame)[1], "diversity"),
+    ],
+)
+def test_tampering_is_found(tmp_path: Path, edit: Any, model: str) -> None:
+    found = ps.verify(_tampered(tmp_path, edit))
+    assert not found.holds
+    assert model in [verdict.model for verdict in found.verdicts if not verdict.holds]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda document: document["attributes"][1].update(promises={}),
+        lambda document: document["attributes"][1]["domain"]["values"].__setitem__(0, "b"),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_refused(tmp_path: Path, edit: Any) -> None:
+    with pytest.raises(ps.ReleaseError, match="manifest"):
+        ps.verify(_tampered(tmp_path, lambda frame, document: (edit(document), frame)[1]))
+
+
+def test_the_plan_names_the_values_that_nobody_can_tell_apart() -> None:
+    ranks = ", ".join(f"r{number}" for number in range(1, 15))
+    body = f"    domain: [{ranks}]\n    distance: {{line: rank}}\n    protect: {{semantic-diversity: {{l: 2, d: 7}}}}\n"
+    made = ps.plan(policy("letter", body))
+    assert "r1 = r8; r2 = r9; " in plan_remarks(made)[0]
+
+
+def test_a_key_without_a_settled_domain_is_warned_of() -> None:
+    found = policy("letter", "    protect: {diversity: {l: 2}}\n")
+    settled = policy("letter", "    domain: [a, b, c]\n    protect: {diversity: {l: 2}}\n")
+    assert "sticky" in warnings(found, keyed=True, seeded=False)[0]
+    assert not warnings(found, keyed=False, seeded=False)
+    assert not warnings(settled, keyed=True, seeded=False)
+
+
+def test_a_plan_for_columns_nobody_named_asks_for_the_table() -> None:
+    rules = ps.Policy.loads("protect-all-but: [sex]\nprotect: {diversity: {l: 2}}\n")
+    with pytest.raises(ps.PolicyError, match="--data"):
+        ps.plan(rules)
+
+
+def test_a_record_in_place_of_the_header_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("MARKED,a\n" * 20)
+    rules = policy("letter", "    domain: [a, b, c, d, e, f, g, h]\n    protect: {diversity: {l: 2}}\n")
+    release = ps.anonymize(people(), rules)
+    attempts: list[Callable[[], object]] = [
+        lambda: ps.anonymize(tmp_path / "t.csv", rules),
+        lambda: ps.evaluate(release, tmp_path / "t.csv"),
+        lambda: ps.attack(release, tmp_path / "t.csv"),
+    ]
+    for attempt in attempts:
+        with pytest.raises(ps.TableError) as caught:
+            attempt()
+        assert "MARKED" not in str(caught.value)
+
+
+@pytest.mark.parametrize("promise", ["ldp: {epsilon: 2, size: 1}", "ldp: {epsilon: 1, size: 3}", "closeness: {t: 0.3}"])
+def test_nobody_takes_a_set_at_its_word_that_may_be_a_lie(promise: str) -> None:
+    body = f"    domain: [a, b, c, d, e, f, g, h]\n    protect: {{{promise}}}\n"
+    release = ps.anonymize(people(), policy("letter", body))
+    assert not [finding.attack for finding in ps.attack(release) if finding.exceeded]

@@ -21,7 +21,7 @@ import polars as pl
 from polyseme.attacks.base import Finding
 from polyseme.attacks.battery import attack_classes, attack_sets
 from polyseme.distances.structure import Ints
-from polyseme.errors import QuestionError, ReleaseError, TableError, nearest
+from polyseme.errors import QuestionError, ReleaseError, TableError
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream
 from polyseme.release import PublishedAttribute, Release
@@ -130,7 +130,7 @@ class _Truth:
         protected = release.manifest.protected
         absent = [name for name in (*names, *(item.name for item in protected)) if name not in original.schema.names]
         if absent:
-            raise TableError(f"{original.name}: no column '{absent[0]}'", nearest(absent[0], original.schema.names))
+            raise TableError(f"{original.name}: no column '{absent[0]}'", "is this the table that was released?")
         words = release.manifest.missing_values
         columns: list[pl.DataFrame] = []
         codes: dict[str, list[Ints]] = {item.name: [] for item in protected}

@@ -22,7 +22,7 @@ from polyseme.metrics import Preserved, as_grid, compare, learning, query_error
 from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
-from polyseme.policy.resolving import Resolved, match_columns, resolve
+from polyseme.policy.resolving import Resolved, match_columns, open_domains, resolve
 from polyseme.questions import ask, true_table
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
@@ -68,7 +68,7 @@ def plan(policy: Policy | str | Path, records: int | None = None, data: Any = No
     if records is None and source is not None:
         records = source.rows
     resolved = resolve(policy, source)
-    _something_protected(resolved)
+    _something_protected(resolved, policy.protect_all_but is not None)
     return make_plan(resolved, records)
 
 
@@ -106,6 +106,12 @@ def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:
         found.append(
             "the policy says that releases repeat; without a key, two releases of the same people can be intersected. "
             "Make a key (polyseme key new FILE), name the record-key in the policy, and use --key-file."
+        )
+    unsettled = open_domains(policy) if keyed else ()
+    if unsettled:
+        found.append(
+            f"the values of {', '.join(unsettled[:6])}{' ..' if len(unsettled) > 6 else ''} are taken from the table: "
+            "when they change, sticky decoys change with them. Declare them with domain: [..]."
         )
     if seeded:
         found.append(
@@ -293,10 +299,13 @@ def _source(data: Any, policy: Policy) -> Source:
     return open_table(data, policy.table.separator, policy.table.encoding)
 
 
-def _something_protected(resolved: Resolved) -> None:
+def _something_protected(resolved: Resolved, unnamed: bool = False) -> None:
     if not resolved.schema.protected:
         raise PolicyError(
-            "the policy protects no attribute", "give a sensitive attribute a promise: protect: {diversity: {l: 3}}"
+            "the policy protects no attribute that it names" if unnamed else "the policy protects no attribute",
+            "the rest is known from the table: give it with --data"
+            if unnamed
+            else "give a sensitive attribute a promise: protect: {diversity: {l: 3}}",
         )
 
 

@@ -169,7 +169,7 @@ def true_table(
     absent = [name for name in (*protected, *by) if name not in source.schema.names]
     if absent:
         raise TableError(
-            Problem(source.name, f"no column '{name}'", nearest(name, source.schema.names)) for name in absent
+            Problem(source.name, f"no column '{name}'", "is this the table that was released?") for name in absent
         )
     sizes = {item.name: item.domain.size for item in targets}
     grouped = group_codes(_coded(source, release.manifest, by), sizes, by)

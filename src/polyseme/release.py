@@ -183,6 +183,8 @@ def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
         cut = Bins((first, *edges[1:-1], last))
     if "periods" in entry:
         cut = Periods(entry["periods"])
+    if len({str(value) for value in entry["values"]}) != len(entry["values"]):
+        raise ReleaseError(f"{MANIFEST}: a domain in which a value stands twice", "damaged or tampered with")
     missing = Missing("category", entry["missing"]) if "missing" in entry else Missing()
     prior, reference = (np.asarray(entry[key]) if key in entry else None for key in ("prior", "reference"))
     return Domain(tuple(entry["values"]), entry["ordered"], cut, missing, prior, reference)

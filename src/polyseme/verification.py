@@ -22,7 +22,7 @@ from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, TOLERANCE, Place, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
-from polyseme.recipes import closeness_of_epsilon, closeness_reached, ground_from
+from polyseme.recipes import PROMISES, closeness_of_epsilon, closeness_reached, ground_from
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Attribute, Role
 from polyseme.tables.classes import PublishedSets, published_sets
@@ -68,6 +68,8 @@ def _verdict_dict(verdict: Verdict) -> dict[str, Any]:
 
 def verify_release(release: Release) -> Verification:
     """Every promise of the manifest, checked on the published data."""
+    if tuple(release.source.schema.names) != release.manifest.names:
+        return Verification((_column_verdict(release),))
     verdicts: list[Verdict] = []
     for item in release.manifest.protected:
         verdicts += _set_verdicts(release, item) if release.manifest.form == "set" else _long_verdicts(release, item)
@@ -79,15 +81,25 @@ def verify_release(release: Release) -> Verification:
     return Verification(tuple(verdicts))
 
 
+def _column_verdict(release: Release) -> Verdict:
+    """The data file has other columns than the manifest says: what they hold is not known."""
+    there, stated = set(release.source.schema.names), set(release.manifest.names)
+    note = f"{len(there - stated)} columns that the manifest does not name, {len(stated - there)} that are not there"
+    differing = float(len(there ^ stated))
+    return Verdict("columns", None, {}, False, differing, 0.0, -differing, note=note)
+
+
 def _count_verdict(release: Release) -> Verdict:
     """The data file has as many rows as the manifest says: none was lost or added."""
     rows = release.source.rows
     if rows is None:
         rows = sum(batch.num_rows for batch in release.batches(release.manifest.names))
-    stated = release.manifest.rows
+    widths = [item.mechanism.l for item in release.manifest.protected if item.mechanism is not None]
+    stated = release.manifest.records * (math.prod(widths) if release.manifest.form == "long" else 1)
     note = "" if rows == stated else f"the data has {rows:,} rows, the manifest says {stated:,}"
     difference = float(abs(rows - stated))
-    return Verdict("record-count", None, {"rows": stated}, rows == stated, difference, 0.0, -difference, note=note)
+    holds = rows == stated == release.manifest.rows
+    return Verdict("record-count", None, {"rows": stated}, holds, difference, 0.0, -difference, note=note)
 
 
 def _believable_verdict(release: Release, item: PublishedAttribute) -> Verdict:
@@ -126,14 +138,22 @@ def _set_verdicts(release: Release, item: PublishedAttribute) -> list[Verdict]:
         return []
     sets = _distinct_sets(release, item, mechanism.l)
     verdicts = [_check_promise(name, promise, item, sets) for name, promise in item.attribute.protection.models.items()]
-    # Whatever was promised in words, every set must have the size that the likelihood counts on.
-    verdicts.append(replace(set_diversity.check(sets, mechanism.l), model="candidates"))
+    verdicts.append(_candidates_verdict(sets, mechanism.l))
     if all(verdict.holds for verdict in verdicts) or not len(sets.counts):
         return verdicts
     # Something is wrong: look again, now row by row, so that the verdict can name the place.
     sets = _row_sets(release, item)
     verdicts = [_check_promise(name, promise, item, sets) for name, promise in item.attribute.protection.models.items()]
-    return [*verdicts, replace(set_diversity.check(sets, mechanism.l), model="candidates")]
+    return [*verdicts, _candidates_verdict(sets, mechanism.l)]
+
+
+def _candidates_verdict(sets: PublishedSets, l: int) -> Verdict:
+    """Whatever was promised in words, every set must have the size that the likelihood counts on: no less, no more."""
+    verdict = replace(set_diversity.check(sets, l), model="candidates")
+    larger = int(sets.counts[np.diff(sets.starts) > l].sum()) if verdict.holds else 0
+    if not larger:
+        return verdict
+    return replace(verdict, holds=False, violations=larger, note=f"{larger:,} sets have more candidates than {l}")
 
 
 def _distinct_sets(release: Release, item: PublishedAttribute, width: int) -> PublishedSets:
@@ -151,6 +171,9 @@ def _row_sets(release: Release, item: PublishedAttribute) -> PublishedSets:
 
 
 def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribute, sets: PublishedSets) -> Verdict:
+    needed = {"semantic-diversity": ("l", "d"), "closeness": ("t",), "ldp": ("epsilon",)}.get(name, ("l",))
+    if any(not isinstance(promise.get(key), int | float) for key in needed if name in PROMISES):
+        return unchecked(name, item.name, promise, "the promise lacks a number")
     if name == "semantic-diversity":
         if item.attribute.distance is None:
             return unchecked(name, item.name, promise, "the manifest gives no distance")

@@ -68,7 +68,9 @@ def attack_sets(
         joint     joint distribution of both, where it is known
     """
     bound = 1.0 / mechanism.l if bound is None else bound
-    found = [homogeneity.attack_sets(PublishedSets.from_codes(sets, mechanism.size, attribute), bound)]
+    # A blind set holds the true value with probability l / F on average.
+    truthful = mechanism.p + (1.0 - mechanism.p) * mechanism.l / mechanism.size
+    found = [homogeneity.attack_sets(PublishedSets.from_codes(sets, mechanism.size, attribute), bound, truthful)]
     if distance is not None and d is not None:
         found.append(
             similarity.attack_sets(sets, mechanism, distance, d, attribute=attribute, prior=prior, bound=bound)

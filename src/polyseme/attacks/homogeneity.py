@@ -31,13 +31,16 @@ def attack(counts: Counts, bound: float | None = None) -> Finding:
     return Finding("homogeneity", counts.attribute, success, bound, baseline, exceeded, _KNOWS, _GAINS, _HELPS, detail)
 
 
-def attack_sets(sets: PublishedSets, bound: float | None = None) -> Finding:
-    """On published sets: the shortest one."""
-    share = 1.0 / np.maximum(sets.distinct, 1)
+def attack_sets(sets: PublishedSets, bound: float | None = None, truthful: float = 1.0) -> Finding:
+    """On published sets: the shortest one.
+
+    truthful  how likely a set holds the true value at all; less than 1 where the mechanism lies now and then
+    """
+    share = truthful / np.maximum(sets.distinct, 1)
     success = float(share.max())
     detail = {
         "hit_rate": float((share * sets.counts).sum() / sets.records),
-        "records_certain": float(sets.counts[sets.distinct <= 1].sum() / sets.records),
+        "records_certain": float(sets.counts[(sets.distinct <= 1) & (truthful == 1.0)].sum() / sets.records),
     }
     return Finding(
         "homogeneity",

@@ -28,7 +28,7 @@ from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection,
 from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
 from polyseme.tables.source import Source
 
-__all__ = ["Resolved", "match_columns", "resolve"]
+__all__ = ["Resolved", "match_columns", "open_domains", "resolve"]
 
 _SAMPLE = 1_000_000
 _DOMAIN_LIMIT = 1_000_000
@@ -61,6 +61,12 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
 def match_columns(policy: Policy, source: Source) -> Policy:
     """The policy with its attributes in the order of the table's columns; both sides must name each other."""
     columns = source.schema.names
+    if not source.typed and policy.by_name and not set(columns) & set(policy.by_name):
+        # The first line may be a record: its values must not stand in messages as if they were names.
+        raise TableError(
+            f"{source.name}: none of the policy's attributes is in the first line",
+            "is this the right table, and does its first line hold the names of the columns?",
+        )
     problems = [
         Problem(f"$.attributes.{name}", f"no such column in {source.name}", nearest(name, columns))
         for name in policy.by_name
@@ -115,6 +121,11 @@ def _open(attribute: AttributePolicy, policy: Policy) -> bool:
     if attribute.periods is not None:
         return attribute.periods.first is None or attribute.periods.last is None
     return attribute.bins is not None or policy_values(attribute.distance, policy.folder) is None
+
+
+def open_domains(policy: Policy) -> tuple[str, ...]:
+    """The protected attributes whose values are not declared but looked up in the table."""
+    return tuple(item.name for item in policy.attributes if item.protect and _open(item, policy))
 
 
 @dataclass

@@ -113,6 +113,11 @@ def _encode_labels(series: pl.Series, domain: Domain) -> Ints:
     ).to_numpy()
     codes = np.array(codes, dtype=np.int64)
     codes[series.is_null().to_numpy()] = MISSING
+    unseen = np.flatnonzero(codes == UNSEEN)
+    if len(unseen) and series.dtype == pl.String and all(_is_number(value) for value in values):
+        # One text file writes 1.0, another 1: among numbers what counts is the number.
+        read, _ = cast_column(series.gather(unseen), "number")
+        codes[unseen] = np.where(read.is_null().to_numpy(), UNSEEN, _encode_labels(read, domain))
     return codes
 
 
