@@ -113,11 +113,18 @@ class AttributePlan:
             "condition": _finite(found.condition) if found else None,
             "confounded": [list(group) for group in self.confounded],
             "reasoning": list(self.choice.lines),
-            "warnings": [*self.choice.warnings, *(found.notes if found else ())],
+            "warnings": [*self._published(), *self.choice.warnings, *(found.notes if found else ())],
             "obstacle": self.obstacle,
             "nearest": [{"l": l, "d": d} for l, d in self.nearest],
             "strata": [stratum.to_dict(self.attribute) for stratum in self.strata],
         }
+
+    def _published(self) -> list[str]:
+        """What is published although it comes from the records."""
+        domain = self.attribute.domain
+        if domain is None or not domain.reference_from_data:
+            return []
+        return ["the reference distribution is that of the records, and is published with the release"]
 
     @property
     def confounded(self) -> tuple[tuple[Any, ...], ...]:

@@ -171,6 +171,7 @@ def _domain_to_dict(domain: Domain, from_data: bool) -> dict[str, Any]:
         result["prior"] = domain.prior.tolist()
     if domain.reference is not None:
         result["reference"] = domain.reference.tolist()
+        result["reference_source"] = "data" if domain.reference_from_data else "policy"
     return result
 
 
@@ -187,7 +188,8 @@ def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
         raise ReleaseError(f"{MANIFEST}: a domain in which a value stands twice", "damaged or tampered with")
     missing = Missing("category", entry["missing"]) if "missing" in entry else Missing()
     prior, reference = (np.asarray(entry[key]) if key in entry else None for key in ("prior", "reference"))
-    return Domain(tuple(entry["values"]), entry["ordered"], cut, missing, prior, reference)
+    from_data = entry.get("reference_source") == "data"
+    return Domain(tuple(entry["values"]), entry["ordered"], cut, missing, prior, reference, from_data)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,7 @@ class Domain:
 
     prior      a public distribution over the values that designs are balanced for; uniform when None
     reference  a public distribution that closeness is measured against; any distribution when None
+    reference_from_data  whether the reference is that of the records themselves, and so says something about them
     """
 
     values: tuple[Label, ...]
@@ -65,6 +66,7 @@ class Domain:
     missing: Missing = field(default_factory=Missing)
     prior: Floats | None = field(default=None, compare=False)
     reference: Floats | None = field(default=None, compare=False)
+    reference_from_data: bool = False
 
     @property
     def size(self) -> int:

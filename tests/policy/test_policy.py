@@ -183,3 +183,27 @@ def test_priors_by_value_or_in_order() -> None:
 def test_open_table_refuses_what_is_no_table() -> None:
     with pytest.raises(TableError, match="cannot read a table"):
         open_table(42)
+
+
+CLOSE = "role: sensitive-qid, domain: [a, b, c, d], protect: {closeness: {t: 0.3}}"
+
+
+def test_references_from_a_file_or_from_the_table(tmp_path) -> None:
+    (tmp_path / "shares.csv").write_text("value,people\nb,3\na,1\n")
+    from_file = Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: shares.csv}}}}", tmp_path)
+    assert resolve(from_file).schema["x"].domain.reference.tolist() == [0.25, 0.75, 0, 0]
+    from_data = Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: data}}}}")
+    domain = resolve(from_data, source(x=["a", "b", "b", "d"])).schema["x"].domain
+    assert domain.reference.tolist() == [0.25, 0.5, 0, 0.25]
+    assert domain.reference_from_data
+    with pytest.raises(PolicyError, match="needs the table"):
+        resolve(from_data)
+    with pytest.raises(PolicyError, match="no distribution in the file"):
+        resolve(Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: none.csv}}}}", tmp_path))
+
+
+def test_a_prior_must_not_come_from_the_records() -> None:
+    assert any(
+        "independent of the records" in problem
+        for problem in problems_of(f"attributes: {{x: {{{CLOSE}, prior: data}}}}")
+    )

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 from polyseme.policy.reading import Reader
 from polyseme.schema import Label, Missing, Role
 
-__all__ = ["TYPES", "AttributePolicy", "AutomaticBins", "PeriodRange", "Shares", "read_attribute"]
+__all__ = ["FROM_DATA", "TYPES", "AttributePolicy", "AutomaticBins", "PeriodRange", "Shares", "read_attribute"]
 
 TYPES = ("text", "integer", "number", "boolean", "date", "datetime")
 _KEYS = ("role", "type", "domain", "bins", "periods", "missing", "distance", "protect", "prior", "reference")
@@ -20,8 +20,11 @@ _BIN_METHODS = ("equal-width", "quantile")
 _LABEL_TYPES = (str, int, float, bool)
 
 
-Shares: TypeAlias = tuple[float, ...] | Mapping[str, float]
-"""A public distribution: a number for each value in the order of the domain, or by value."""
+Shares: TypeAlias = tuple[float, ...] | Mapping[str, float] | str
+"""A public distribution: a number for each value in the order of the domain, or by value, or where to find it."""
+
+FROM_DATA = "data"
+"""The word for "as it is in the table"."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
         missing=_missing(reader.at("missing", given["missing"])) if "missing" in given else Missing(),
         distance=_distance(reader.at("distance", given["distance"])) if "distance" in given else None,
         protect=protect,
-        prior=_shares(reader.at("prior", given["prior"])) if "prior" in given else None,
+        prior=_prior(reader.at("prior", given["prior"])) if "prior" in given else None,
         reference=_shares(reader.at("reference", given["reference"])) if "reference" in given else None,
     )
 
@@ -154,8 +157,18 @@ def _missing(reader: Reader) -> Missing:
     return Missing(cast("Literal['refuse', 'drop', 'category']", action))
 
 
+def _prior(reader: Reader) -> Shares | None:
+    """What designs are balanced for must not depend on the records: it would tell something about them."""
+    if reader.value == FROM_DATA:
+        reader.problem("a prior is public and independent of the records", "give it in the policy, or in a file")
+        return None
+    return _shares(reader)
+
+
 def _shares(reader: Reader) -> Shares | None:
-    """Non-negative weights, in the order of the domain or by value; they need not add up to one."""
+    """Non-negative weights, in the order of the domain or by value; they need not add up to one. Or a file's name."""
+    if isinstance(reader.value, str):
+        return reader.value
     weights = reader.value if isinstance(reader.value, list) else list(reader.mapping().values())
     if any(not isinstance(weight, int | float) or isinstance(weight, bool) or not weight >= 0 for weight in weights):
         reader.problem("a distribution holds numbers from 0", "prior: [0.2, 0.5, 0.3] or prior: {low: 2, high: 5}")

@@ -254,7 +254,7 @@ def _protect_lines(size: int, ordered: bool, step: float = 1) -> list[str]:
         return [
             f"    protect: {{diversity: {{l: {min(3, size - 1)}}}}}   # add a distance to keep candidates far apart"
         ]
-    distance = "values" if step != 1 else "rank"
+    distance = "value" if step != 1 else "rank"
     d = step * 2
     return [
         f"    distance: {{line: {distance}}}",

@@ -6,11 +6,13 @@ published with the release although it comes from the records; the schema theref
 
 from __future__ import annotations
 
+import csv
 import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -21,11 +23,11 @@ from polyseme.distances.implied import policy_values
 from polyseme.distances.structure import Floats
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
-from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange, Shares
+from polyseme.policy.attributes import FROM_DATA, AttributePolicy, AutomaticBins, PeriodRange, Shares
 from polyseme.policy.impossible import with_constraints
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
-from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
+from polyseme.tables.codes import as_series, encode, missing_label, numbers, period_labels
 from polyseme.tables.source import Source
 
 __all__ = ["Resolved", "match_columns", "open_domains", "resolve"]
@@ -52,10 +54,13 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
     for attribute in policy.attributes:
         reader = Reader(None, f"$.attributes.{attribute.name}", problems)
         attributes.append(_resolve_attribute(attribute, seen, policy, reader))
+    schema = Schema(tuple(attributes))
+    if not problems:
+        schema = _with_references(schema, policy, source, Reader(None, "$.attributes", problems))
     if problems:
         raise PolicyError(problems)
     open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
-    return Resolved(with_constraints(Schema(tuple(attributes)), policy.exclusions, open_names), open_names)
+    return Resolved(with_constraints(schema, policy.exclusions, open_names), open_names)
 
 
 def match_columns(policy: Policy, source: Source) -> Policy:
@@ -186,16 +191,18 @@ def _resolve_attribute(
     distance = _distance(attribute, domain, policy, reader) if domain.size else None
     domain = replace(
         domain,
-        prior=_shares(attribute.prior, domain, reader.at("prior", attribute.prior)),
-        reference=_shares(attribute.reference, domain, reader.at("reference", attribute.reference)),
+        prior=_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior)),
+        reference=_shares(attribute.reference, domain, policy, reader.at("reference", attribute.reference)),
     )
     return Attribute(attribute.name, attribute.role, domain, distance, protection)
 
 
-def _shares(shares: Shares | None, domain: Domain, reader: Reader) -> Floats | None:
+def _shares(shares: Shares | None, domain: Domain, policy: Policy, reader: Reader) -> Floats | None:
     """A declared distribution in the order of the domain, adding up to one."""
-    if shares is None:
+    if shares is None or shares == FROM_DATA:
         return None
+    if isinstance(shares, str):
+        shares = _shares_file(policy.folder / shares, reader)
     if isinstance(shares, Mapping):
         labels = [str(value) for value in domain.values]
         unknown = [name for name in shares if name not in labels]
@@ -208,6 +215,50 @@ def _shares(shares: Shares | None, domain: Domain, reader: Reader) -> Floats | N
         return None
     shares_of_one: Floats = weights / weights.sum()
     return shares_of_one
+
+
+def _shares_file(path: Path, reader: Reader) -> Shares:
+    """A CSV file of two columns: the value, and its number or share."""
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+        # A first line whose second field is no number is a header.
+        return {row[0]: float(row[1]) for row in rows[0 if _is_number(rows[0][1]) else 1 :]}
+    except (OSError, UnicodeDecodeError, ValueError, IndexError):
+        reader.problem(f"no distribution in the file '{path.name}'", "two columns: value, number; beside the policy")
+        return ()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False
+
+
+def _with_references(schema: Schema, policy: Policy, source: Source | None, reader: Reader) -> Schema:
+    """References that the policy asks to take from the table, counted in one pass. They are published."""
+    asked = [item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None]
+    if not asked:
+        return schema
+    if source is None:
+        for item in asked:
+            reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
+        return schema
+    counts = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
+    for batch in source.batches(list(counts)):
+        for index, (name, found) in enumerate(counts.items()):
+            series = as_series(batch.column(index), policy.table.missing_values)
+            codes = encode(series, cast("Domain", schema[name].domain)).codes
+            found += np.bincount(codes[codes >= 0], minlength=len(found))
+    domains = {
+        name: replace(
+            cast("Domain", schema[name].domain), reference=found / max(found.sum(), 1.0), reference_from_data=True
+        )
+        for name, found in counts.items()
+    }
+    return Schema(
+        tuple(replace(item, domain=domains[item.name]) if item.name in domains else item for item in schema.attributes)
+    )
 
 
 def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, reader: Reader) -> Domain:
@@ -307,7 +358,7 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
     spec = attribute.distance
     cut = domain.cut
     if spec is None and cut is not None:
-        spec = {"line": "values"} if isinstance(cut, Bins) else {"line": "rank"}
+        spec = {"line": "value"} if isinstance(cut, Bins) else {"line": "rank"}
     if spec is None:
         return None
     inner = reader.at("distance", spec)
@@ -315,7 +366,7 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
         inner.problem("a missing value has no place on a line or circle", "missing: drop, or a tree or matrix distance")
         return None
     try:
-        if spec.get("line") == "values":
+        if spec.get("line") in ("value", "values"):
             return LineDistance(_positions(domain))
         return distance_from_policy(spec, domain.values, policy.folder)
     except InvalidInput as error:
