@@ -87,9 +87,8 @@ def main(records: int = RECORDS) -> None:
         whole, peak = measured(ANONYMIZE, folder)
         net = whole - 2 * reading
         print(f"file to release       {whole:6.1f} s, of which reading (two passes) {2 * reading:.1f} s")
-        print(
-            f"without reading       {net:6.1f} s, {cells / net:,.0f} cells/s (bar: 30 s: {'yes' if net <= 30 else 'NO'})"
-        )
+        bar = "yes" if net <= 30 else "NO"
+        print(f"without reading       {net:6.1f} s, {cells / net:,.0f} cells/s (bar: 30 s: {bar})")
         print(f"peak memory           {peak / 1e9:6.2f} GB (bar: 2 GB: {'yes' if peak < 2e9 else 'NO'})")
         seconds, _ = measured(TABLE, folder, IMPORTS)
         print(f"a two-way table       {seconds:6.1f} s (bar: 2 s: {'yes' if seconds < 2 else 'NO'})")

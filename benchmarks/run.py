@@ -10,7 +10,7 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def main() -> int:
-    names = sys.argv[1:] or sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "run")
+    names = sys.argv[1:] or sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("run", "peers"))
     failed = []
     for name in names:
         print(f"\n== {name} {'=' * (70 - len(name))}", flush=True)

@@ -60,38 +60,20 @@ def sticky_rate(records: int) -> float:
     return rate(lambda: mechanism.sample(codes, StickyStream(secret, "income", keys, codes)), records)
 
 
-def subset_selection_rate(records: int) -> float | None:
-    """multi-freq-ldpy's client, one call a record as it is meant to be used; None when it is not installed."""
-    try:
-        from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
-    except ImportError:
-        return None
-    codes = np.random.default_rng(0).integers(0, 148, records).tolist()
-    epsilon = float(np.log(148 / 3 - 1))  # subsets of three
-    return rate(lambda: [SS_Client(code, 148, epsilon) for code in codes], records, repeats=1)
-
-
 def main() -> None:
     records = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
     stream = SystemStream()
-    first = None
     print(f"{'structure':32} {'design':10} {'l':>2} {'million/s':>10} {'wanted':>8}")
     for label, name, structure, l, wanted in SETTINGS:
         mechanism = Mechanism(make_design(name, structure(), l))
         count = records if wanted else max(records // 10, 1)
         codes = np.random.default_rng(0).integers(0, mechanism.size, count)
         found = rate(lambda m=mechanism, c=codes: m.sample(c, stream), count)
-        first = first or found
         goal = f"{wanted / 1e6:.0f}" if wanted else "-"
         print(f"{label:32} {name:10} {l:2} {found / 1e6:10.1f} {goal:>8}")
     print(
         f"{'sticky, line F=148 d=10':32} {'balanced':10}  3 {sticky_rate(min(records, 1_000_000)) / 1e6:10.1f} {'1':>8}"
     )
-    other = subset_selection_rate(20_000)
-    if other is None:
-        print("multi-freq-ldpy is not installed: no ratio")
-    elif first:
-        print(f"{'multi-freq-ldpy SS F=148':32} {'':10}  3 {other / 1e6:10.3f}   ratio {first / other:.0f}")
 
 
 if __name__ == "__main__":

@@ -24,6 +24,9 @@ import polars as pl
 from polyseme.distances.line import LineDistance
 from polyseme.models import MODELS, Background, check_models
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from peers import peer_python
+
 SPECS: list[tuple[str, dict[str, object], str | None]] = [
     ("k-anonymity", {"k": 2}, "k_anonymity"),
     ("k-map", {"k": 2}, None),
@@ -93,18 +96,6 @@ def time_ours(table: pl.DataFrame) -> tuple[list[float], float]:
     return seconds, time.perf_counter() - start
 
 
-def pycanon_python(folder: Path) -> Path | None:
-    """An interpreter with pyCANON, or None with a message."""
-    try:
-        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, capture_output=True, timeout=300)
-        python = folder / "venv" / "bin" / "python"
-        subprocess.run([python, "-m", "pip", "install", "-q", "pycanon"], check=True, capture_output=True, timeout=900)
-    except (subprocess.SubprocessError, OSError) as error:
-        print(f"pyCANON could not be installed, comparison left out ({type(error).__name__})")
-        return None
-    return python
-
-
 def time_pycanon(python: Path, csv: Path, name: str, limit: float) -> float:
     """Seconds, infinite when it took longer than `limit` or failed."""
     command = [python, "-W", "ignore", "-c", SCRIPT, name, csv]
@@ -127,7 +118,7 @@ def main(arguments: list[str] | None = None) -> int:
     seconds, together = time_ours(table)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        python = None if asked.no_pycanon else pycanon_python(folder)
+        python = None if asked.no_pycanon else peer_python("pycanon")
         csv = folder / "table.csv"
         table.write_csv(csv)
         print(f"{asked.rows:,} rows, {asked.classes:,} classes; seconds\n")

@@ -20,6 +20,7 @@ from polyseme.distances import LineDistance
 from polyseme.errors import ImpossibleError, InternalError, PolicyError, ReleaseError, TableError
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import estimate_table
+from polyseme.estimators.intervals import intervals
 from polyseme.estimators.pooled import Part, pool
 from polyseme.estimators.registry import estimator_named
 from polyseme.mechanism import Mechanism
@@ -262,7 +263,7 @@ def test_a_stratum_without_decoys_is_named_in_plan_and_error() -> None:
     assert not made["disease"].feasible
     assert "$.impossible[0]" in made["disease"].obstacle
     assert [entry["feasible"] for entry in made.to_dict()["attributes"]["disease"]["strata"]] == [True, False]
-    with pytest.raises(ImpossibleError, match=r"\$\.impossible\[0\].*no believable decoys among the 3 values"):
+    with pytest.raises(ImpossibleError, match=r"\$\.impossible\[0\]: no believable decoys .* \(3 of 10\)"):
         ps.anonymize(people().with_columns(sex=pl.lit("unknown"), age=5), policy(text))
 
 
@@ -399,6 +400,43 @@ def test_a_single_part_keeps_its_own_limits(population: Any) -> None:
     inner = contrasts[:, 1:2][:, :, [0, 2, 3, 4, 6, 7]]
     for left, right in zip(pooled.limits(contrasts, 0.9, population), fit.limits(inner, 0.9, population)):
         assert np.allclose(left, right)
+
+
+@pytest.mark.parametrize("population", ["finite", "super"])
+def test_limits_of_a_mixed_cell_are_combined_as_documented(population: Any) -> None:
+    mechanism, reports, chosen = mechanism_and_reports()
+    rows = [np.flatnonzero(chosen), np.flatnonzero(~chosen)]
+    # The parts share the values 3, 4 and 5 of nine.
+    axes = [np.arange(6), np.arange(3, 9)]
+    parts = [
+        Part(
+            Reports((reports.sets[0][row],), reports.cell[row], reports.counts[row], 1),
+            (mechanism,),
+            np.array([0]),
+            (axis,),
+        )
+        for row, axis in zip(rows, axes)
+    ]
+    pooled = pool(parts, (1, 9), "ml").pooled
+    fits = [estimator_named("ml").fit(part.reports, part.mechanisms) for part in parts]
+    values, low, high = np.zeros((3, 2, 9))
+    for index, (fit, axis) in enumerate(zip(fits, axes)):
+        values[index, axis] = fit.values[0]
+        low[index, axis], high[index, axis] = (limit[0] for limit in intervals(fit, 0.95, population))
+    sizes = np.array([len(row) for row in rows])
+    shares = values / sizes[:, None]
+    drawn = 2_000 * np.average((shares - np.average(shares, axis=0, weights=sizes)) ** 2, axis=0, weights=sizes)
+    extra = 1.959964**2 * drawn if population == "super" else 0.0
+    x = values.sum(axis=0)
+    expected = (
+        np.maximum(x - np.sqrt(((values - low) ** 2).sum(axis=0) + extra), 0),
+        np.minimum(x + np.sqrt(((high - values) ** 2).sum(axis=0) + extra), 2_000),
+    )
+    assert pooled.limits is not None
+    for left, right in zip(pooled.limits.cells(0.95, population), expected):
+        assert np.allclose(left[0], right, rtol=1e-5, atol=1e-6)
+    for left, right in zip(pooled.limits(np.eye(9)[:, None], 0.95, population), expected):
+        assert np.allclose(np.clip(left, 0, 2_000), right, rtol=1e-3, atol=0.5)
 
 
 # -- checking and attacking --------------------------------------------------------------------------------------

@@ -230,7 +230,7 @@ def _plan_stratum(attribute: Attribute, choice: Choice, excluded: tuple[int, ...
     try:
         mechanism = mechanism_for(choose_within(choice, promises, allowed, domain.reference))
     except InvalidInput as error:
-        left = f"no believable decoys among the {len(allowed):,} values that are left"
+        left = f"no believable decoys among the values that are left ({len(allowed):,} of {choice.size:,})"
         return StratumPlan(excluded, where, None, None, f"{left}: {error}")
     found = facts(mechanism, None if domain.prior is None else domain.prior[allowed])
     confounded = tuple(tuple(allowed[list(group)].tolist()) for group in found.confounded)

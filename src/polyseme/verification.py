@@ -128,7 +128,7 @@ def _believable_verdict(release: Release, item: PublishedAttribute) -> Verdict:
         worst_classes=tuple(Place(row, 1, row) for row in rows[:SHOWN].tolist()),
         checked=checked,
         violations=len(rows),
-        note="records that show a candidate declared impossible for them",
+        note="a candidate is declared impossible for its record" if len(rows) else "",
     )
 
 

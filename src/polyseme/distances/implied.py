@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from polyseme.distances.declared import TREE_SOURCES, _document, _file, _is_document, _rows
-from polyseme.distances.paths import nested_places, row_places
+from polyseme.distances.paths import row_places
 
 __all__ = ["policy_values"]
 
@@ -19,7 +19,7 @@ def policy_values(spec: Mapping[str, Any] | None, folder: Path | str) -> tuple[s
     which values there are.
 
     >>> policy_values({"tree": {"lung": ["flu", "asthma"], "skin": ["acne"]}}, ".")
-    ('acne', 'flu', 'asthma')
+    ('flu', 'asthma', 'acne')
     """
     if not spec:
         return None
@@ -43,6 +43,16 @@ def _leaves(argument: Any, folder: Path) -> tuple[str, ...] | None:
         if not _is_document(file):
             return tuple(row_places(_rows(file)))
         argument = _document(file)
-    places = nested_places(argument)
-    inner = {node for paths in places.values() for path in paths for node in path[1:]}
-    return tuple(label for label in places if label not in inner)
+    return tuple(dict.fromkeys(_in_order(argument)))
+
+
+def _in_order(tree: Any) -> Iterator[str]:
+    """The leaves of a nested tree, as they are written."""
+    if isinstance(tree, Mapping):
+        for label, below in tree.items():
+            yield from _in_order(below) if below not in (None, [], {}) else (str(label),)
+    elif isinstance(tree, list | tuple):
+        for child in tree:
+            yield from _in_order(child)
+    else:
+        yield str(tree)

@@ -62,7 +62,8 @@ def _excluded(exclusion: Exclusion, schema: Schema, from_data: bool, reader: Rea
     protected = [item.name for item in schema.protected]
     if attribute is None or attribute.domain is None or not attribute.protected:
         what = f"no attribute '{exclusion.attribute}'" if attribute is None else "published as it is: it has no decoys"
-        reader.at("attribute", None).problem(what, nearest(exclusion.attribute, protected))
+        hint = nearest(exclusion.attribute, protected) if protected else "give the table with --data"
+        reader.at("attribute", None).problem(what, hint)
         return ()
     labels = {label: code for code, label in enumerate(texts_of(attribute.domain.values))}
     codes: set[int] = set()

@@ -137,7 +137,7 @@ def choose_within(
     Closeness is kept for the equal ground, which is at least as dear as any other, whatever the values.
     """
     if len(allowed) < choice.l:
-        raise ImpossibleError(f"{choice.l} candidates from {len(allowed)} values")
+        raise ImpossibleError(f"a set needs {choice.l} candidates")
     structure, _ = restrict(choice.structure, allowed)
     prior, reference = _given("prior", choice.prior, allowed), _given("reference", reference, allowed)
     frame = Frame(structure, choice.d, choice.design, prior)

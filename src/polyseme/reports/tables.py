@@ -97,8 +97,8 @@ def plan_remarks(plan: Planned) -> list[str]:
             )
         if entry.get("strata"):
             remarks.append(
-                f"{name}: {len(entry['strata'])} further mechanisms, for records that cannot have some of the values; "
-                "the worst of all is shown"
+                f"{name}: some records cannot have every value and get mechanisms of their own "
+                f"({len(entry['strata'])}); the worst of all is shown"
             )
         if entry.get("nearest"):
             settings = ", ".join(f"(l = {item['l']}, d = {quantity(item['d'])})" for item in entry["nearest"])
