@@ -404,3 +404,8 @@ def test_row_numbers_and_columns_without_a_name(tmp_path: Path) -> None:
     assert ps.attack(release, tmp_path / "t.csv")
     assert ps.evaluate(release, tmp_path / "t.csv", by=[""]).to_dict()["l1"] >= 0
     assert "<html" in ps.report(release, tmp_path / "t.csv")
+
+
+def test_python_objects_are_not_published_as_addresses_in_memory() -> None:
+    with pytest.raises(ps.TableError, match="Python objects"):
+        ps.init(pl.DataFrame({"income": pl.Series([object(), object()], dtype=pl.Object)}))
