@@ -409,3 +409,15 @@ def test_row_numbers_and_columns_without_a_name(tmp_path: Path) -> None:
 def test_python_objects_are_not_published_as_addresses_in_memory() -> None:
     with pytest.raises(ps.TableError, match="Python objects"):
         ps.init(pl.DataFrame({"income": pl.Series([object(), object()], dtype=pl.Object)}))
+
+
+def test_an_attribute_with_the_name_of_an_answer_is_not_overwritten() -> None:
+    frame = people().rename({"sex": "estimate"})
+    rules = ps.Policy.loads(
+        "attributes:\n  estimate: {role: quasi-identifier}\n  day: {role: insensitive}\n  number: {role: insensitive}\n"
+        "  letter: {role: sensitive, domain: [a, b, c, d, e, f, g, h], protect: {diversity: {l: 2}}}\n"
+    )
+    release = ps.anonymize(frame, rules)
+    assert ps.estimate(release, of=["letter"]).to_polars()["estimate"].sum() == pytest.approx(600)
+    with pytest.raises(ps.QuestionError, match="column of the answer"):
+        ps.estimate(release, of=["letter"], by=["estimate"])

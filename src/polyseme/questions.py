@@ -113,6 +113,11 @@ def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[Pub
     for place, names in (("of", of), ("by", by)):
         if len(set(names)) != len(names):
             problems.append(Problem(place, "an attribute stands twice"))
+        problems += [
+            Problem(place, f"'{name}' is also a column of the answer", "rename the attribute before publishing")
+            for name in names
+            if name in ("estimate", "stderr", "low", "high")
+        ]
     if problems:
         raise QuestionError(problems)
     return [protected[name] for name in of]
