@@ -390,3 +390,34 @@ def test_nobody_takes_a_set_at_its_word_that_may_be_a_lie(promise: str) -> None:
     body = f"    domain: [a, b, c, d, e, f, g, h]\n    protect: {{{promise}}}\n"
     release = ps.anonymize(people(), policy("letter", body))
     assert not [finding.attack for finding in ps.attack(release) if finding.exceeded]
+
+
+def test_row_numbers_and_columns_without_a_name(tmp_path: Path) -> None:
+    rows = "".join(f"{number},{number % 3},{LETTERS[number % 8]}\n" for number in range(100))
+    (tmp_path / "t.csv").write_text(",sex,income\n" + rows)
+    text = ps.init(tmp_path / "t.csv")
+    assert "numbers the rows" in text
+    rules = ps.Policy.loads(text.replace("role: identifier", "role: quasi-identifier"))
+    release = ps.anonymize(tmp_path / "t.csv", rules)
+    assert release.manifest.names == ("", "sex", "income")
+    assert ps.verify(release).holds
+    assert ps.attack(release, tmp_path / "t.csv")
+    assert ps.evaluate(release, tmp_path / "t.csv", by=[""]).to_dict()["l1"] >= 0
+    assert "<html" in ps.report(release, tmp_path / "t.csv")
+
+
+def test_python_objects_are_not_published_as_addresses_in_memory() -> None:
+    with pytest.raises(ps.TableError, match="Python objects"):
+        ps.init(pl.DataFrame({"income": pl.Series([object(), object()], dtype=pl.Object)}))
+
+
+def test_an_attribute_with_the_name_of_an_answer_is_not_overwritten() -> None:
+    frame = people().rename({"sex": "estimate"})
+    rules = ps.Policy.loads(
+        "attributes:\n  estimate: {role: quasi-identifier}\n  day: {role: insensitive}\n  number: {role: insensitive}\n"
+        "  letter: {role: sensitive, domain: [a, b, c, d, e, f, g, h], protect: {diversity: {l: 2}}}\n"
+    )
+    release = ps.anonymize(frame, rules)
+    assert ps.estimate(release, of=["letter"]).to_polars()["estimate"].sum() == pytest.approx(600)
+    with pytest.raises(ps.QuestionError, match="column of the answer"):
+        ps.estimate(release, of=["letter"], by=["estimate"])

@@ -93,7 +93,7 @@ def _untouched(release: Release) -> pl.DataFrame:
 
 
 def _text(batch: Any, names: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame([as_series(batch.column(name)).cast(pl.String).alias(name) for name in names])
+    return pl.DataFrame({name: as_series(batch.column(name)).cast(pl.String) for name in names})
 
 
 def _linkage(release: Release, frame: pl.DataFrame) -> tuple[Finding, ...]:

@@ -113,6 +113,11 @@ def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[Pub
     for place, names in (("of", of), ("by", by)):
         if len(set(names)) != len(names):
             problems.append(Problem(place, "an attribute stands twice"))
+        problems += [
+            Problem(place, f"'{name}' is also a column of the answer", "rename the attribute before publishing")
+            for name in names
+            if name in ("estimate", "stderr", "low", "high")
+        ]
     if problems:
         raise QuestionError(problems)
     return [protected[name] for name in of]
@@ -190,12 +195,12 @@ def _coded(source: Source, manifest: Manifest, by: Sequence[str]) -> Iterator[pl
     """The original as codes, without the records that the release left out: those with any missing protected value."""
     protected = manifest.protected
     for batch in source.batches([*by, *(item.name for item in protected)]):
-        columns = [as_series(batch.column(name)).alias(name) for name in by]
+        columns = {name: as_series(batch.column(name)) for name in by}
         columns_of_truth = [as_series(batch.column(item.name), manifest.missing_values) for item in protected]
         codes = [encode(column, item.domain).codes for column, item in zip(columns_of_truth, protected)]
         kept = np.all([column >= 0 for column in codes], axis=0)
-        coded = [pl.Series(item.name, column) for item, column in zip(protected, codes)]
-        yield pl.DataFrame([*columns, *coded]).filter(pl.Series(kept))
+        coded = {item.name: pl.Series(column) for item, column in zip(protected, codes)}
+        yield pl.DataFrame({**columns, **coded}).filter(pl.Series(kept))
 
 
 def _match(found: pl.DataFrame, wanted: pl.DataFrame, by: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:

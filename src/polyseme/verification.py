@@ -258,7 +258,7 @@ def _check_on_table(release: Release, specs: list[Mapping[str, Mapping[str, Any]
 
 
 def _frame(batch: Any, names: tuple[str, ...]) -> pl.DataFrame:
-    return pl.DataFrame([as_series(batch.column(name)).alias(name) for name in names])
+    return pl.DataFrame({name: as_series(batch.column(name)) for name in names})
 
 
 def _background(attributes: tuple[Attribute, ...]) -> Background:

@@ -196,6 +196,10 @@ def _role(column: _Column) -> tuple[str, str]:
         return "identifier", f"by its name; {distinct}; identifiers are dropped"
     if any(map(_QUASI.fullmatch, words)):
         return "quasi-identifier", f"by its name; {distinct}; published as it is"
+    alone = column.many or len(column.values) == column.present
+    whole = column.numeric and column.integer
+    if column.present > 20 and whole and alone and column.high - column.low + 1 == column.present:
+        return "identifier", "numbers the rows; identifiers are dropped"
     text = not column.numeric and not column.dates
     if column.present > 20 and text and (column.many or len(column.values) == column.present):
         return "identifier", f"almost every row has a value of its own ({distinct}); identifiers are dropped"

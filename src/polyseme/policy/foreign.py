@@ -82,7 +82,7 @@ def _described(source: Source, policy: Policy) -> Mapping[str, Attribute]:
 def _frame(source: Source, policy: Policy) -> pl.DataFrame:
     names, words = source.schema.names, policy.table.missing_values
     batches = [
-        pl.DataFrame([as_series(batch.column(place), words).alias(name) for place, name in enumerate(names)])
+        pl.DataFrame({name: as_series(batch.column(place), words) for place, name in enumerate(names)})
         for batch in source.batches()
     ]
     return pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))

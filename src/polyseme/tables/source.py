@@ -274,6 +274,9 @@ def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8")
     if type(data).__module__.startswith("pandas"):
         # The index of a pandas frame is a row label: it must not get out.
         return FrameSource(_from_pandas(data))
+    if any(str(kind) == "Object" for kind in getattr(data, "dtypes", ())):
+        # polars hands such columns over as addresses in memory.
+        raise TableError("the frame has a column of Python objects", "cast it to text, numbers or dates first")
     if hasattr(data, "__arrow_c_stream__"):
         return FrameSource(pa.table(data))
     raise TableError(
