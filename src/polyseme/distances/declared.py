@@ -14,7 +14,6 @@ Files are looked up in the policy's own folder. Problems say where they are with
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,10 +22,11 @@ import numpy as np
 
 from polyseme.distances.base import Distance
 from polyseme.distances.circle import CircleDistance
+from polyseme.distances.files import document_of, file_beside, is_document, rows_of
 from polyseme.distances.lattice import LatticeDistance
 from polyseme.distances.line import LineDistance
 from polyseme.distances.matrix import MatrixDistance
-from polyseme.distances.paths import cut_paths, named, nested_places, read_rows, row_places, split_paths, value_paths
+from polyseme.distances.paths import cut_paths, named, nested_places, row_places, split_paths, value_paths
 from polyseme.distances.taxonomies import taxonomy_distance
 from polyseme.distances.tree import TreeDistance
 from polyseme.errors import InvalidInput, PolicyError, Problem, nearest
@@ -106,8 +106,8 @@ def _tree(argument: Any, values: Values, folder: Path) -> Distance:
 
 
 def _file_paths(name: Any, values: Values, folder: Path) -> list[tuple[str, ...]]:
-    file = _file(name, folder)
-    places = nested_places(_document(file)) if _is_document(file) else row_places(_rows(file))
+    file = file_beside(name, folder)
+    places = nested_places(document_of(file)) if is_document(file) else row_places(rows_of(file))
     return value_paths(places, values, f"the tree {file.name}")
 
 
@@ -132,7 +132,7 @@ def _separator_paths(separator: Any, values: Values, _: Path) -> list[tuple[str,
 
 def _lattice(argument: Any, values: Values, folder: Path) -> Distance:
     if isinstance(argument, str):
-        argument = _document(_file(argument, folder))
+        argument = document_of(file_beside(argument, folder))
     if not isinstance(argument, Mapping):
         raise PolicyError("a lattice is a mapping of each node to its parents, or a YAML or JSON file with one")
     return LatticeDistance.from_parents(argument, values)
@@ -140,7 +140,7 @@ def _lattice(argument: Any, values: Values, folder: Path) -> Distance:
 
 def _matrix(argument: Any, values: Values, folder: Path) -> Distance:
     if isinstance(argument, str):
-        return _matrix_from_rows(_rows(_file(argument, folder)), values)
+        return _matrix_from_rows(rows_of(file_beside(argument, folder)), values)
     if not isinstance(argument, list):
         raise PolicyError("a matrix is a list of rows of numbers, or a CSV file whose header names the values")
     return MatrixDistance(argument)
@@ -220,33 +220,3 @@ def _numbers_of(values: Values) -> list[float]:
             "give their positions as a list, or use 'rank'",
         )
     return numbers
-
-
-def _file(name: Any, folder: Path) -> Path:
-    if not isinstance(name, str):
-        raise PolicyError("a file is given by its name")
-    file = folder / name
-    if not file.is_file():
-        raise PolicyError(f"no file '{name}' beside the policy", "file names are relative to the policy's folder")
-    return file
-
-
-def _is_document(file: Path) -> bool:
-    return file.suffix.lower() in {".yaml", ".yml", ".json"}
-
-
-def _rows(file: Path) -> list[list[str]]:
-    try:
-        return read_rows(file)
-    except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(f"{file.name} cannot be read as UTF-8 text") from error
-
-
-def _document(file: Path) -> Any:
-    import yaml
-
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-        return json.loads(text) if file.suffix.lower() == ".json" else yaml.safe_load(text)
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise PolicyError(f"{file.name} cannot be read as {'JSON' if file.suffix == '.json' else 'YAML'}") from error

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from polyseme.distances.declared import TREE_SOURCES, _document, _file, _is_document, _rows
+from polyseme.distances.declared import TREE_SOURCES
+from polyseme.distances.files import document_of, file_beside, is_document, rows_of
 from polyseme.distances.paths import row_places
 
 __all__ = ["policy_values"]
@@ -27,7 +28,7 @@ def policy_values(spec: Mapping[str, Any] | None, folder: Path | str) -> tuple[s
     if kind == "tree":
         return _leaves(argument, Path(folder))
     if kind == "matrix" and isinstance(argument, str):
-        header, *body = _rows(_file(argument, Path(folder))) or [[]]
+        header, *body = rows_of(file_beside(argument, Path(folder))) or [[]]
         labels = tuple(cell.strip() for cell in header)
         return labels[1:] if len(labels) == len(body) + 1 else labels
     return None
@@ -39,10 +40,10 @@ def _leaves(argument: Any, folder: Path) -> tuple[str, ...] | None:
             return None
         argument = argument.get("file", argument.get("nested"))
     if isinstance(argument, str):
-        file = _file(argument, folder)
-        if not _is_document(file):
-            return tuple(row_places(_rows(file)))
-        argument = _document(file)
+        file = file_beside(argument, folder)
+        if not is_document(file):
+            return tuple(row_places(rows_of(file)))
+        argument = document_of(file)
     return tuple(dict.fromkeys(_in_order(argument)))
 
 

@@ -141,7 +141,8 @@ def _note(column: _Column, series: pl.Series) -> None:
         numbers, failures = cast_column(present, "number")
         column.numeric = failures == 0
         if column.numeric:
-            column.low, column.high = min(column.low, float(numbers.min())), max(column.high, float(numbers.max()))  # type: ignore[arg-type]
+            found = numbers.to_numpy()
+            column.low, column.high = min(column.low, float(found.min())), max(column.high, float(found.max()))
             # "007" and "1.0" would come back as 7 and 1: such columns stay text.
             same = present.dtype != pl.String or bool(
                 (cast_column(present, "integer")[0].cast(pl.String) == present).all()

@@ -6,13 +6,11 @@ published with the release although it comes from the records; the schema theref
 
 from __future__ import annotations
 
-import csv
 import itertools
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -20,14 +18,14 @@ import polars as pl
 
 from polyseme.distances import Distance, LineDistance, distance_from_policy
 from polyseme.distances.implied import policy_values
-from polyseme.distances.structure import Floats
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
-from polyseme.policy.attributes import FROM_DATA, AttributePolicy, AutomaticBins, PeriodRange, Shares
+from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange
+from polyseme.policy.distributions import read_shares, with_references
 from polyseme.policy.impossible import with_constraints
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
-from polyseme.tables.codes import as_series, encode, missing_label, numbers, period_labels
+from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
 from polyseme.tables.source import Source
 
 __all__ = ["Resolved", "match_columns", "open_domains", "resolve"]
@@ -56,7 +54,7 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
         attributes.append(_resolve_attribute(attribute, seen, policy, reader))
     schema = Schema(tuple(attributes))
     if not problems:
-        schema = _with_references(schema, policy, source, Reader(None, "$.attributes", problems))
+        schema = with_references(schema, policy, source, Reader(None, "$.attributes", problems))
     if problems:
         raise PolicyError(problems)
     open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
@@ -191,74 +189,10 @@ def _resolve_attribute(
     distance = _distance(attribute, domain, policy, reader) if domain.size else None
     domain = replace(
         domain,
-        prior=_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior)),
-        reference=_shares(attribute.reference, domain, policy, reader.at("reference", attribute.reference)),
+        prior=read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior)),
+        reference=read_shares(attribute.reference, domain, policy, reader.at("reference", attribute.reference)),
     )
     return Attribute(attribute.name, attribute.role, domain, distance, protection)
-
-
-def _shares(shares: Shares | None, domain: Domain, policy: Policy, reader: Reader) -> Floats | None:
-    """A declared distribution in the order of the domain, adding up to one."""
-    if shares is None or shares == FROM_DATA:
-        return None
-    if isinstance(shares, str):
-        shares = _shares_file(policy.folder / shares, reader)
-    if isinstance(shares, Mapping):
-        labels = [str(value) for value in domain.values]
-        unknown = [name for name in shares if name not in labels]
-        if unknown:
-            reader.problem(f"{len(unknown)} names are not in the domain", nearest(unknown[0], labels))
-        shares = tuple(shares.get(label, 0.0) for label in labels)
-    weights = np.asarray(shares, dtype=np.float64)
-    if len(weights) != domain.size or not weights.sum() > 0:
-        reader.problem(f"expected {domain.size} numbers that are not all zero, found {len(weights)}")
-        return None
-    shares_of_one: Floats = weights / weights.sum()
-    return shares_of_one
-
-
-def _shares_file(path: Path, reader: Reader) -> Shares:
-    """A CSV file of two columns: the value, and its number or share."""
-    try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-        # A first line whose second field is no number is a header.
-        return {row[0]: float(row[1]) for row in rows[0 if _is_number(rows[0][1]) else 1 :]}
-    except (OSError, UnicodeDecodeError, ValueError, IndexError):
-        reader.problem(f"no distribution in the file '{path.name}'", "two columns: value, number; beside the policy")
-        return ()
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) >= 0
-    except ValueError:
-        return False
-
-
-def _with_references(schema: Schema, policy: Policy, source: Source | None, reader: Reader) -> Schema:
-    """References that the policy asks to take from the table, counted in one pass. They are published."""
-    asked = [item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None]
-    if not asked:
-        return schema
-    if source is None:
-        for item in asked:
-            reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
-        return schema
-    counts = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
-    for batch in source.batches(list(counts)):
-        for index, (name, found) in enumerate(counts.items()):
-            series = as_series(batch.column(index), policy.table.missing_values)
-            codes = encode(series, cast("Domain", schema[name].domain)).codes
-            found += np.bincount(codes[codes >= 0], minlength=len(found))
-    domains = {
-        name: replace(
-            cast("Domain", schema[name].domain), reference=found / max(found.sum(), 1.0), reference_from_data=True
-        )
-        for name, found in counts.items()
-    }
-    return Schema(
-        tuple(replace(item, domain=domains[item.name]) if item.name in domains else item for item in schema.attributes)
-    )
 
 
 def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, reader: Reader) -> Domain:
@@ -358,7 +292,9 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
     spec = attribute.distance
     cut = domain.cut
     if spec is None and cut is not None:
-        spec = {"line": "value"} if isinstance(cut, Bins) else {"line": "rank"}
+        # Without a promise about distances an open end needs no position.
+        semantic = bool(attribute.protect and "semantic-diversity" in attribute.protect)
+        spec = {"line": "value"} if isinstance(cut, Bins) and semantic else {"line": "rank"}
     if spec is None:
         return None
     inner = reader.at("distance", spec)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TypeVar
 
 __all__ = ["ahead"]
@@ -18,9 +19,12 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
     [0, 1, 2]
     """
     source = iter(items)
-    nothing = object()
+
+    def following() -> list[Item]:
+        return list(islice(source, 1))
+
     with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, source, nothing)
-        while (item := coming.result()) is not nothing:
-            coming = pool.submit(next, source, nothing)
-            yield item  # type: ignore[misc]  # the mark of the end does not get here
+        coming = pool.submit(following)
+        while item := coming.result():
+            coming = pool.submit(following)
+            yield item[0]

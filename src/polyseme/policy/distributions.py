@@ -1,0 +1,86 @@
+"""Public distributions that a policy names: priors for designs, references for closeness."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from polyseme.distances.structure import Floats
+from polyseme.errors import nearest
+from polyseme.policy import Policy
+from polyseme.policy.attributes import FROM_DATA, Shares
+from polyseme.policy.reading import Reader
+from polyseme.schema import Domain, Schema
+from polyseme.tables.codes import as_series, encode
+from polyseme.tables.source import Source
+
+__all__ = ["read_shares", "with_references"]
+
+
+def read_shares(shares: Shares | None, domain: Domain, policy: Policy, reader: Reader) -> Floats | None:
+    """A declared distribution in the order of the domain, adding up to one."""
+    if shares is None or shares == FROM_DATA:
+        return None
+    if isinstance(shares, str):
+        shares = _shares_file(policy.folder / shares, reader)
+    if isinstance(shares, Mapping):
+        labels = [str(value) for value in domain.values]
+        unknown = [name for name in shares if name not in labels]
+        if unknown:
+            reader.problem(f"{len(unknown)} names are not in the domain", nearest(unknown[0], labels))
+        shares = tuple(shares.get(label, 0.0) for label in labels)
+    weights = np.asarray(shares, dtype=np.float64)
+    if len(weights) != domain.size or not weights.sum() > 0:
+        reader.problem(f"expected {domain.size} numbers that are not all zero, found {len(weights)}")
+        return None
+    shares_of_one: Floats = weights / weights.sum()
+    return shares_of_one
+
+
+def _shares_file(path: Path, reader: Reader) -> Shares:
+    """A CSV file of two columns: the value, and its number or share."""
+    try:
+        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
+        # A first line whose second field is no number is a header.
+        return {row[0]: float(row[1]) for row in rows[0 if _is_number(rows[0][1]) else 1 :]}
+    except (OSError, UnicodeDecodeError, ValueError, IndexError):
+        reader.problem(f"no distribution in the file '{path.name}'", "two columns: value, number; beside the policy")
+        return ()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) >= 0
+    except ValueError:
+        return False
+
+
+def with_references(schema: Schema, policy: Policy, source: Source | None, reader: Reader) -> Schema:
+    """References that the policy asks to take from the table, counted in one pass. They are published."""
+    asked = [item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None]
+    if not asked:
+        return schema
+    if source is None:
+        for item in asked:
+            reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
+        return schema
+    counts = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
+    for batch in source.batches(list(counts)):
+        for index, (name, found) in enumerate(counts.items()):
+            series = as_series(batch.column(index), policy.table.missing_values)
+            codes = encode(series, cast("Domain", schema[name].domain)).codes
+            found += np.bincount(codes[codes >= 0], minlength=len(found))
+    domains = {
+        name: replace(
+            cast("Domain", schema[name].domain), reference=found / max(found.sum(), 1.0), reference_from_data=True
+        )
+        for name, found in counts.items()
+    }
+    return Schema(
+        tuple(replace(item, domain=domains[item.name]) if item.name in domains else item for item in schema.attributes)
+    )

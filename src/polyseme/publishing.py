@@ -1,0 +1,124 @@
+"""From a table to a release: the job, the manifest, and a folder that appears only when it is whole."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from polyseme.engines.local import Job, Outcome, published_tables
+from polyseme.errors import PolicyError, ReleaseError, TableError
+from polyseme.planning import make_plan, published_attributes
+from polyseme.policy import Policy
+from polyseme.policy.resolving import Resolved, match_columns, resolve
+from polyseme.randomness import read_key
+from polyseme.release import MANIFEST, Manifest, Release, file_digest
+from polyseme.tables.source import Source
+from polyseme.tables.writing import TableWriter, whole_folder
+
+__all__ = ["make_job", "publish_in_folder", "publish_in_memory", "require_protection", "save_release"]
+
+Progress = Callable[[int], None]
+
+
+def require_protection(resolved: Resolved, unnamed: bool = False) -> None:
+    if not resolved.schema.protected:
+        raise PolicyError(
+            "the policy protects no attribute that it names" if unnamed else "the policy protects no attribute",
+            "the rest is known from the table: give it with --data"
+            if unnamed
+            else "give a sensitive attribute a promise: protect: {diversity: {l: 3}}",
+        )
+
+
+def make_job(source: Source, policy: Policy, form: str, seed: int | None, key_file: str | Path | None) -> Job:
+    if key_file is not None and policy.record_key is None:
+        raise PolicyError(
+            "a key was given, but the policy names no record key",
+            "add record-key: COLUMN, the column that names a person",
+        )
+    if key_file is not None and seed is not None:
+        raise PolicyError("a key and a seed exclude each other", "leave the seed out")
+    resolved = resolve(policy, source)
+    require_protection(resolved)
+    matched = match_columns(policy, source)
+    types = {item.name: item.type for item in matched.attributes if item.type and not item.protect}
+    return Job(
+        source=source,
+        attributes=published_attributes(resolved, make_plan(resolved, source.rows)),
+        types=types,
+        missing_values=policy.table.missing_values,
+        form=form,
+        seed=seed,
+        key=read_key(Path(key_file)) if key_file is not None else None,
+        record_key=policy.record_key,
+    )
+
+
+def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) -> Manifest:
+    if not outcome.records:
+        raise TableError(
+            f"{job.source.name}: no records to publish"
+            + (f" ({outcome.dropped:,} dropped for missing values)" if outcome.dropped else "")
+        )
+    return Manifest(
+        attributes=job.published,
+        records=outcome.records,
+        rows=outcome.rows,
+        form=job.form,
+        dropped=outcome.dropped,
+        seeded=job.seed is not None,
+        sticky=job.key is not None,
+        models=tuple({model.name: dict(model.parameters)} for model in policy.models),
+        missing_values=policy.table.missing_values,
+        data=data,
+    )
+
+
+def publish_in_memory(job: Job, policy: Policy, progress: Progress) -> Release:
+    outcome = Outcome()
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        tables = list(published_tables(job, Path(folder), outcome, progress))
+    manifest = _manifest(job, policy, outcome, {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64})
+    return Release(manifest, None, pa.concat_tables(tables))
+
+
+def publish_in_folder(
+    job: Job, policy: Policy, out: Path, file_format: str, overwrite: bool, progress: Progress
+) -> Release:
+    outcome = Outcome()
+    with whole_folder(out, overwrite) as folder:
+        path = folder / f"data.{file_format}"
+        writer = None
+        try:
+            for table in published_tables(job, folder, outcome, progress):
+                writer = writer or TableWriter(path, table.schema, file_format)
+                writer.write(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        if writer is None:
+            _manifest(job, policy, outcome, {})
+        manifest = _manifest(
+            job, policy, outcome, {"file": path.name, "format": file_format, "sha256": file_digest(path)}
+        )
+        (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    return Release.open(out)
+
+
+def save_release(release: Release, out: Path, file_format: str, overwrite: bool) -> Release:
+    """Write a release that is in memory into a folder."""
+    if release.table is None:
+        raise ReleaseError("this release is in a folder already")
+    with whole_folder(out, overwrite) as folder:
+        path = folder / f"data.{file_format}"
+        writer = TableWriter(path, release.table.schema, file_format)
+        writer.write(release.table)
+        writer.close()
+        data = {"file": path.name, "format": file_format, "sha256": file_digest(path)}
+        (folder / MANIFEST).write_text(replace(release.manifest, data=data).to_json(), encoding="utf-8")
+    return Release.open(out)
