@@ -107,7 +107,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         place = f"{error.filename}: " if error.filename else ""
         _say(InvalidInput(f"{place}{error.strerror or type(error).__name__}"))
         sys.exit(2)
-    except Exception as error:  # noqa: BLE001 - the last door: nothing of the data may leave through it
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the last door: nothing of the data may leave through it
+        # A library interrupted in the middle of its own start may raise something else than the interruption.
+        if "KeyboardInterrupt" in str(error):
+            sys.exit(130)
         _confess(error)
         sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)
@@ -126,7 +131,7 @@ def _say(error: PolysemeError) -> None:
             click.echo(f"  {click.style('hint', fg='cyan')}: {problem.hint}", err=True)
 
 
-def _confess(error: Exception) -> None:
+def _confess(error: BaseException) -> None:
     """A fault of ours. The message may quote data, so only where it happened is shown."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119 - a name to show, not a file to open
