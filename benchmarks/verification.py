@@ -46,6 +46,7 @@ SPECS: list[tuple[str, dict[str, object], str | None]] = [
     ("semantic-diversity", {"l": 2, "d": 3, "reading": "strict"}, None),
     ("semantic-diversity", {"l": 2, "d": 3, "reading": "exists"}, None),
     ("semantic-diversity", {"l": 2, "d": 3, "reading": "frequency"}, None),
+    ("semantic-rules", {"rules": [{"never": {"a": "0", "s": "v19"}}]}, None),
 ]
 VALUES = 20
 QUASI_IDENTIFIERS = ["a", "b", "c", "d"]

@@ -84,6 +84,8 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
+    # Many small matrices: the threads of a BLAS library would spend their time waiting for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if threading.current_thread() is threading.main_thread():
         # Being told to stop is like Ctrl-C: half-made files are cleared away.
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

@@ -19,6 +19,7 @@ from polyseme.distances.structure import Floats, Ints
 __all__ = ["ChainSampler", "DistinctSampler", "Inverse", "Sampler", "TableSampler", "sort_rows"]
 
 _CHUNK = 1 << 15
+_MANY_MEMBERS, _SWAP_PLACES, _SWAP_BYTES = 20, 4_096, 1 << 20
 
 
 class Sampler(Protocol):
@@ -88,21 +89,43 @@ class DistinctSampler:
 
     def __init__(self, size: int, l: int) -> None:
         self.size, self.l, self.draws = size, l, max(l - 1, 1)
+        # Insertion takes l * l steps; a row of all places to swap in takes l, but has to be laid out first.
+        swaps = l > _MANY_MEMBERS and size <= _SWAP_PLACES
+        self._draw = self._swapped if swaps else self._inserted
+        self._chunk = max(_SWAP_BYTES // (2 * size), 1) if swaps else _CHUNK
 
     def sample(self, places: Ints, uniforms: Floats) -> Ints:
         out = np.empty((len(places), self.l), dtype=np.int64)
-        for start in range(0, len(places), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            members = [np.asarray(places[chunk], dtype=np.int64)]
-            for taken in range(1, self.l):
-                # The drawn rank counts the places that are still free; every member up to it moves it on by one.
-                drawn = (uniforms[taken - 1, chunk] * (self.size - taken)).astype(np.int64)
-                for member in members:
-                    drawn += drawn >= member
-                members = _insert(members, drawn)
-            for column, member in enumerate(members):
-                out[chunk, column] = member
+        for start in range(0, len(places), self._chunk):
+            chunk = slice(start, start + self._chunk)
+            out[chunk] = self._draw(np.asarray(places[chunk], dtype=np.int64), uniforms[:, chunk])
         return out
+
+    def _inserted(self, places: Ints, uniforms: Floats) -> Ints:
+        """One member after the other, each put in its place."""
+        members = [places]
+        for taken in range(1, self.l):
+            # The drawn rank counts the places that are still free; every member up to it moves it on by one.
+            drawn = (uniforms[taken - 1] * (self.size - taken)).astype(np.int64)
+            for member in members:
+                drawn += drawn >= member
+            members = _insert(members, drawn)
+        return np.column_stack(members)
+
+    def _swapped(self, places: Ints, uniforms: Floats) -> Ints:
+        """The first steps of a shuffle of all the other places."""
+        rows = np.arange(len(places))
+        others = np.tile(np.arange(self.size - 1, dtype=np.int16), (len(places), 1))
+        for taken in range(self.l - 1):
+            drawn = taken + (uniforms[taken] * (self.size - 1 - taken)).astype(np.int64)
+            chosen = others[rows, drawn]
+            others[rows, drawn] = others[:, taken]
+            others[:, taken] = chosen
+        chosen = others[:, : self.l - 1]
+        chosen += chosen >= places[:, None]
+        members = np.column_stack([chosen, places.astype(np.int16)])
+        members.sort(axis=1)
+        return members.astype(np.int64)
 
 
 def _insert(members: list[Ints], drawn: Ints) -> list[Ints]:
