@@ -277,3 +277,35 @@ def test_completion(shell: str) -> None:
 def test_keys(tmp_path: Path) -> None:
     assert polyseme("key", "new", tmp_path / "k").returncode == 0
     assert (tmp_path / "k").stat().st_mode & 0o077 == 0
+
+
+def test_three_protected_attributes_by_two_untouched_ones(tmp_path: Path) -> None:
+    rows = 3_000
+    pl.DataFrame(
+        {
+            "sex": ["fm"[number % 2] for number in range(rows)],
+            "region": ["nsw"[number % 3] for number in range(rows)],
+            "level": ["abcdefgh"[number * number % 8] for number in range(rows)],
+            "job": ["clerk", "nurse", "smith", "cook"] * (rows // 4),
+            "mood": ["good", "fair", "poor"] * (rows // 3),
+        }
+    ).write_csv(tmp_path / "people.csv")
+    (tmp_path / "policy.yaml").write_text(
+        "attributes:\n  sex: {role: quasi-identifier}\n  region: {role: quasi-identifier}\n"
+        "  level: {role: sensitive, domain: [a, b, c, d, e, f, g, h], distance: {line: rank},"
+        " protect: {semantic-diversity: {l: 2, d: 2}}}\n"
+        "  job: {role: sensitive-qid, domain: [clerk, cook, nurse, smith], protect: {diversity: {l: 2}}}\n"
+        "  mood: {role: sensitive-qid, domain: [good, fair, poor], protect: {ldp: {epsilon: 2.0, size: 1}}}\n"
+    )
+    assert polyseme("anonymize", "policy.yaml", "people.csv", "--out", "r", cwd=tmp_path).returncode == 0
+    asked = ("estimate", "r", "--of", "level,job,mood", "--by", "sex,region")
+    shown = polyseme(*asked, "--chart", "chart.svg", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "the data cannot carry a table this fine" in " ".join(shown.stdout.split())
+    assert "<svg" in (tmp_path / "chart.svg").read_text()
+    document = json.loads(polyseme(*asked, "--json", cwd=tmp_path).stdout)
+    table = pl.read_csv(polyseme(*asked, "--csv", cwd=tmp_path).stdout.encode())
+    assert table.columns == ["sex", "region", "level", "job", "mood", "estimate", "stderr", "low", "high"]
+    assert table.height == len(document["cells"]) == 6 * 8 * 4 * 3
+    assert table.equals(pl.DataFrame(document["cells"], infer_schema_length=None).select(table.columns))
+    assert abs(table["estimate"].sum() - rows) < 1e-6
