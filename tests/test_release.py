@@ -239,3 +239,16 @@ def test_reprs_hold_no_data() -> None:
     release = ps.anonymize(people(), policy())
     assert "person-" not in repr(release) + release._repr_html_()
     assert "500 records" in repr(release)
+
+
+def test_what_cannot_be_estimated_afterwards_is_said_before() -> None:
+    table = people().with_columns(level=pl.lit("a"))
+    text = POLICY.replace("domain: [a, b, c, d, e, f, g]", "domain: [a, b, c, d, e, f]").replace("d: 2", "d: 3")
+    heard: list[str] = []
+    ps.anonymize(table, ps.Policy.loads(text), warn=heard.append)
+    assert len(heard) == 1
+    assert "level: some of its values cannot be told apart" in heard[0]
+    assert "nearest settings" in heard[0]
+    heard.clear()
+    ps.anonymize(people(), policy(), warn=heard.append)
+    assert heard == []

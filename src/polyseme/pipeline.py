@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings as python_warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +68,7 @@ def plan(policy: Policy | str | Path, records: int | None = None, data: Any = No
     policy = _policy(policy)
     source = _source(data, policy) if data is not None else None
     if records is None and source is not None:
-        records = source.rows
+        records = source.count()
     resolved = resolve(policy, source)
     require_protection(resolved, policy.protect_all_but is not None)
     return make_plan(resolved, records)
@@ -84,6 +85,7 @@ def anonymize(
     key_file: str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = lambda rows: None,
+    warn: Callable[[str], None] = python_warnings.warn,
 ) -> Release:
     """Publish a table: a release in the folder `out`, or in memory when there is none.
 
@@ -91,10 +93,14 @@ def anonymize(
     file_format  "parquet" or "csv"
     seed         repeatable random numbers for experiments; the release then says that it is not for publication
     key_file     a secret key for sticky decoys; the policy must name the record key
+    progress     told how many more rows were read
+    warn         told what the data holder should hear before publishing
     """
     policy = _policy(policy)
     source = _source(data, policy)
-    job = make_job(source, policy, form, seed, key_file)
+    job, made = make_job(source, policy, form, seed, key_file)
+    for warning in [*warnings(policy, key_file is not None, seed is not None), *made.warnings()]:
+        warn(warning)
     if out is None:
         return publish_in_memory(job, policy, progress)
     return publish_in_folder(job, policy, Path(out), file_format, overwrite, progress)

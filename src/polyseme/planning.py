@@ -152,6 +152,15 @@ class Plan:
         """Whether every promise can be kept and every distribution recovered."""
         return all(item.usable for item in self.attributes)
 
+    def warnings(self) -> list[str]:
+        """What would be regretted after publishing: distributions that nobody will be able to recover."""
+        return [
+            f"{item.name}: some of its values cannot be told apart afterwards, whatever the number of records. "
+            + _hint(item)
+            for item in self.attributes
+            if item.feasible and not item.identifiable
+        ]
+
     def __getitem__(self, name: str) -> AttributePlan:
         return next(item for item in self.attributes if item.name == name)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from polyseme.engines.local import Job, Outcome, published_tables
 from polyseme.errors import PolicyError, ReleaseError, TableError
-from polyseme.planning import make_plan, published_attributes
+from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import Policy
 from polyseme.policy.resolving import Resolved, match_columns, resolve
 from polyseme.randomness import read_key
@@ -35,7 +35,10 @@ def require_protection(resolved: Resolved, unnamed: bool = False) -> None:
         )
 
 
-def make_job(source: Source, policy: Policy, form: str, seed: int | None, key_file: str | Path | None) -> Job:
+def make_job(
+    source: Source, policy: Policy, form: str, seed: int | None, key_file: str | Path | None
+) -> tuple[Job, Plan]:
+    """What is to be done, and the plan behind it."""
     if key_file is not None and policy.record_key is None:
         raise PolicyError(
             "a key was given, but the policy names no record key",
@@ -47,9 +50,10 @@ def make_job(source: Source, policy: Policy, form: str, seed: int | None, key_fi
     require_protection(resolved)
     matched = match_columns(policy, source)
     types = {item.name: item.type for item in matched.attributes if item.type and not item.protect}
-    return Job(
+    made = make_plan(resolved, source.rows)
+    job = Job(
         source=source,
-        attributes=published_attributes(resolved, make_plan(resolved, source.rows)),
+        attributes=published_attributes(resolved, made),
         types=types,
         missing_values=policy.table.missing_values,
         form=form,
@@ -57,6 +61,7 @@ def make_job(source: Source, policy: Policy, form: str, seed: int | None, key_fi
         key=read_key(Path(key_file)) if key_file is not None else None,
         record_key=policy.record_key,
     )
+    return job, made
 
 
 def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) -> Manifest:

@@ -62,8 +62,6 @@ def command(
 
     rules = Policy.load(policy)
     source = open_table(data, rules.table.separator, rules.table.encoding)
-    for warning in pipeline.warnings(rules, key_file is not None, seed is not None):
-        click.echo(f"Warning: {warning}", err=True)
     with progress_bar("Anonymizing", source.rows) as progress:
         release = pipeline.anonymize(
             source,
@@ -75,6 +73,7 @@ def command(
             key_file=key_file,
             overwrite=force,
             progress=progress,
+            warn=lambda text: click.echo(f"Warning: {text}", err=True),
         )
     manifest = release.manifest
     if as_json:

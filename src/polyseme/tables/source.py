@@ -53,6 +53,12 @@ class Source(ABC):
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield batch.slice(start, BATCH_ROWS)
 
+    def count(self) -> int:
+        """The number of rows, read where it is not known."""
+        if self.rows is not None:
+            return self.rows
+        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1]))
+
     def check(self) -> None:
         """A table without columns, or with two of the same name, cannot be used."""
         if not self.schema.names:
