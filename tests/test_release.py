@@ -252,3 +252,21 @@ def test_what_cannot_be_estimated_afterwards_is_said_before() -> None:
     heard.clear()
     ps.anonymize(people(), policy(), warn=heard.append)
     assert heard == []
+
+
+def test_releases_of_many_row_groups_are_read_by_everybody(tmp_path: Path) -> None:
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    rows = 300_000
+    rng = np.random.default_rng(2)
+    table = pl.DataFrame({"sex": rng.choice(["f", "m"], rows), "level": rng.choice(list("abcdefg"), rows)})
+    text = "attributes: {sex: {role: quasi-identifier}, level: {role: sensitive, domain: [a, b, c, d, e, f, g],"
+    release = ps.anonymize(table, ps.Policy.loads(text + " protect: {diversity: {l: 3}}}}"), tmp_path / "r")
+    path = tmp_path / "r" / "data.parquet"
+    assert pq.ParquetFile(path).num_row_groups > 1
+    assert ps.verify(release).holds
+    assert np.isclose(ps.estimate(release, of=["level"], by=["sex"]).values.sum(), rows)
+    assert pl.read_parquet(path).schema["level"] == pl.List(pl.String)
+    assert pq.read_table(path).num_rows == len(pd.read_parquet(path)) == rows
+    assert isinstance(pd.read_parquet(path)["level"][0][0], str)

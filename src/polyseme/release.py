@@ -26,7 +26,7 @@ from polyseme.errors import ReleaseError, nearest
 from polyseme.mechanism import Mechanism
 from polyseme.schema import Attribute, Bins, Constraint, Domain, Label, Missing, Periods, Protection, Role, Schema
 from polyseme.strata import Strata, Stratum, possible_exclusions
-from polyseme.tables.source import FrameSource, Source, open_table
+from polyseme.tables.source import FrameSource, ParquetSource, Source, open_table
 from polyseme.version import __version__
 
 __all__ = ["FORMAT", "MANIFEST", "Manifest", "PublishedAttribute", "Release", "file_digest", "structure_of"]
@@ -347,7 +347,10 @@ class Release:
             return FrameSource(self.table, "release")
         if self.folder is None:
             raise ReleaseError("a release without data")
-        return open_table(self.folder / self.manifest.data["file"])
+        path = self.folder / self.manifest.data["file"]
+        if self.manifest.data["format"] == "parquet":
+            return ParquetSource(path, [item.name for item in self.manifest.protected])
+        return open_table(path)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns; sets are list columns of labels, whatever the file format."""

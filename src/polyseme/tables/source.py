@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 from polyseme.errors import Problem, TableError
 
-__all__ = ["BATCH_ROWS", "CsvSource", "FrameSource", "Source", "open_table", "sniff_separator"]
+__all__ = ["BATCH_ROWS", "CsvSource", "FrameSource", "ParquetSource", "Source", "open_table", "sniff_separator"]
 
 BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
@@ -110,16 +110,19 @@ def _without_view(kind: pa.DataType) -> pa.DataType:
 
 
 class ParquetSource(Source):
-    """A Parquet file."""
+    """A Parquet file; `labels` are text columns, or lists of text, with few different values, read as dictionaries."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, labels: Sequence[str] = ()) -> None:
         self.path = path
         self.name = path.name
         try:
             with pa.parquet.ParquetFile(path) as file:
                 self._schema, self._rows = file.schema_arrow, file.metadata.num_rows
+                leaves = [file.schema.column(index) for index in range(len(file.schema.names))]
         except (pa.ArrowException, OSError):
             raise TableError(f"{path}: not a readable Parquet file") from None
+        text = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        self._dictionaries = [leaf for leaf in text for name in labels if leaf == name or leaf.startswith(f"{name}.")]
         self.check()
 
     @property
@@ -132,9 +135,11 @@ class ParquetSource(Source):
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
-            with pa.parquet.ParquetFile(self.path, memory_map=True) as file:
-                for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=list(columns), use_threads=False):
-                    yield batch.select(list(columns))
+            with pa.parquet.ParquetFile(self.path, memory_map=True, read_dictionary=self._dictionaries) as file:
+                # One row group at a time: each has dictionaries of its own, and lists of them cannot be joined.
+                for group in range(file.num_row_groups):
+                    for batch in file.iter_batches(BATCH_ROWS, [group], list(columns), use_threads=False):
+                        yield batch.select(list(columns))
         except (pa.ArrowException, OSError):
             raise TableError(f"{self.path}: damaged Parquet file") from None
 

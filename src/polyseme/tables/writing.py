@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -35,9 +36,17 @@ class TableWriter:
             options = pa.csv.WriteOptions(quoting_style="needed")
             self._writer = pa.csv.CSVWriter(path, flat, write_options=options)
         else:
-            self._writer = pa.parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1)
+            self._schema = _plain_schema(schema)
+            self._writer = pa.parquet.ParquetWriter(
+                path, schema, compression="zstd", compression_level=1, store_schema=False
+            )
 
     def close(self) -> None:
+        if not self._csv:
+            # Candidates are handed over as a dictionary, which is quick to write, but are read back as plain text:
+            # not every reader can put lists of dictionaries from several row groups together.
+            encoded = base64.b64encode(self._schema.serialize().to_pybytes())
+            self._writer.add_key_value_metadata({b"ARROW:schema": encoded})
         self._writer.close()
 
     def write(self, table: pa.Table) -> None:
@@ -45,6 +54,16 @@ class TableWriter:
             self._writer.write_table(_flatten_sets(table))
         else:
             self._writer.write_table(table, row_group_size=_ROW_GROUP)
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema with lists of plain labels."""
+    return pa.schema(
+        [
+            field.with_type(pa.list_(_plain(field.type.value_type))) if _is_list(field.type) else field
+            for field in schema
+        ]
+    )
 
 
 def _is_list(kind: pa.DataType) -> bool:
