@@ -59,10 +59,14 @@ name, path = sys.argv[1:]
 table = pandas.read_csv(path, dtype=str).reset_index(drop=True)
 function = getattr(anonymity, name)
 arguments = [table, ["a", "b", "c", "d"]] + ([] if name == "k_anonymity" else [["s"]])
-start = time.perf_counter()
-answer = function(*arguments)
-print(json.dumps([time.perf_counter() - start, str(answer)]))
+seconds = []
+while not seconds or (len(seconds) < 3 and seconds[0] < 5):
+    start = time.perf_counter()
+    answer = function(*arguments)
+    seconds.append(time.perf_counter() - start)
+print(json.dumps([min(seconds), str(answer)]))
 """
+"""One call; the best of three where it is short, as for ours."""
 
 
 def make_table(rows: int, classes: int, seed: int = 1) -> pl.DataFrame:
@@ -88,9 +92,12 @@ def time_ours(table: pl.DataFrame) -> tuple[list[float], float]:
     assert {name for name, _, _ in SPECS} == set(MODELS)
     seconds = []
     for spec in specs:
-        start = time.perf_counter()
-        (verdict,) = check_models(table, QUASI_IDENTIFIERS, [spec], sensitive=["s"], background=background)
-        seconds.append(time.perf_counter() - start)
+        tries = []
+        for _ in range(3):
+            start = time.perf_counter()
+            (verdict,) = check_models(table, QUASI_IDENTIFIERS, [spec], sensitive=["s"], background=background)
+            tries.append(time.perf_counter() - start)
+        seconds.append(min(tries))
         assert verdict.worst is not None, verdict.note
     start = time.perf_counter()
     check_models(table, QUASI_IDENTIFIERS, specs, sensitive=["s"], background=background)
