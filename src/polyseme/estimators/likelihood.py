@@ -152,10 +152,16 @@ class SetLikelihood(RecordLikelihood):
         folded = self._fold((self.matrix.T @ rows).reshape(self._extended))
         return np.asarray(folded, dtype=np.float64).ravel()
 
+    @cached_property
+    def _columns(self) -> tuple[Ints, Floats]:
+        """Places and weights of the reports, entry by entry: what every information matrix walks through."""
+        entries = self.matrix.nnz // max(self.matrix.shape[0], 1)
+        index = np.ascontiguousarray(self.matrix.indices.reshape(-1, entries).T, dtype=np.int64)
+        return index, np.ascontiguousarray(self.matrix.data.reshape(-1, entries).T)
+
     def information(self, rows: Floats, thin: int = 1) -> Floats:
         width, entries = self.matrix.shape[1], self.matrix.shape[0] and self.matrix.nnz // self.matrix.shape[0]
-        index = np.ascontiguousarray(self.matrix.indices.reshape(-1, entries)[::thin].T, dtype=np.int64)
-        weight = np.ascontiguousarray(self.matrix.data.reshape(-1, entries)[::thin].T)
+        index, weight = self._columns[0][:, ::thin], self._columns[1][:, ::thin]
         rows = rows[::thin] * thin
         upper = np.zeros(width * width)
         if entries * (entries + 1) // 2 * width * width > 4 * _PAIRS:
