@@ -32,7 +32,7 @@ def _finding(attribute: str, success: float, m: int, l: int | None, baseline: fl
         bound,
         baseline,
         above(success, bound),
-        f"the class or set of the person, and {m} values the person does not have",
+        f"the class or set of the person, and {m} {'value' if m == 1 else 'values'} the person does not have",
         "the value, by striking out",
         _HELPS,
         {"m": float(m)},
