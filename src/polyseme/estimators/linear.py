@@ -13,6 +13,7 @@ estimated without bias by the sum of `y y^T` over the reports, and the second by
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -46,9 +47,9 @@ class Linear(Estimator):
 
     unbiased = False
 
+    @abstractmethod
     def axis_map(self, mechanism: Mechanism) -> AxisMap:
         """`A` of one attribute."""
-        raise NotImplementedError
 
     def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
         check(reports, mechanisms)
