@@ -31,7 +31,7 @@ POLICY = f"protect-all-but: []\nprotect: {{diversity: {{l: {L}, adapt: true}}}}\
 ANONYMIZE = "from polyseme import anonymize; anonymize('census.parquet', 'policy.yaml', 'release')"
 READ = "from polyseme.tables.source import open_table; any(False for _ in open_table('census.parquet').batches())"
 IMPORTS = "import polyseme.pipeline"
-TABLE = "polyseme.pipeline.estimate('release', of=['a40', 'a60'], estimator='ml')"
+TABLE = "polyseme.pipeline.estimate('release', of=['a66', 'a67'], estimator='ml')"
 
 
 def domain_sizes() -> list[int]:
@@ -91,7 +91,7 @@ def main(records: int = RECORDS) -> None:
         print(f"without reading       {net:6.1f} s, {cells / net:,.0f} cells/s (bar: 30 s: {bar})")
         print(f"peak memory           {peak / 1e9:6.2f} GB (bar: 2 GB: {'yes' if peak < 2e9 else 'NO'})")
         seconds, _ = measured(TABLE, folder, IMPORTS)
-        print(f"a two-way table       {seconds:6.1f} s (bar: 2 s: {'yes' if seconds < 2 else 'NO'})")
+        print(f"the largest two-way   {seconds:6.1f} s (bar: 2 s: {'yes' if seconds < 2 else 'NO'})")
 
 
 if __name__ == "__main__":
