@@ -1,4 +1,4 @@
-"""Nominal 95% intervals hold the truth at least 93% of the time, and 90% for every class of cells."""
+"""Nominal 95% intervals hold the truth at least 93% of the time, and 90% for every class of cells of every truth."""
 
 import numpy as np
 import pytest
@@ -23,12 +23,12 @@ def truths(size, rng):
 
 
 def coverage(name, mechanisms, n, runs, population="finite", seed=0):
-    """(covered, width, share) for each run, cell and truth."""
+    """(covered, width, share, name of the truth) for each run, cell and truth."""
     rng = np.random.default_rng(seed)
     shape = [m.size for m in mechanisms]
     size = int(np.prod(shape))
     out = []
-    for weight in truths(size, rng).values():
+    for truth, weight in truths(size, rng).items():
         if population == "finite":
             target = rng.multinomial(n, weight)
             values = np.tile(np.repeat(np.arange(size), target), runs)
@@ -40,18 +40,20 @@ def coverage(name, mechanisms, n, runs, population="finite", seed=0):
         low, high = intervals(ESTIMATORS[name].fit(reports, mechanisms), 0.95, population)
         low, high = low.reshape(runs, size), high.reshape(runs, size)
         held = (low <= target + 1e-6) & (high >= target - 1e-6)
-        out.append((held, (high - low) / n, np.broadcast_to(target / n, held.shape)))
-    return [np.concatenate([part[place].ravel() for part in out]) for place in range(3)]
+        share = np.broadcast_to(target / n, held.shape)
+        out.append((held, (high - low) / n, share, np.full(held.shape, truth)))
+    return [np.concatenate([part[place].ravel() for part in out]) for place in range(4)]
 
 
-def judge(held, width, share):
+def judge(held, width, share, truth):
     classes = {
         "zero": share == 0,
         "rare": (share > 0) & (share < 0.01),
         "middle": (share >= 0.01) & (share < 0.1),
         "common": share >= 0.1,
     }
-    rows = {name: (held[here].mean(), width[here].mean()) for name, here in classes.items() if here.any()}
+    parts = {f"{name} of {of}": here & (truth == of) for name, here in classes.items() for of in np.unique(truth)}
+    rows = {name: (held[here].mean(), width[here].mean()) for name, here in parts.items() if here.any()}
     print(
         f"all {held.mean():.3f} width {width.mean():.4f}; "
         + ", ".join(f"{k} {c:.3f} {w:.4f}" for k, (c, w) in rows.items())
@@ -65,7 +67,11 @@ QUICK = {
     "line": ([line(14, 3, 3)], 1000, 30),
     "noisy": ([line(10, 3, 2, 0.7)], 3000, 30),
     "pair": ([line(6, 2, 2), plain(4, 2)], 600, 25),
-    "few records": ([line(14, 2, 4)], 30, 60),
+    "few records": ([line(14, 2, 4)], 30, 120),
+    "few noisy records": ([line(10, 3, 2, 0.7)], 30, 150),
+    "ten records": ([line(10, 3, 2, 0.7)], 10, 150),
+    "noise above all": ([plain(8, 4, 0.5)], 100, 150),
+    "few in a pair": ([plain(4, 2, 0.8), plain(4, 2)], 30, 80),
 }
 
 
@@ -76,8 +82,8 @@ def test_profile_limits_cover(case, population):
 
 
 def test_finite_limits_are_narrower_than_those_about_the_population():
-    _, finite, _ = coverage("ml", [line(14, 2, 4)], 5000, 10)
-    _, superpopulation, _ = coverage("ml", [line(14, 2, 4)], 5000, 10, "super")
+    _, finite, *_ = coverage("ml", [line(14, 2, 4)], 5000, 10)
+    _, superpopulation, *_ = coverage("ml", [line(14, 2, 4)], 5000, 10, "super")
     assert finite.mean() < 0.8 * superpopulation.mean()
 
 

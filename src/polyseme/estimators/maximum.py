@@ -27,8 +27,8 @@ COMPOSITE = (
     "counts was maximised; set form would be more precise"
 )
 BOUNDARY_MARGIN = 1.3
-"""With cells at zero beside it, the loss of a sum away from zero has a heavier tail than chi-square: a mixture over the
-cells that leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
+"""With cells at zero in the table, the loss of a sum has a heavier tail than chi-square: a mixture over the cells that
+leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
 
 _MANY, _MATRIX = 300_000, 1_000
 PROFILE_CELLS = 500
@@ -200,7 +200,7 @@ class LikelihoodLimits(Limits):
             used = np.flatnonzero(np.abs(flat[:, cell]).any(axis=1))
             if fit.quadratic is None or not used.size or self.totals[cell] == 0:
                 continue
-            down, up = _reaches(fit.quadratic, flat[used, cell][:, fit.places], level, population)
+            down, up = _reaches(fit, flat[used, cell][:, fit.places], level, population)
             # Independent parts add their squared distances, the usual rule for variances, on each side.
             below[used] += down**2
             above[used] += up**2
@@ -215,7 +215,7 @@ class LikelihoodLimits(Limits):
             if population == "super":
                 # Nobody reported these values; the likelihood still allows a few records.
                 high[cell] = _quantile(level) / 2.0
-            down, up = _reaches(fit.quadratic, np.eye(len(fit.places)), level, population)
+            down, up = _reaches(fit, np.eye(len(fit.places)), level, population)
             low[cell, fit.places] = np.maximum(fit.x[fit.places] - down, 0.0)
             high[cell, fit.places] = fit.x[fit.places] + up
             if population == "finite" and fit.ceiling is not None:
@@ -223,21 +223,23 @@ class LikelihoodLimits(Limits):
         return low.reshape(self.shape), high.reshape(self.shape)
 
 
-def _reaches(quadratic: Quadratic, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+def _reaches(fit: CellFit, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
     """How far each sum reaches down and up from its estimate."""
-    path = quadratic.path()
-    sides = np.array([_sides(path, contrast, level, population) for contrast in contrasts]).reshape(-1, 2)
+    assert fit.quadratic is not None  # noqa: S101 - callers ask only where there is one
+    path = fit.quadratic.path()
+    # The search may have stopped this much short of the maximum: the limits are about the maximum all the same.
+    missing = 2.0 * fit.gap * float(path.x.sum())
+    sides = np.array([_sides(path, contrast, level, missing, population) for contrast in contrasts]).reshape(-1, 2)
     return sides[:, 0], sides[:, 1]
 
 
-def _sides(path: Path, contrast: Floats, level: float, population: Population) -> tuple[float, float]:
+def _sides(
+    path: Path, contrast: Floats, level: float, missing: float, population: Population
+) -> tuple[float, float]:
     """How far a sum reaches down and up from its estimate."""
-    loss = _quantile(level)
-    down, lowest = path.reach(-contrast, loss)
-    if path.bounded and contrast @ path.x - down > 1e-9 * path.x.sum():
-        loss *= BOUNDARY_MARGIN
-        down, lowest = path.reach(-contrast, loss)
-    up, highest = path.reach(contrast, loss)
+    loss = _quantile(level) * (BOUNDARY_MARGIN if path.bounded else 1.0)
+    down, lowest = path.reach(-contrast, loss + missing)
+    up, highest = path.reach(contrast, loss + missing)
     if population == "super":
         return down, up
     here = _drawn(contrast, path.x)
