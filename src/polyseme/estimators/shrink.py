@@ -23,7 +23,8 @@ from polyseme.distances.structure import Circle, Floats, Ints, Line
 from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
 from polyseme.estimators.counts import distinct, shape_of
 from polyseme.estimators.likelihood import Joined, Likelihood, SetLikelihood, likelihood_of
-from polyseme.estimators.maximum import CellFit, MaximumLikelihood, assemble, cell_fit, tolerance_for
+from polyseme.estimators.limits import CellFit, cell_fit
+from polyseme.estimators.maximum import MaximumLikelihood, assemble, tolerance_for
 from polyseme.estimators.profile import Quadratic
 from polyseme.estimators.solver import MATRIX_CELLS, maximise
 from polyseme.mechanism import Mechanism
