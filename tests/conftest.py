@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+# Tests run side by side, one for each core: threads of the linear algebra library would only wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 SHARED = ROOT.parent / "shared" / "data"
 
 hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)

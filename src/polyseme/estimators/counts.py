@@ -12,7 +12,7 @@ from polyseme.mechanism import Mechanism
 
 __all__ = ["containment", "distinct", "members", "shape_of"]
 
-_CHUNK = 4_000_000
+_CHUNK, _SPAN = 4_000_000, 1 << 18
 
 
 def shape_of(mechanisms: Sequence[Mechanism]) -> tuple[int, ...]:
@@ -36,7 +36,17 @@ def distinct(sets: Ints, size: int) -> tuple[Ints, Ints]:
         return rows, inverse.ravel()
     key = np.zeros(len(sets), dtype=np.int64)
     for column in sets.T:
-        key = key * size + column
+        key *= size
+        key += column
+    if np.all(key[1:] > key[:-1]):
+        return sets, np.arange(len(sets))
+    if size ** sets.shape[1] <= max(_SPAN, len(sets)):
+        # Few enough sets are possible to look each of them up.
+        seen = np.zeros(size ** sets.shape[1], dtype=bool)
+        seen[key] = True
+        first = np.empty(len(seen), dtype=np.int64)
+        first[key] = np.arange(len(key))
+        return sets[first[seen]], (np.cumsum(seen) - 1)[key]
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return sets[first], inverse.ravel()
 

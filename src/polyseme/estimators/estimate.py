@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import special
+from threadpoolctl import threadpool_limits
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
@@ -345,10 +346,12 @@ def estimate_table(
     _check_question(mechanisms, names, labels, level, population, nonnegative)
     by = {name: tuple(column) for name, column in (by_cells or {}).items()}
     chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
-    name, fit = choose(reports, mechanisms) if chosen is None else (chosen.name, chosen.fit(reports, mechanisms))
+    # The matrices are too small to share: a second thread of the linear algebra library doubles the time.
+    with threadpool_limits(limits=1, user_api="blas"):
+        name, fit = choose(reports, mechanisms) if chosen is None else (chosen.name, chosen.fit(reports, mechanisms))
+        low, high = intervals(fit, level, population)
     totals = reports.totals(mechanisms)
     notes = list(fit.notes)
-    low, high = intervals(fit, level, population)
     values = fit.values
     if nonnegative == "project" and values.min(initial=0.0) < 0.0:
         values = project(values, totals)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -87,6 +87,10 @@ class RecordLikelihood(Likelihood):
     def presence(self) -> Floats:
         """How many records have a report that contains each combination of values; without truth probabilities."""
 
+    @abstractmethod
+    def counting(self, counts: Floats) -> RecordLikelihood:
+        """The same sets reported by other numbers of records."""
+
 
 @dataclass(frozen=True, eq=False)
 class SetLikelihood(RecordLikelihood):
@@ -125,6 +129,9 @@ class SetLikelihood(RecordLikelihood):
         starts = np.arange(rows + 1, dtype=np.int64) * index.shape[1]
         matrix = sparse.csr_array((weight.ravel(), index.ravel(), starts), shape=(rows, width))
         return cls(matrix, np.asarray(counts, dtype=np.float64), shape, margins)
+
+    def counting(self, counts: Floats) -> SetLikelihood:
+        return replace(self, counts=counts)
 
     @cached_property
     def _extended(self) -> tuple[int, ...]:
@@ -217,6 +224,9 @@ class TensorLikelihood(RecordLikelihood):
     counts: Floats
     shape: tuple[int, ...]
 
+    def counting(self, counts: Floats) -> TensorLikelihood:
+        return replace(self, counts=counts)
+
     @cached_property
     def _sets(self) -> tuple[int, ...]:
         return tuple(len(channel) for channel in self.channels)
@@ -233,11 +243,21 @@ class TensorLikelihood(RecordLikelihood):
             tensor = along(channel.T, tensor, axis)
         return tensor.ravel()
 
+    @cached_property
+    def _pairs(self) -> tuple[Floats, ...]:
+        """For each attribute `P(R | u) P(R | v)` for all pairs u <= v: (pairs, S_j)."""
+        chosen = [np.triu_indices(size) for size in self.shape]
+        return tuple(
+            np.ascontiguousarray((channel[:, left] * channel[:, right]).T)
+            for channel, (left, right) in zip(self.channels, chosen)
+        )
+
     def information(self, rows: Floats, thin: int = 1) -> Floats:
         tensor = rows.reshape(self._sets)
-        for axis, channel in enumerate(self.channels):
-            pairs = (channel[:, :, None] * channel[:, None, :]).reshape(len(channel), -1)
-            tensor = along(pairs.T, tensor, axis)
+        for axis, pairs in enumerate(self._pairs):
+            tensor = along(pairs, tensor, axis)
+        for axis, size in enumerate(self.shape):
+            tensor = tensor.take(_pair_places(size), axis=axis)
         paired = tensor.reshape([size for size in self.shape for _ in range(2)])
         order = [*range(0, 2 * len(self.shape), 2), *range(1, 2 * len(self.shape), 2)]
         return paired.transpose(order).reshape(self.size, self.size)
@@ -247,6 +267,14 @@ class TensorLikelihood(RecordLikelihood):
             tuple((channel > 0).astype(np.float64) for channel in self.channels), self.counts, self.shape
         )
         return rows.pull(self.counts)
+
+
+def _pair_places(size: int) -> Ints:
+    """Where each pair (u, v), in either order, stands among the pairs u <= v: flattened (size, size)."""
+    places = np.empty((size, size), dtype=np.int64)
+    left, right = np.triu_indices(size)
+    places[left, right] = places[right, left] = np.arange(len(left))
+    return places.ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,12 +334,13 @@ def _tensor_is_cheaper(sets: Sequence[int], rows: int, mechanisms: Sequence[Mech
     shape = shape_of(mechanisms)
     entries = float(np.prod([mechanism.l + (mechanism.p < 1.0) for mechanism in mechanisms]))
     sparse_work = rows * (entries * entries * 7.0 + entries * 50.0)
-    tensor_work, largest = 0.0, 0.0
-    for place in range(len(shape)):
-        before, after = float(np.prod(shape[:place])), float(np.prod(sets[place:]))
+    tensor_work, largest, before = 0.0, 0.0, 1.0
+    for place, size in enumerate(shape):
+        pairs, after = size * (size + 1) / 2, float(np.prod(sets[place:]))
         gradient = float(np.prod(sets[: place + 1])) * float(np.prod(shape[place:]))
-        tensor_work += before**2 * after * shape[place] ** 2 + 10.0 * gradient
-        largest = max(largest, before**2 * after, gradient / shape[place])
+        tensor_work += before * after * pairs + 10.0 * gradient
+        largest = max(largest, before * after, gradient / size)
+        before *= pairs
     return largest <= _LARGEST and 0.3 * tensor_work < sparse_work
 
 

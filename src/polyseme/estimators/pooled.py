@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
@@ -202,4 +202,4 @@ def _ratio(numerator: Floats, records: Floats) -> Floats:
 
 
 def _normal(level: float) -> float:
-    return float(stats.norm.ppf(0.5 + level / 2.0))
+    return float(special.ndtri(0.5 + level / 2.0))

@@ -211,14 +211,10 @@ def _held_out(
         rows, inverse = distinct(np.hstack(sets), max(shape_of(mechanisms)))
         total = np.bincount(inverse, weights=counts.astype(np.float64)).astype(np.int64)
         widths = np.cumsum([codes.shape[1] for codes in sets])[:-1]
-        parts = np.split(rows, widths, axis=1)
-        folds = generator.multinomial(total, [1.0 / _FOLDS] * _FOLDS)
+        likelihood = likelihood_of(np.split(rows, widths, axis=1), total, mechanisms)
+        left = likelihood.counts.astype(np.int64)
         for fold in range(parts_used):
-            test = folds[:, fold]
+            test = generator.binomial(left, 1.0 / (_FOLDS - fold))
+            left = left - test
             if 0 < test.sum() < total.sum():
-                yield _likelihood(parts, total - test, mechanisms), _likelihood(parts, test, mechanisms)
-
-
-def _likelihood(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> Likelihood:
-    used = counts > 0
-    return likelihood_of([codes[used] for codes in sets], counts[used], mechanisms)
+                yield likelihood.counting(likelihood.counts - test), likelihood.counting(test.astype(np.float64))

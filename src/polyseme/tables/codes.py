@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.distances.structure import Ints
+from polyseme.distances.structure import Floats, Ints
 from polyseme.schema import Bins, Domain, Label, Missing, Periods
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
 
 MISSING = -1
 UNSEEN = -2
+_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
+_SPAN, _EXACT = 1 << 20, 1 << 53
 _CASTS: dict[str, type[pl.DataType] | pl.DataType] = {
     "text": pl.String,
     "integer": pl.Int64,
@@ -122,14 +124,28 @@ def _encode_labels(series: pl.Series, domain: Domain) -> Ints:
 
 
 def _encode_numbers(series: pl.Series, values: Sequence[Label]) -> Ints:
-    """Codes of numbers in a domain of numbers, by bisection; labels that are not numbers match nothing."""
+    """Codes of numbers in a domain of numbers; labels that are not numbers match nothing."""
     places = np.array([code for code, value in enumerate(values) if _is_number(value)], dtype=np.int64)
     keys = np.array([float(values[code]) for code in places])
+    if series.dtype in _WHOLE and len(keys) and np.ptp(keys) < _SPAN and np.abs(keys).max() < _EXACT:
+        return _look_up(series, keys, places)
     order = np.argsort(keys)
     column = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
     found = np.minimum(np.searchsorted(keys[order], column), len(keys) - 1)
     codes = np.where(keys[order][found] == column, places[order][found], UNSEEN)
     codes[series.is_null().to_numpy()] = MISSING
+    return codes
+
+
+def _look_up(series: pl.Series, keys: Floats, places: Ints) -> Ints:
+    """Codes of whole numbers in a domain that spans few: one table with a place for each, and one beyond either end."""
+    low, high = int(np.floor(keys.min())) - 1, int(np.ceil(keys.max())) + 1
+    table = np.full(high - low + 1, UNSEEN, dtype=np.int64)
+    whole = keys == np.floor(keys)
+    table[keys[whole].astype(np.int64) - low] = places[whole]
+    codes: Ints = table[np.clip(series.cast(pl.Int64).fill_null(low).to_numpy(), low, high) - low]
+    if series.null_count():
+        codes[series.is_null().to_numpy()] = MISSING
     return codes
 
 
