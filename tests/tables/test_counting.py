@@ -71,5 +71,11 @@ def test_codes_of_true_values() -> None:
 
 
 def test_a_set_of_the_wrong_size_is_refused() -> None:
-    with pytest.raises(ReleaseError, match="2 candidates"):
+    with pytest.raises(ReleaseError, match="2 different candidates"):
         group_sets(batches(pa.table({"few": [["a", "b"], ["a"]]}), 5), [Target("few", LETTERS, 2)], [])
+
+
+def test_a_repeated_candidate_is_refused() -> None:
+    table = pa.table({"few": pa.array([["a", "b"], ["c", "c"]], pa.list_(pa.string()))})
+    with pytest.raises(ReleaseError, match="different"):
+        group_sets(batches(table, 5), [Target("few", LETTERS, 2)], [])

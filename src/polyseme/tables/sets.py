@@ -24,7 +24,7 @@ class SetColumn:
     members: Ints
 
     def regular(self, width: int) -> Ints | None:
-        """The sets as an (n, width) array with rows ascending, or None when one of them is not such a set."""
+        """The sets as an (n, width) array with rows ascending, or None when not each has `width` different members."""
         if len(self.members) and self.members.min() < 0:
             return None
         if not np.all(self.lengths == width):
@@ -32,6 +32,8 @@ class SetColumn:
         sets = self.members.reshape(-1, width)
         if width > 1 and not np.all(sets[:, 1:] > sets[:, :-1]):
             sets = np.sort(sets, axis=1)
+            if np.any(sets[:, 1:] == sets[:, :-1]):
+                return None
         return sets
 
 
