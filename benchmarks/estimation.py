@@ -76,9 +76,8 @@ def two_humps(size: int) -> Floats:
     return np.asarray(weight / weight.sum())
 
 
-def maximum(likelihood: SetLikelihood, reports: Reports, mechanism: Mechanism) -> Solution:
-    start = linear_start(likelihood, reports.sets, reports.counts, [mechanism])
-    return maximise(likelihood, start=start)
+def maximum(likelihood: SetLikelihood, mechanism: Mechanism) -> Solution:
+    return maximise(likelihood, start=linear_start(likelihood, [mechanism]))
 
 
 def large_line(records: int = 10_000_000) -> None:
@@ -88,9 +87,7 @@ def large_line(records: int = 10_000_000) -> None:
         truth = experiment(1).choice(148, size=records, p=shape(148))
         reports = grouped([truth], [mechanism], 1)
         likelihood, building = timed(partial(SetLikelihood.of, reports.sets, reports.counts, [mechanism]))
-        fast, seconds = min(
-            (timed(partial(maximum, likelihood, reports, mechanism)) for _ in range(3)), key=itemgetter(1)
-        )
+        fast, seconds = min((timed(partial(maximum, likelihood, mechanism)) for _ in range(3)), key=itemgetter(1))
         reference, slow = timed(partial(expectation_maximisation, likelihood, limit=3_000))
         reached = "" if reference.gap <= GAP else " (stopped)"
         print(

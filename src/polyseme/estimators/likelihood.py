@@ -85,7 +85,7 @@ class RecordLikelihood(Likelihood):
 
     @abstractmethod
     def presence(self) -> Floats:
-        """How many records have a report that contains each combination of values; without truth probabilities."""
+        """`w`: how many records have a report that contains each combination of values."""
 
     @abstractmethod
     def counting(self, counts: Floats) -> RecordLikelihood:
@@ -204,10 +204,10 @@ class SetLikelihood(RecordLikelihood):
         return max(1, self.matrix.shape[0] * entries * (entries + 1) // 2 // work) | 1
 
     def presence(self) -> Floats:
-        present = sparse.csr_array(
-            (np.ones_like(self.matrix.data), self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape
-        )
-        return np.asarray(present.T @ self.counts, dtype=np.float64)
+        ones = np.ones_like(self.matrix.data)
+        present = sparse.csr_array((ones, self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape)
+        extended = (present.T @ self.counts).reshape(self._extended)
+        return np.ascontiguousarray(extended[tuple(slice(size) for size in self.shape)]).ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,12 +215,14 @@ class TensorLikelihood(RecordLikelihood):
     """The likelihood of paired sets of several attributes, in tensor form: every combination of the sets that occur.
 
     channels  for each attribute (S_j, F_j): `P(R | v)` up to a factor of the set, for the S_j distinct sets
+    members   the same with 1 where v is in R, else 0
     counts    flattened (S_1, .., S_q): how many records reported each combination
 
     Nothing is ever multiplied out: each attribute acts along its own axis.
     """
 
     channels: tuple[Floats, ...]
+    members: tuple[Floats, ...]
     counts: Floats
     shape: tuple[int, ...]
 
@@ -263,10 +265,7 @@ class TensorLikelihood(RecordLikelihood):
         return paired.transpose(order).reshape(self.size, self.size)
 
     def presence(self) -> Floats:
-        rows = TensorLikelihood(
-            tuple((channel > 0).astype(np.float64) for channel in self.channels), self.counts, self.shape
-        )
-        return rows.pull(self.counts)
+        return replace(self, channels=self.members).pull(self.counts)
 
 
 def _pair_places(size: int) -> Ints:
@@ -317,16 +316,19 @@ def likelihood_of(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mecha
 
 
 def _tensor(found: Sequence[tuple[Ints, Ints]], counts: Ints, mechanisms: Sequence[Mechanism]) -> TensorLikelihood:
-    channels = []
+    channels, members = [], []
     for (rows, _), mechanism in zip(found, mechanisms):
         inside, outside = mechanism.weights(rows)
         channel = np.repeat(outside[:, None], mechanism.size, axis=1)
         np.put_along_axis(channel, rows, inside, axis=1)
         channels.append(channel / np.maximum(inside.max(axis=1, keepdims=True), np.finfo(float).tiny))
+        member = np.zeros(channel.shape)
+        np.put_along_axis(member, rows, 1.0, axis=1)
+        members.append(member)
     sizes = tuple(len(channel) for channel in channels)
     places = np.ravel_multi_index(tuple(inverse for _, inverse in found), sizes)
     table = np.bincount(places, weights=counts.astype(np.float64), minlength=int(np.prod(sizes)))
-    return TensorLikelihood(tuple(channels), table.astype(np.float64), shape_of(mechanisms))
+    return TensorLikelihood(tuple(channels), tuple(members), table.astype(np.float64), shape_of(mechanisms))
 
 
 def _tensor_is_cheaper(sets: Sequence[int], rows: int, mechanisms: Sequence[Mechanism]) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Floats, Ints
+from polyseme.distances.structure import Floats
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.counts import containment, shape_of
-from polyseme.estimators.likelihood import ContainmentLikelihood, Likelihood, likelihood_of
+from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikelihood, likelihood_of
 from polyseme.estimators.limits import PROFILE_CELLS, CellFit, LikelihoodLimits, LinearLimits, cell_fit
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.solver import GAP, maximise
@@ -64,24 +64,22 @@ class MaximumLikelihood(Estimator):
         for _, sets, counts in reports.by_cell():
             likelihood = likelihood_of(sets, counts, mechanisms)
             records = likelihood.records
-            start = linear_start(likelihood, sets, counts, mechanisms)
+            start = linear_start(likelihood, mechanisms)
             solution = maximise(likelihood, tolerance_for(records), start=start)
             ceiling = likelihood.presence() if whole else None
             fits.append(cell_fit(likelihood, solution, records, ceiling))
         return assemble(fits, reports, mechanisms)
 
 
-def linear_start(
-    likelihood: Likelihood, sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]
-) -> Floats | None:
+def linear_start(likelihood: RecordLikelihood, mechanisms: Sequence[Mechanism]) -> Floats | None:
     """With very many reports the unbiased table is so near the maximum that it is worth starting from it."""
-    if likelihood.thinning(_MANY) == 1 or max(shape_of(mechanisms)) > _MATRIX:
+    if likelihood.records < _MANY or max(shape_of(mechanisms)) > _MATRIX:
         return None
     maps = [exact_map(mechanism) for mechanism in mechanisms]
     if not all(axis_map.identifiable for axis_map in maps):
         return None
-    table = containment(Reports(tuple(sets), np.zeros(len(counts), dtype=np.int64), counts, 1), mechanisms)
-    for axis, axis_map in enumerate(maps, start=1):
+    table = likelihood.presence().reshape(likelihood.shape)
+    for axis, axis_map in enumerate(maps):
         table = axis_map.apply(table, axis)
     x = np.maximum(table.ravel() / likelihood.records, 1e-4 / likelihood.size)
     return np.asarray(x / x.sum(), dtype=np.float64)
