@@ -16,10 +16,10 @@ from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikelihood, likelihood_of
 from polyseme.estimators.limits import PROFILE_CELLS, CellFit, LikelihoodLimits, LinearLimits, cell_fit
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
-from polyseme.estimators.solver import GAP, maximise
+from polyseme.estimators.solver import GAP, maximise, tolerance_for
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Bayes", "MaximumLikelihood", "assemble", "convergence_note", "linear_start", "tolerance_for"]
+__all__ = ["Bayes", "MaximumLikelihood", "assemble", "convergence_note", "linear_start"]
 
 COMPOSITE = (
     "counts only: which values were published together is not known, so the composite likelihood of the containment "
@@ -39,11 +39,6 @@ def convergence_note(gap: float) -> tuple[str, ...]:
     if gap <= GAP:
         return ()
     return (f"not converged: the log-likelihood per record may still grow by {gap:.1e} (promised {GAP:.0e})",)
-
-
-def tolerance_for(records: float) -> float:
-    """A gap small for each record and, with many records, small for all of them together."""
-    return float(max(min(GAP, 0.01 / max(records, 1.0)), 1e-11))
 
 
 class MaximumLikelihood(Estimator):

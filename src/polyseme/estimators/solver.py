@@ -23,7 +23,15 @@ from scipy import linalg
 from polyseme.distances.structure import Bools, Floats
 from polyseme.estimators.likelihood import Likelihood
 
-__all__ = ["GAP", "MATRIX_CELLS", "Solution", "expectation_maximisation", "maximise", "nonnegative_minimum"]
+__all__ = [
+    "GAP",
+    "MATRIX_CELLS",
+    "Solution",
+    "expectation_maximisation",
+    "maximise",
+    "nonnegative_minimum",
+    "tolerance_for",
+]
 
 GAP = 1e-6
 _WORK, _NEAR = 300_000, 0.005
@@ -38,6 +46,11 @@ class Solution:
     x: Floats
     gap: float
     steps: int
+
+
+def tolerance_for(records: float) -> float:
+    """A gap small for each record and, with many records, small for all of them together."""
+    return float(max(min(GAP, 0.01 / max(records, 1.0)), 1e-11))
 
 
 def _slopes(likelihood: Likelihood, share: Floats, x: Floats) -> tuple[Floats, Floats]:
@@ -109,10 +122,12 @@ def _newton(likelihood: Likelihood, share: Floats, x: Floats, f: Floats, slopes:
     moved = likelihood.product(step)
     here = _objective(share, f) + x.sum()
     decrease = float((1.0 - slopes) @ step)
+    # A decrease below what numbers of this size can show must be taken on trust.
+    rounding = 1e-14 * max(1.0, abs(here))
     length = 1.0
     while length > 1e-4 and decrease < 0.0:
         there = _objective(share, f + length * moved) + float((x + length * step).sum())
-        if there <= here + 1e-2 * length * decrease:
+        if there <= here + 1e-2 * length * decrease + rounding:
             return _normalised(np.maximum(x + length * step, 0.0))
         length *= 0.5
     return _normalised(x * slopes)

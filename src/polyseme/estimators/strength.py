@@ -1,0 +1,148 @@
+"""How strongly to shrink: as far as it makes reports that were left out of the fit more likely.
+
+Leaving out one report of set R changes the fitted table by `M a_R / f_R`, to first order, where `M` is the inverse
+curvature of the penalised likelihood among the tables of the same total. So the log-likelihood of all reports, each
+under the fit without it, is
+
+    sum_i c_i log f_i  -  tr(M J),      J = sum_i c_i a_i a_i' / f_i^2
+
+The trace is the number of parameters that the fit really uses. With a penalty of `s m_v` further records of value v,
+`S = diag(s m / x^2)`, and with `(J + S) x = (n + s) 1` at the maximum it is
+
+    tr(M J)  =  K - tr((J + S)^-1 S) - n / (n + s)
+
+where
+    K  the cells that are not zero; without a penalty K - 1 parameters are left
+
+Tables with too many cells for a matrix hold a part of the reports out instead.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from polyseme.distances.structure import Floats, Ints
+from polyseme.estimators.base import Reports
+from polyseme.estimators.counts import distinct, shape_of
+from polyseme.estimators.likelihood import Joined, Likelihood, likelihood_of
+from polyseme.estimators.solver import MATRIX_CELLS, maximise, tolerance_for
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import experiment
+
+__all__ = ["best_strength", "towards", "used_parameters"]
+
+_STEPS = tuple(10.0**exponent for exponent in range(10))
+_FEWEST, _GROUPS = 8, 48
+_SLACK = 1.0
+"""Log-likelihood of left-out reports that a weaker strength may lose to the best one and still be preferred."""
+_SEED, _PART = 20_210_413, 0.25
+_ZERO = 1e-9
+
+
+def best_strength(
+    reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, plain: Floats
+) -> tuple[float, float]:
+    """The weakest strength under which left-out reports are about as likely as under the best, and its gain over zero.
+
+    plain  the tables without a penalty, to start from
+
+    Strengths rise by powers of ten until two in a row are worse than the best; then the halves beside it are tried.
+    """
+    trials = _trials(reports, mechanisms, plain)
+    records = float(reports.counts.sum())
+    # Less than one in ten thousand of a group's records changes nothing that can be seen.
+    least, most = 1e-4 * records / max(reports.cells, 1), 10.0 * records
+    scores = {0.0: sum(trial.judged(0.0 * target) for trial in trials)}
+    for strength in _STEPS:
+        if least <= strength <= most:
+            scores[strength] = sum(trial.score(target, strength) for trial in trials)
+            if max(list(scores.values())[-2:]) < max(scores.values()):
+                break
+    best = max(scores, key=scores.__getitem__)
+    for strength in (best / np.sqrt(10.0), best * np.sqrt(10.0)) if best > 0.0 else ():
+        scores[strength] = sum(trial.score(target, strength) for trial in trials)
+    chosen = min(strength for strength, score in scores.items() if score >= max(scores.values()) - _SLACK)
+    return chosen, scores[chosen] - scores[0.0]
+
+
+def towards(x: Floats, target: Floats, ratio: float) -> Floats:
+    """Where a stronger penalty will about take the table: no cell of it at zero."""
+    return (x + ratio * target) / (1.0 + ratio)
+
+
+class _Trial(ABC):
+    """One group of reports, fitted with rising strengths.
+
+    x  the last fit; at first the one without a penalty
+    """
+
+    def __init__(self, fitted: Likelihood, x: Floats) -> None:
+        self.fitted = fitted
+        self.x = x
+
+    def score(self, target: Floats, strength: float) -> float:
+        """Fit with this strength, and judge."""
+        joined = Joined(self.fitted, strength * target)
+        start = towards(self.x, target, strength / max(self.fitted.records, 1.0))
+        self.x = maximise(joined, tolerance_for(joined.records), limit=60, start=start).x
+        return self.judged(joined.weights)
+
+    @abstractmethod
+    def judged(self, prior: Floats) -> float:
+        """The log-likelihood of left-out reports under the last fit."""
+
+
+class _LeftOut(_Trial):
+    """Every report left out once."""
+
+    def judged(self, prior: Floats) -> float:
+        return self.fitted.value(self.x) - used_parameters(self.fitted, self.x, prior)
+
+
+class _HeldOut(_Trial):
+    """A part of the reports held out."""
+
+    def __init__(self, fitted: Likelihood, held: Likelihood, start: Floats) -> None:
+        super().__init__(fitted, maximise(fitted, start=start, limit=60).x)
+        self.held = held
+
+    def judged(self, prior: Floats) -> float:
+        return self.held.value(self.x)
+
+
+def used_parameters(likelihood: Likelihood, x: Floats, prior: Floats) -> float:
+    """`tr(M J)` at the maximum `x` (proportions) of the likelihood with `prior[v]` further records of each value v."""
+    if not prior.any():
+        return float((x > _ZERO).sum()) - 1.0
+    f = likelihood.product(x)
+    rows = np.divide(likelihood.counts, f**2, out=np.zeros_like(f), where=likelihood.counts > 0.0)
+    penalty = prior / x**2
+    curvature = likelihood.information(rows).copy()
+    curvature[np.diag_indices_from(curvature)] += penalty
+    held_by_prior = float(np.linalg.inv(curvature).diagonal() @ penalty)
+    return len(x) - held_by_prior - likelihood.records / (likelihood.records + float(prior.sum()))
+
+
+def _trials(reports: Reports, mechanisms: Sequence[Mechanism], plain: Floats) -> list[_Trial]:
+    """The groups with enough records; of very many groups some, because the strength is one for all."""
+    groups = [group for group in reports.by_cell() if group[2].sum() >= _FEWEST]
+    if len(groups) > _GROUPS:
+        groups = [groups[place] for place in np.linspace(0, len(groups) - 1, _GROUPS).astype(np.int64)]
+    return [_trial(sets, counts, mechanisms, plain[cell].ravel()) for cell, sets, counts in groups]
+
+
+def _trial(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism], plain: Floats) -> _Trial:
+    whole = likelihood_of(sets, counts, mechanisms)
+    start = plain / whole.records
+    if whole.size <= MATRIX_CELLS:
+        return _LeftOut(whole, start)
+    # Distinct reports in their own order, so that the part does not depend on the order of the rows.
+    rows, inverse = distinct(np.hstack(sets), max(shape_of(mechanisms)))
+    total = np.bincount(inverse, weights=counts.astype(np.float64)).astype(np.int64)
+    parts = np.split(rows, np.cumsum([codes.shape[1] for codes in sets])[:-1], axis=1)
+    whole = likelihood_of(parts, total, mechanisms)
+    held = experiment(_SEED).binomial(whole.counts.astype(np.int64), _PART).astype(np.float64)
+    return _HeldOut(whole.counting(whole.counts - held), whole.counting(held), start)

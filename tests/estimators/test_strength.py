@@ -1,0 +1,81 @@
+"""The strength of shrinking: parameters used, and reports left out."""
+
+import numpy as np
+import pytest
+from listed_designs import line, plain, report
+
+from polyseme.estimators.likelihood import Joined, likelihood_of
+from polyseme.estimators.maximum import MaximumLikelihood
+from polyseme.estimators.solver import maximise
+from polyseme.estimators.strength import best_strength, used_parameters
+
+
+def fitted(strength, n=300, seed=0):
+    mechanisms = [line(6, 2, 2), plain(4, 2, 0.9)]
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.binomial(5, 0.4, n), rng.integers(0, 4, n)], axis=1)
+    reports = report(codes, mechanisms, rng)
+    likelihood = likelihood_of(reports.sets, reports.counts, mechanisms)
+    prior = np.full(24, strength / 24)
+    return likelihood, prior, maximise(Joined(likelihood, prior), 1e-12).x
+
+
+@pytest.mark.parametrize("strength", [5.0, 100.0, 3000.0])
+def test_used_parameters_are_the_trace_among_tables_of_the_same_total(strength):
+    likelihood, prior, x = fitted(strength)
+    f = likelihood.product(x)
+    information = likelihood.information(likelihood.counts / f**2)
+    inverse = np.linalg.inv(information + np.diag(prior / x**2))
+    ones = inverse.sum(axis=1)
+    curvature = inverse - np.outer(ones, ones) / ones.sum()
+    assert used_parameters(likelihood, x, prior) == pytest.approx(np.trace(curvature @ information), rel=1e-6)
+
+
+def test_stronger_penalties_use_fewer_parameters_down_to_none():
+    used = [used_parameters(*(fitted(s)[i] for i in (0, 2, 1))) for s in (1.0, 30.0, 1e3, 1e6)]
+    assert 23 > used[0] > used[1] > used[2] > used[3] > 0
+    assert used[3] < 0.1
+
+
+def test_leaving_out_agrees_with_fits_that_do_leave_out():
+    likelihood, prior, x = fitted(60.0)
+    promised = likelihood.value(x) - used_parameters(likelihood, x, prior)
+    measured = 0.0
+    for row in np.flatnonzero(likelihood.counts):
+        counts = likelihood.counts.copy()
+        counts[row] -= 1
+        without = maximise(Joined(likelihood.counting(counts), prior), 1e-12).x
+        measured += likelihood.counts[row] * np.log(likelihood.product(without)[row])
+    optimism = likelihood.value(x) - measured
+    assert likelihood.value(x) - promised == pytest.approx(optimism, rel=0.15)
+
+
+def test_the_strength_does_not_depend_on_the_order_of_records():
+    mechanisms = [line(6, 2, 2), plain(4, 2)]
+    rng = np.random.default_rng(3)
+    codes = np.stack([rng.binomial(5, 0.4, 500), rng.integers(0, 4, 500)], axis=1)
+    reports = report(codes, mechanisms, rng)
+    order = rng.permutation(len(reports.counts))
+    turned = type(reports)(
+        tuple(sets[order] for sets in reports.sets), reports.cell[order], reports.counts[order], reports.cells
+    )
+    target = np.full(24, 1 / 24)
+    found = [
+        best_strength(part, mechanisms, target, MaximumLikelihood().fit(part, mechanisms).values)
+        for part in (reports, turned)
+    ]
+    assert found[0][0] == found[1][0]
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-3)
+
+
+def test_dependence_that_the_target_lacks_weakens_the_strength():
+    mechanisms = [plain(4, 2), plain(4, 2)]
+    rng = np.random.default_rng(4)
+    left = rng.integers(0, 4, 2000)
+    strengths = []
+    for kept in (0.0, 0.5):
+        right = np.where(rng.random(2000) < kept, left, rng.integers(0, 4, 2000))
+        reports = report(np.stack([left, right], axis=1), mechanisms, rng)
+        plain_fit = MaximumLikelihood().fit(reports, mechanisms)
+        strengths.append(best_strength(reports, mechanisms, np.full(16, 1 / 16), plain_fit.values)[0])
+    assert strengths[0] > 10 * strengths[1]
