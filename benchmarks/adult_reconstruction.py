@@ -131,7 +131,10 @@ def main() -> None:
     best = min((row["l2"] for name, row in summary.items() if name in {"ml", "shrink", "inverse"}), default=math.nan)
     for name in ("valueadding", "rating", "rating-groups", "bayes"):
         if name in summary:
-            print(f"{name} is {summary[name]['l2'] / best:.2f} times our best")
+            of_random = (
+                f", {summary[name]['l2'] / summary['random']['l2']:.2f} of Random" if "random" in summary else ""
+            )
+            print(f"{name} is {summary[name]['l2'] / best:.2f} times our best{of_random}")
 
 
 if __name__ == "__main__":
