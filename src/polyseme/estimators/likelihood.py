@@ -171,7 +171,7 @@ class SetLikelihood(RecordLikelihood):
         index, weight = self._columns[0][:, ::thin], self._columns[1][:, ::thin]
         rows = rows[::thin] * thin
         upper = np.zeros(width * width)
-        if entries * (entries + 1) // 2 * width * width > 4 * _PAIRS:
+        if width * width > 4 * len(rows):
             return self._pairs_at_once(index, weight, rows, width)
         for left in range(entries):
             start, scaled = index[left] * width, weight[left] * rows
@@ -180,7 +180,7 @@ class SetLikelihood(RecordLikelihood):
         return self._folded(upper)
 
     def _pairs_at_once(self, index: Ints, weight: Floats, rows: Floats, width: int) -> Floats:
-        """The same in few passes over a large matrix, when rows have many entries."""
+        """The same in few passes over the matrix, when it is large and the reports are few."""
         left, right = np.triu_indices(len(index))
         upper = np.zeros(width * width)
         step = max(1, _PAIRS // len(left))
