@@ -32,7 +32,9 @@ def orphans() -> list[str]:
             if "://" not in target:
                 path = (page.parent / target).resolve()
                 linked.update([path] if path.suffix == ".md" else path.glob("*.md") if path.is_dir() else [])
-    return [str(page.relative_to(ROOT)) for page in pages() if page.resolve() not in linked and page.name != "README.md"]
+    return [
+        str(page.relative_to(ROOT)) for page in pages() if page.resolve() not in linked and page.name != "README.md"
+    ]
 
 
 def commands_page() -> str:

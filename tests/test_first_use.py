@@ -174,8 +174,13 @@ def test_json_has_no_infinity(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_with_commas_stand_in_quotes() -> None:
-    assert names(None, None, 'a, b,"c, d"') == ("a", "b", "c, d")  # type: ignore[arg-type]
-    assert names(None, None, '" led by a blank"') == (" led by a blank",)  # type: ignore[arg-type]
+    assert names(None, None, ('a, b,"c, d"',)) == ("a", "b", "c, d")  # type: ignore[arg-type]
+    assert names(None, None, ('" led by a blank"',)) == (" led by a blank",)  # type: ignore[arg-type]
+
+
+def test_an_option_given_again_adds_names() -> None:
+    assert names(None, None, ("a", "b,c")) == ("a", "b", "c")  # type: ignore[arg-type]
+    assert names(None, None, ()) == ()  # type: ignore[arg-type]
 
 
 def test_force_replaces_nothing_but_releases(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ QUICK = {
     "ten records": ([line(10, 3, 2, 0.7)], 10, 150),
     "noise above all": ([plain(8, 4, 0.5)], 100, 150),
     "few in a pair": ([plain(4, 2, 0.8), plain(4, 2)], 30, 80),
-    "more cells than profiles": ([plain(30, 3), plain(20, 2)], 300, 60),
+    "more cells than profiles": ([plain(50, 3), plain(30, 2)], 500, 30),
 }
 
 
@@ -106,7 +106,7 @@ def test_profile_limits_cover_widely(population):
         ([plain(8, 4, 0.5)], 3000, 60),
         ([line(8, 2, 2), plain(5, 2)], 3000, 30),
         ([plain(3, 2, 0.8), plain(3, 2), plain(4, 2)], 1000, 30),
-        ([plain(30, 3), plain(20, 2)], 5000, 20),
+        ([plain(30, 3), plain(20, 2)], 5000, 10),
     ]
     parts = [coverage("ml", *case, population, seed=place) for place, case in enumerate(cases)]
     judge(*(np.concatenate(column) for column in zip(*parts)))

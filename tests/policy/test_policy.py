@@ -89,6 +89,11 @@ def test_bad_policies(text: str, word: str) -> None:
     assert any(word in problem for problem in problems_of(text))
 
 
+def test_a_role_that_cannot_be_read_is_one_problem() -> None:
+    found = problems_of("attributes: {ill: {role: secret, domain: [a, b, c], protect: {diversity: {l: 2}}}}")
+    assert len(found) == 1
+
+
 def test_a_missing_file_is_a_clear_error(tmp_path) -> None:
     with pytest.raises(PolicyError, match="no such policy file"):
         Policy.load(tmp_path / "none.yaml")

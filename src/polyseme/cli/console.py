@@ -58,11 +58,9 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def names(ctx: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
-    """`A,B,C` as names; one that holds a comma stands in double quotes."""
-    if not value:
-        return ()
-    return tuple(name for row in csv.reader([value], skipinitialspace=True) for name in row if name.strip())
+def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """`A,B,C`, or the option given several times, as names; one that holds a comma stands in double quotes."""
+    return tuple(name for row in csv.reader(value, skipinitialspace=True) for name in row if name.strip())
 
 
 def show(view: Any) -> None:

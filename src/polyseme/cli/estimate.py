@@ -9,8 +9,8 @@ from polyseme.cli.console import PathType, force_option, json_option, names, pri
 
 @click.command("estimate")
 @click.argument("release", type=PathType)
-@click.option("--of", "of", callback=names, required=True, help="Protected attributes to recover, as A,B.")
-@click.option("--by", "by", callback=names, help="Untouched attributes to break them down by, as C,D.")
+@click.option("--of", multiple=True, callback=names, required=True, help="Protected attributes to recover, as A,B.")
+@click.option("--by", multiple=True, callback=names, help="Untouched attributes to break them down by, as C,D.")
 @click.option(
     "--estimator",
     help="ml, shrink, inverse, bayes, paper, simple, existing, valueadding; chosen by the data when left out.",

@@ -10,8 +10,8 @@ from polyseme.cli.console import PathType, json_option, names, print_json, show,
 @click.command("evaluate")
 @click.argument("release", type=PathType)
 @click.option("--original", type=PathType, required=True, help="The original table.")
-@click.option("--of", "of", callback=names, help="Protected attributes, as A,B; each one by itself when left out.")
-@click.option("--by", "by", callback=names, help="Untouched attributes, as C,D.")
+@click.option("--of", multiple=True, callback=names, help="Protected attributes, as A,B; each by itself when left out.")
+@click.option("--by", multiple=True, callback=names, help="Untouched attributes, as C,D.")
 @click.option("--estimator", help="As for estimate.")
 @text_table_options
 @click.option("--learn", is_flag=True, help="Also predict each attribute from those of --by; needs polyseme[learn].")

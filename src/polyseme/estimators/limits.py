@@ -12,16 +12,13 @@ from polyseme.estimators.base import Fit, Limits, Population
 from polyseme.estimators.intervals import intervals, sum_intervals
 from polyseme.estimators.likelihood import Likelihood
 from polyseme.estimators.profile import Path, Quadratic
-from polyseme.estimators.solver import Solution
+from polyseme.estimators.solver import MATRIX_CELLS, Solution
 
-__all__ = ["PROFILE_CELLS", "CellFit", "LikelihoodLimits", "LinearLimits", "cell_fit"]
+__all__ = ["CellFit", "LikelihoodLimits", "LinearLimits", "cell_fit"]
 
 BOUNDARY_MARGIN = 1.3
 """With cells at zero in the table, the loss of a sum has a heavier tail than chi-square: a mixture over the cells that
 leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
-
-PROFILE_CELLS = 500
-"""Most cells of one group for which every limit follows its own path."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +62,7 @@ class CellFit:
 def cell_fit(likelihood: Likelihood, solution: Solution, records: float, ceiling: Floats | None) -> CellFit:
     """The fit of one cell, and its loss when the table is small enough for a matrix."""
     x = solution.x * records
-    if likelihood.size > PROFILE_CELLS or records <= 0.0:
+    if likelihood.size > MATRIX_CELLS or records <= 0.0:
         return CellFit(x, solution.gap, np.arange(likelihood.size), None, ceiling)
     f = likelihood.product(x)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -14,9 +14,9 @@ from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikelihood, likelihood_of
-from polyseme.estimators.limits import PROFILE_CELLS, CellFit, LikelihoodLimits, LinearLimits, cell_fit
+from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, cell_fit
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
-from polyseme.estimators.solver import GAP, maximise, tolerance_for
+from polyseme.estimators.solver import GAP, MATRIX_CELLS, maximise, tolerance_for
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Bayes", "MaximumLikelihood", "assemble", "convergence_note", "linear_start"]
@@ -26,7 +26,7 @@ COMPOSITE = (
     "counts was maximised; set form would be more precise"
 )
 LARGE = (
-    f"groups of more than {PROFILE_CELLS} cells: standard errors and intervals are those of `inverse`, wider than "
+    f"groups of more than {MATRIX_CELLS:,} cells: standard errors and intervals are those of `inverse`, wider than "
     "profile-likelihood limits"
 )
 FLAT = "some values cannot be told apart by these reports: the estimate is one of several equally good ones"

@@ -43,23 +43,33 @@ class Quadratic:
     score: Floats
 
     def path(self) -> Path:
-        """The problem with its first inverse, shared by all sums."""
+        """The problem with what all sums share."""
         ridge = 1e-10 * float(self.information.diagonal().max(initial=1e-300))
         matrix = self.information + ridge * np.eye(len(self.x))
         free = self.x > 0.0
         inverse = np.zeros_like(matrix)
         inverse[np.ix_(free, free)] = np.linalg.inv(matrix[np.ix_(free, free)])
-        return Path(self.x, np.minimum(self.score, 0.0), matrix, inverse, free, ridge)
+        across = inverse @ matrix
+        sums = inverse.sum(axis=0), across.sum(axis=0)
+        return Path(self.x, np.minimum(self.score, 0.0), matrix, inverse, across, matrix @ across, sums, free, ridge)
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """The way of the constrained minimiser as one sum of cells is pushed up or down."""
+    """The way of the constrained minimiser as one sum of cells is pushed up or down.
+
+    inverse  K: of the matrix M on the cells that are free at first, zero elsewhere
+    across   K M; twice is M K M
+    sums     the column sums of K and of K M
+    """
 
     x: Floats
     score: Floats
     matrix: Floats
     inverse: Floats
+    across: Floats
+    twice: Floats
+    sums: tuple[Floats, Floats]
     free: Bools
     ridge: float
 
@@ -79,27 +89,37 @@ class Path:
 
 
 class _State:
-    """Where the path is: the free cells, their inverse, the table so far."""
+    """Where the path is: the free cells and the table so far.
+
+    The inverse on the free cells is `K + sum_i s_i v_i v_i'`, with one term for each cell that has reached zero or left
+    it, so a corner costs no matrix. Kept up to date are its products with the contrast (`pull`) and with ones (`ones`),
+    and M times these (`pulled`, `summed`).
+    """
 
     def __init__(self, path: Path, contrast: Floats) -> None:
         self.path = path
         self.contrast = contrast
         self.free = path.free.copy()
-        self.inverse = path.inverse.copy()
         self.change = np.zeros(len(path.x))
         self.pressure = -path.score.copy()
         self.multiplier = self.lost = self.risen = 0.0
+        places = np.flatnonzero(contrast)
+        self.terms: list[tuple[float, Floats, Floats]] = []
+        self.pull, self.pulled = contrast[places] @ path.inverse[places], contrast[places] @ path.across[places]
+        self.ones, self.summed = path.sums
 
     def advance(self, loss: float) -> bool:
         """Follow one piece; true when the loss is used up or the sum cannot rise further."""
-        direction, level = self._direction()
+        total = float(self.ones.sum())
+        level = -float(self.pull.sum()) / total if total > 0.0 else 0.0
+        # Change of the table for each unit of the multiplier, keeping the total.
+        direction = np.where(self.free, self.pull + level * self.ones, 0.0)
         gain = float(self.contrast @ direction)
         # Pressure of the bound cells: how their multipliers change along the piece.
-        push = self.path.matrix @ direction - self.contrast - level
-        push[self.free] = 0.0
+        push = np.where(self.free, 0.0, self.pulled + level * self.summed - self.contrast - level)
         limit, corner, leaves = self._corner(direction, push)
         scale = max(float(np.abs(self.contrast).max()), 1e-300)
-        if gain <= 1e-14 * scale**2 * max(float(np.abs(self.inverse).max(initial=0.0)), 1e-300):
+        if gain <= 1e-14 * scale * max(float(np.abs(self.pull).max(initial=0.0)), 1e-300):
             # The sum does not respond: only a cell entering can help.
             if corner < 0 or not leaves:
                 return True
@@ -122,43 +142,50 @@ class _State:
             self._bind(corner)
         return False
 
-    def _direction(self) -> tuple[Floats, float]:
-        """Change of the table for each unit of the multiplier, keeping the total, and the total's own multiplier."""
-        pull = self.inverse @ np.where(self.free, self.contrast, 0.0)
-        ones = self.inverse @ self.free.astype(np.float64)
-        total = float(ones.sum())
-        level = -float(pull.sum()) / total if total > 0.0 else 0.0
-        return pull + level * ones, level
-
     def _corner(self, direction: Floats, push: Floats) -> tuple[float, int, bool]:
         """The nearest place where a free cell reaches zero or a bound one leaves it."""
         best, corner, leaves = np.inf, -1, False
-        falling = self.free & (direction < 0.0)
-        if falling.any():
-            room = (self.path.x + self.change)[falling] / -direction[falling]
+        falling = np.flatnonzero(self.free & (direction < 0.0))
+        if falling.size:
+            room = (self.path.x[falling] + self.change[falling]) / -direction[falling]
             place = int(room.argmin())
-            best, corner = max(float(room[place]), 0.0), int(np.flatnonzero(falling)[place])
-        easing = ~self.free & (push < 0.0)
-        if easing.any():
+            best, corner = max(float(room[place]), 0.0), int(falling[place])
+        easing = np.flatnonzero(~self.free & (push < 0.0))
+        if easing.size:
             room = self.pressure[easing] / -push[easing]
             place = int(room.argmin())
             if room[place] < best:
-                best, corner, leaves = max(float(room[place]), 0.0), int(np.flatnonzero(easing)[place]), True
+                best, corner, leaves = max(float(room[place]), 0.0), int(easing[place]), True
         return best, corner, leaves
 
     def _bind(self, cell: int) -> None:
-        column = self.inverse[:, cell]
-        self.inverse = self.inverse - np.outer(column, column) / column[cell]
-        self.inverse[cell, :] = self.inverse[:, cell] = 0.0
+        """Take a cell out of the inverse: `- K e (K e)' / (e' K e)`."""
+        column, times = self.path.inverse[:, cell].copy(), self.path.across[cell].copy()
+        for sign, vector, product in self.terms:
+            column += sign * vector[cell] * vector
+            times += sign * vector[cell] * product
+        self._add(-1.0 / max(float(column[cell]), 1e-300), column, times)
         self.free[cell] = False
         self.change[cell] = -self.path.x[cell]
         self.pressure[cell] = 0.0
 
     def _release(self, cell: int) -> None:
-        across = np.where(self.free, self.path.matrix[:, cell], 0.0)
-        column = self.inverse @ across
-        rest = max(float(self.path.matrix[cell, cell] - across @ column), self.path.ridge)
-        column[cell] = -1.0
-        self.inverse = self.inverse + np.outer(column, column) / rest
+        """Take a cell into the inverse: `+ v v' / (m - e' M K M e)` with `v = K M e - e` and m its own entry of M."""
+        column, times = self.path.across[:, cell].copy(), self.path.twice[:, cell].copy()
+        for sign, vector, product in self.terms:
+            column += sign * product[cell] * vector
+            times += sign * product[cell] * product
+        rest = max(float(self.path.matrix[cell, cell] - times[cell]), self.path.ridge)
+        column[cell] -= 1.0
+        self._add(1.0 / rest, column, times - self.path.matrix[:, cell])
         self.free[cell] = True
         self.pressure[cell] = 0.0
+
+    def _add(self, sign: float, vector: Floats, product: Floats) -> None:
+        """A further term of the inverse; `product` is M times its vector."""
+        self.terms.append((sign, vector, product))
+        contrast, ones = sign * float(vector @ self.contrast), sign * float(vector.sum())
+        self.pull = self.pull + contrast * vector
+        self.pulled = self.pulled + contrast * product
+        self.ones = self.ones + ones * vector
+        self.summed = self.summed + ones * product

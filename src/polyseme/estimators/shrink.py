@@ -84,12 +84,16 @@ def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, s
         solution = maximise(joined, tolerance_for(records), start=start)
         fits.append(_rescaled(cell_fit(joined, solution, records, None), joined.records, records))
     fit = assemble(fits, reports, mechanisms)
-    notes = (f"shrunk towards a simpler table, as if by {strength:.3g} further records in each group", *fit.notes)
+    notes = (f"shrunk towards a simpler table, as if by {_rounded(strength)} further records in each group", *fit.notes)
     # The penalty is no evidence: errors are at least those of `ml`, and limits are its own.
     fit = replace(fit, notes=notes, variance=np.fmax(plain.variance, fit.variance), spread=plain.spread)
     if fit.limits is None or plain.limits is None:
         return replace(fit, limits=None)
     return replace(fit, limits=_Hull(plain.limits, fit.values))
+
+
+def _rounded(strength: float) -> str:
+    return f"{strength:,.0f}" if strength >= 10.0 else f"{strength:.2g}"
 
 
 def _rescaled(fit: CellFit, joined: float, records: float) -> CellFit:

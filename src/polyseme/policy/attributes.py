@@ -65,7 +65,8 @@ class AttributePolicy:
 def read_attribute(name: str, reader: Reader) -> AttributePolicy:
     """One entry under `attributes`."""
     given = reader.mapping(_KEYS)
-    role = Role.INSENSITIVE
+    # A role that cannot be read is one problem, not two: what is protected was meant to be sensitive.
+    role = Role.SENSITIVE if "protect" in given else Role.INSENSITIVE
     if "role" not in given:
         reader.problem("no role", "role: identifier, quasi-identifier, sensitive, sensitive-qid or insensitive")
     else:
