@@ -48,6 +48,20 @@ def test_one_row_for_each_cell(made):
     assert document["cells"][0].keys() == {"sex", "zone", "age", "job", "estimate", "stderr", "low", "high"}
 
 
+@pytest.mark.parametrize("question", [{}, {"estimator": "inverse", "level": 0.8, "population": "super"}])
+def test_what_was_written_reads_back(made, question):
+    table = asked(made[0], **question)
+    for part in (table, table.margin(of="age", by="sex"), table.margin(by=[])):
+        document = json.loads(json.dumps(part.to_dict(), allow_nan=False))
+        again = Estimate.from_dict(document)
+        assert again.to_dict() == document
+        np.testing.assert_array_equal(again.values, part.values)
+        assert repr(again) == repr(part)
+        assert again.plot().to_dict().keys() == part.plot().to_dict().keys()
+        with pytest.raises(QuestionError, match="read from a file"):
+            again.margin(of="age", by=[])
+
+
 def test_margins_are_consistent_and_cover(made):
     reports, truth = made
     for estimator in ("ml", "inverse", "shrink"):

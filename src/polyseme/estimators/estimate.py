@@ -305,6 +305,34 @@ class Estimate:
             "cells": cells,
         }
 
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Estimate:
+        """What `to_dict` wrote, read back: every cell and note. Sums of cells have no intervals any more."""
+        of, by, cells = tuple(document["of"]), tuple(document["by"]), document["cells"]
+        groups = list(dict.fromkeys(tuple(cell[name] for name in by) for cell in cells)) or [()]
+        labels = tuple(tuple(dict.fromkeys(cell[name] for cell in cells)) for name in of)
+        shape = (len(groups), *(len(axis) for axis in labels))
+        columns = {
+            name: np.array([np.nan if cell[name] is None else cell[name] for cell in cells], dtype=float).reshape(shape)
+            for name in ("estimate", "stderr", "low", "high")
+        }
+        return cls(
+            of=of,
+            labels=labels,
+            by={name: tuple(group[place] for group in groups) for place, name in enumerate(by)},
+            values=columns["estimate"],
+            stderr=columns["stderr"],
+            low=columns["low"],
+            high=columns["high"],
+            estimator=document["estimator"],
+            records=document["records"],
+            totals=columns["estimate"].reshape(len(groups), -1).sum(axis=1),
+            gap=document["gap"],
+            notes=tuple(document["notes"]),
+            level=document["level"],
+            population=document["population"],
+        )
+
     def plot(self, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
         """Bars with intervals; a heat map for two attributes; small multiples by group."""
         from polyseme.estimators.charts import chart
