@@ -136,7 +136,8 @@ class ClusterMap(AxisMap):
         clusters = int(labels.max()) + 1
         first = np.unique(labels, return_index=True)[1].astype(np.int64)
         expected = np.empty((clusters, clusters))
-        share = np.zeros(len(labels))
+        share, blind = np.zeros(len(labels)), mechanism.design.blind_inclusion()
+        unknown = np.flatnonzero(blind > 0.0)
         step = max(1, 20_000_000 // len(labels))
         for start in range(0, clusters, step):
             rows = np.arange(start, min(start + step, clusters))
@@ -144,10 +145,11 @@ class ClusterMap(AxisMap):
             for row, inclusion in zip(rows, given):
                 sums = np.bincount(labels, weights=inclusion, minlength=clusters)
                 expected[row] = sums
-                missing = (share == 0.0) & (labels != row) & (inclusion > 0.0)
-                share[missing] = inclusion[missing] / sums[labels[missing]]
+                if unknown.size:
+                    seen = (labels[unknown] != row) & (inclusion[unknown] > 0.0)
+                    found, unknown = unknown[seen], unknown[~seen]
+                    share[found] = inclusion[found] / sums[labels[found]]
         inverse, identifiable = inverted(expected.T)
-        blind = mechanism.design.blind_inclusion()
         return cls(labels, share, inverse, blind, mechanism.p, mechanism.l, identifiable and mechanism.p > 0)
 
     def _sum(self, values: Floats) -> Floats:

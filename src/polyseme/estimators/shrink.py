@@ -24,7 +24,7 @@ from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports
 from polyseme.estimators.counts import distinct
 from polyseme.estimators.likelihood import Joined, SetLikelihood, likelihood_of
 from polyseme.estimators.limits import CellFit, cell_fit
-from polyseme.estimators.maximum import MaximumLikelihood, assemble
+from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
 from polyseme.estimators.profile import Quadratic
 from polyseme.estimators.solver import maximise, tolerance_for
 from polyseme.estimators.strength import best_strength, towards
@@ -83,13 +83,19 @@ def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, s
         start = towards(plain.values[cell].ravel() / records, target, strength / records) if records else None
         solution = maximise(joined, tolerance_for(records), start=start)
         fits.append(_rescaled(cell_fit(joined, solution, records, None), joined.records, records))
-    fit = assemble(fits, reports, mechanisms)
-    notes = (f"shrunk towards a simpler table, as if by {_rounded(strength)} further records in each group", *fit.notes)
+    values = np.array([fit.x for fit in fits]).reshape(plain.values.shape)
+    variance = np.array([fit.variance() for fit in fits]).reshape(plain.values.shape)
+    gap = max((fit.gap for fit in fits), default=0.0)
+    note = f"shrunk towards a simpler table, as if by {_rounded(strength)} further records in each group"
     # The penalty is no evidence: errors are at least those of `ml`, and limits are its own.
-    fit = replace(fit, notes=notes, variance=np.fmax(plain.variance, fit.variance), spread=plain.spread)
-    if fit.limits is None or plain.limits is None:
-        return replace(fit, limits=None)
-    return replace(fit, limits=_Hull(plain.limits, fit.values))
+    return replace(
+        plain,
+        values=values,
+        variance=np.fmax(plain.variance, variance),
+        gap=gap,
+        notes=(note, *convergence_note(gap), *plain.notes),
+        limits=None if plain.limits is None else _Hull(plain.limits, values),
+    )
 
 
 def _rounded(strength: float) -> str:
