@@ -38,7 +38,7 @@ def test_strength_zero_is_maximum_likelihood():
 
 def test_a_great_strength_gives_the_product_of_margins():
     mechanisms, codes, rng = sparse_pair(0)
-    values = Shrink(1e7).fit(report(codes, mechanisms, rng), mechanisms).values[0]
+    values = Shrink(1e7).fit(report(codes, mechanisms, rng), mechanisms).expected[0]
     product = np.outer(values.sum(axis=1), values.sum(axis=0)) / values.sum()
     np.testing.assert_allclose(values, product, atol=0.5)
 
@@ -91,3 +91,38 @@ def test_one_attribute_shrinks_towards_neighbours_or_all_groups(cells):
         fits = [estimator.fit(reports, [mechanism]) for estimator in (Shrink(), MaximumLikelihood())]
         errors += [((fit.values - truth) ** 2).sum() for fit in fits]
     assert errors[0] < errors[1]
+
+
+def test_the_people_in_the_table_are_what_their_reports_say_with_the_fit_as_prior():
+    mechanism, strength, rng = plain(5, 2, 0.8), 40.0, np.random.default_rng(1)
+    reports = report(rng.choice(5, 60), [mechanism], rng)
+    fit = Shrink(strength).fit(reports, [mechanism])
+    shares = fit.expected[0] / 60
+    inside, outside = mechanism.weights(reports.sets[0])
+    channel = np.repeat(outside[:, None], 5, axis=1)
+    np.put_along_axis(channel, reports.sets[0], inside, axis=1)
+    posterior = channel * shares / (channel @ shares)[:, None]
+    np.testing.assert_allclose(fit.values[0], reports.counts @ posterior, atol=1e-4)
+    assert fit.values.sum() == pytest.approx(60)
+
+
+def test_a_report_that_leaves_no_doubt_is_not_shrunk():
+    mechanism, rng = plain(3, 1), np.random.default_rng(0)
+    reports = report(np.repeat([0, 1, 2], [50, 5, 1]), [mechanism], rng)
+    np.testing.assert_allclose(Shrink(1000.0).fit(reports, [mechanism]).values[0], [50, 5, 1], atol=1e-6)
+
+
+@pytest.mark.parametrize(("alike", "gain"), [(True, 0.65), (False, 0.85)])
+def test_many_small_groups_learn_from_one_another(alike, gain):
+    mechanism, rng = plain(6, 2), np.random.default_rng(7)
+    base = np.array([0.3, 0.25, 0.2, 0.15, 0.07, 0.03])
+    weights = np.tile(base, (100, 1)) if alike else rng.dirichlet(4.0 * base, 100)
+    cell = np.repeat(np.arange(100), np.maximum(rng.poisson(8, 100), 1))
+    codes = np.array([rng.choice(6, p=weights[group]) for group in cell])
+    reports = report(codes, [mechanism], rng, cell, 100)
+    truth = np.zeros((100, 6))
+    np.add.at(truth, (cell, codes), 1)
+    name, fit = choose(reports, [mechanism])
+    assert name == "shrink"
+    error = np.linalg.norm(fit.values - truth)
+    assert error < gain * np.linalg.norm(MaximumLikelihood().fit(reports, [mechanism]).values - truth)

@@ -50,10 +50,11 @@ def test_leaving_out_agrees_with_fits_that_do_leave_out():
     assert likelihood.value(x) - promised == pytest.approx(optimism, rel=0.15)
 
 
-def test_the_strength_does_not_depend_on_the_order_of_records():
+@pytest.mark.parametrize("n", [300, 3000])
+def test_the_strength_does_not_depend_on_the_order_of_records(n):
     mechanisms = [line(6, 2, 2), plain(4, 2)]
     rng = np.random.default_rng(3)
-    codes = np.stack([rng.binomial(5, 0.4, 500), rng.integers(0, 4, 500)], axis=1)
+    codes = np.stack([rng.binomial(5, 0.4, n), rng.integers(0, 4, n)], axis=1)
     reports = report(codes, mechanisms, rng)
     order = rng.permutation(len(reports.counts))
     turned = type(reports)(

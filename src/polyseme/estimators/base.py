@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -75,7 +75,8 @@ class Limits(Protocol):
 class Fit:
     """An estimated table.
 
-    values    estimated numbers of records: (cells, F_1, .., F_q)
+    values    estimated numbers of records: (cells, F_1, .., F_q), of the people in the table
+    expected  the numbers to expect of as many people of the population, where an estimator tells the two apart
     variance  of each of them about the people in the table (finite population), same shape; nan where there is none
     gap       for likelihood estimators: an upper bound on the log-likelihood per record that is still missing
     notes     what the reader must know: not converged, too little data ..
@@ -91,6 +92,11 @@ class Fit:
     totals: Floats | None = None
     spread: Spread | None = None
     limits: Limits | None = None
+    expected: Floats | None = None
+
+    def about(self, population: Population) -> Fit:
+        """The same fit with the values that are about the given population."""
+        return self if population == "finite" or self.expected is None else replace(self, values=self.expected)
 
 
 class Estimator(ABC):

@@ -377,6 +377,7 @@ def estimate_table(
     # The matrices are too small to share: a second thread of the linear algebra library doubles the time.
     with threadpool_limits(limits=1, user_api="blas"):
         name, fit = choose(reports, mechanisms) if chosen is None else (chosen.name, chosen.fit(reports, mechanisms))
+        fit = fit.about(population)
         low, high = intervals(fit, level, population)
     totals = reports.totals(mechanisms)
     notes = list(fit.notes)

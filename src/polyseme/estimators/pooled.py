@@ -124,6 +124,7 @@ class _Sum:
             totals=self._totals,
             spread=self._spread if all(fit.spread is not None for fit in fits) else None,
             limits=self if any(fit.limits is not None for fit in fits) else None,
+            expected=self._added([fit.about("super").values for fit in fits]),
         )
 
     def _notes(self) -> tuple[str, ...]:
@@ -144,7 +145,7 @@ class _Sum:
             inside = piece.inside(contrasts)
             touched = np.flatnonzero(inside.reshape(len(inside), -1).any(axis=1))
             if len(touched):
-                here, _, low, high = sum_intervals(piece.fit, inside[touched], level, population)
+                here, _, low, high = sum_intervals(piece.fit.about(population), inside[touched], level, population)
                 value[touched] += here
                 below[touched] += np.maximum(here - low, 0.0) ** 2
                 above[touched] += np.maximum(high - here, 0.0) ** 2
@@ -153,14 +154,13 @@ class _Sum:
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of every cell of the table."""
-        values = self._added([piece.fit.values for piece in self.pieces])
-        limits = [intervals(piece.fit, level, population) for piece in self.pieces]
-        fits = [piece.fit for piece in self.pieces]
+        fits = [piece.fit.about(population) for piece in self.pieces]
+        values, limits = self._added([fit.values for fit in fits]), [intervals(fit, level, population) for fit in fits]
         below = self._added([np.maximum(fit.values - low, 0.0) ** 2 for fit, (low, _) in zip(fits, limits)])
         above = self._added([np.maximum(high - fit.values, 0.0) ** 2 for fit, (_, high) in zip(fits, limits)])
         total = self._totals.reshape(-1, *[1] * (len(self.shape) - 1))
         if population == "super":
-            squares = self._added([_ratio(piece.fit.values**2, piece.column) for piece in self.pieces])
+            squares = self._added([_ratio(fit.values**2, piece.column) for fit, piece in zip(fits, self.pieces)])
             drawn = _normal(level) ** 2 * np.maximum(squares - _ratio(values**2, total), 0.0)
             below, above = below + drawn, above + drawn
         return np.clip(values - np.sqrt(below), 0.0, total), np.clip(values + np.sqrt(above), 0.0, total)
@@ -177,7 +177,7 @@ class _Sum:
         """The variance that comes from how many members of the population fall into each part."""
         squares, sums = np.zeros((2, len(contrasts), self.shape[0]))
         for piece in self.pieces:
-            inside = piece.inside(contrasts) * piece.fit.values
+            inside = piece.inside(contrasts) * piece.fit.about("super").values
             here = inside.reshape(*inside.shape[:2], -1).sum(axis=2)
             sums[:, piece.part.cells] += here
             squares[:, piece.part.cells] += _ratio(here**2, piece.totals)

@@ -10,6 +10,13 @@ where
 The penalty is that of a Dirichlet prior, so it acts like further reports whose true value is known, and the solver is
 that of `ml`. The strength is the one under which reports left out of the fit are most likely, see `strength`; it is
 never set by stopping the search early. Strength zero is `ml`, and the same criterion chooses between the two.
+
+`x` is about the population that the records were drawn from: it is pulled towards m even where the records themselves
+differ from it. The people in the table are estimated by what the reports say of each of them when x is the prior,
+
+    sum_i c_i A[i, v] x_v / f_i  =  (n + strength) x_v - strength m_v      for the proportions x_v
+
+so that only the doubt about a report is settled by m, never the report itself.
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ from polyseme.estimators.likelihood import Joined, SetLikelihood, likelihood_of
 from polyseme.estimators.limits import CellFit, cell_fit
 from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
 from polyseme.estimators.profile import Quadratic
-from polyseme.estimators.solver import maximise, tolerance_for
+from polyseme.estimators.solver import maximise, shared_out, tolerance_for
 from polyseme.estimators.strength import best_strength, towards
 from polyseme.mechanism import Mechanism
 
@@ -75,7 +82,7 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
 
 
 def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, strength: float, plain: Fit) -> Fit:
-    fits = []
+    fits, people = [], []
     for cell, sets, counts in reports.by_cell():
         likelihood = likelihood_of(sets, counts, mechanisms)
         joined = Joined(likelihood, strength * target) if strength > 0.0 else likelihood
@@ -83,18 +90,21 @@ def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, s
         start = towards(plain.values[cell].ravel() / records, target, strength / records) if records else None
         solution = maximise(joined, tolerance_for(records), start=start)
         fits.append(_rescaled(cell_fit(joined, solution, records, None), joined.records, records))
-    values = np.array([fit.x for fit in fits]).reshape(plain.values.shape)
-    variance = np.array([fit.variance() for fit in fits]).reshape(plain.values.shape)
+        people.append(shared_out(likelihood, solution.x))
+    shape = plain.values.shape
+    values, expected = np.array(people).reshape(shape), np.array([fit.x for fit in fits]).reshape(shape)
+    variance = np.array([fit.variance() for fit in fits]).reshape(shape)
     gap = max((fit.gap for fit in fits), default=0.0)
     note = f"shrunk towards a simpler table, as if by {_rounded(strength)} further records in each group"
     # The penalty is no evidence: errors are at least those of `ml`, and limits are its own.
     return replace(
         plain,
         values=values,
+        expected=expected,
         variance=np.fmax(plain.variance, variance),
         gap=gap,
         notes=(note, *convergence_note(gap), *plain.notes),
-        limits=None if plain.limits is None else _Hull(plain.limits, values),
+        limits=None if plain.limits is None else _Hull(plain.limits, values, expected),
     )
 
 
@@ -116,16 +126,20 @@ class _Hull:
 
     inner: Limits
     values: Floats
+    expected: Floats
 
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
         low, high = self.inner(contrasts, level, population)
-        value = np.tensordot(contrasts, self.values, axes=self.values.ndim)
+        value = np.tensordot(contrasts, self._table(population), axes=self.values.ndim)
         return np.minimum(low, value), np.maximum(high, value)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of every cell."""
         low, high = self.inner.cells(level, population)
-        return np.minimum(low, self.values), np.maximum(high, self.values)
+        return np.minimum(low, self._table(population)), np.maximum(high, self._table(population))
+
+    def _table(self, population: Population) -> Floats:
+        return self.values if population == "finite" else self.expected
 
 
 # -- the simpler table -----------------------------------------------------------------------------------------------

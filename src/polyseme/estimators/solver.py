@@ -30,6 +30,7 @@ __all__ = [
     "expectation_maximisation",
     "maximise",
     "nonnegative_minimum",
+    "shared_out",
     "tolerance_for",
 ]
 
@@ -62,6 +63,12 @@ def _ratio(share: Floats, f: Floats) -> Floats:
     if f.min(initial=1.0) > 0.0:
         return share / f
     return np.divide(share, f, out=np.zeros_like(f), where=share > 0.0)
+
+
+def shared_out(likelihood: Likelihood, x: Floats) -> Floats:
+    """Every report shared out over the values it can stand for, in proportion to `x` and their weights; in records."""
+    _, slopes = _slopes(likelihood, likelihood.counts, x)
+    return x * slopes
 
 
 def expectation_maximisation(

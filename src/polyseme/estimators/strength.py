@@ -14,13 +14,14 @@ The trace is the number of parameters that the fit really uses. With a penalty o
 where
     K  the cells that are not zero; without a penalty K - 1 parameters are left
 
-Tables with too many cells for a matrix hold a part of the reports out instead.
+That is a statement about many records. With few of them for each cell, parts of the reports are held out instead and
+the rest is fitted again, which then costs little; so do, with one part, tables with too many cells for a matrix.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -35,10 +36,12 @@ from polyseme.randomness import experiment
 __all__ = ["best_strength", "towards", "used_parameters"]
 
 _STEPS = tuple(10.0**exponent for exponent in range(10))
-_FEWEST, _GROUPS = 8, 48
+_FOLDS, _GROUPS, _SMALL = 4, 48, 100
+_MANY = 50
+"""Records for each cell from which one report is so little that its absence is a matter of first order."""
 _SLACK = 1.0
 """Log-likelihood of left-out reports that a weaker strength may lose to the best one and still be preferred."""
-_SEED, _PART = 20_210_413, 0.25
+_SEED = 20_210_413
 _ZERO = 1e-9
 
 
@@ -86,7 +89,7 @@ class _Trial(ABC):
     def score(self, target: Floats, strength: float) -> float:
         """Fit with this strength, and judge."""
         joined = Joined(self.fitted, strength * target)
-        start = towards(self.x, target, strength / max(self.fitted.records, 1.0))
+        start = towards(self.x, target, strength / self.fitted.records)
         self.x = maximise(joined, tolerance_for(joined.records), limit=60, start=start).x
         return self.judged(joined.weights)
 
@@ -128,21 +131,40 @@ def used_parameters(likelihood: Likelihood, x: Floats, prior: Floats) -> float:
 
 def _trials(reports: Reports, mechanisms: Sequence[Mechanism], plain: Floats) -> list[_Trial]:
     """The groups with enough records; of very many groups some, because the strength is one for all."""
-    groups = [group for group in reports.by_cell() if group[2].sum() >= _FEWEST]
+    groups = [group for group in reports.by_cell() if group[2].sum() >= _FOLDS]
     if len(groups) > _GROUPS:
         groups = [groups[place] for place in np.linspace(0, len(groups) - 1, _GROUPS).astype(np.int64)]
-    return [_trial(sets, counts, mechanisms, plain[cell].ravel()) for cell, sets, counts in groups]
+    generator = experiment(_SEED)
+    # Several groups of a large table are already as many fits as the parts of one.
+    folds = _FOLDS if plain[0].size <= _SMALL else max(1, _FOLDS // max(len(groups), 1))
+    return [
+        trial
+        for cell, sets, counts in groups
+        for trial in _trials_of(sets, counts, mechanisms, plain[cell].ravel(), folds, generator)
+    ]
 
 
-def _trial(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism], plain: Floats) -> _Trial:
+def _trials_of(
+    sets: Sequence[Ints],
+    counts: Ints,
+    mechanisms: Sequence[Mechanism],
+    plain: Floats,
+    folds: int,
+    generator: np.random.Generator,
+) -> Iterator[_Trial]:
     whole = likelihood_of(sets, counts, mechanisms)
     start = plain / whole.records
-    if whole.size <= MATRIX_CELLS:
-        return _LeftOut(whole, start)
-    # Distinct reports in their own order, so that the part does not depend on the order of the rows.
+    if whole.size <= MATRIX_CELLS and whole.records >= _MANY * whole.size:
+        yield _LeftOut(whole, start)
+        return
+    # Distinct reports in their own order, so that the parts do not depend on the order of the rows.
     rows, inverse = distinct(np.hstack(sets), max(shape_of(mechanisms)))
     total = np.bincount(inverse, weights=counts.astype(np.float64)).astype(np.int64)
     parts = np.split(rows, np.cumsum([codes.shape[1] for codes in sets])[:-1], axis=1)
     whole = likelihood_of(parts, total, mechanisms)
-    held = experiment(_SEED).binomial(whole.counts.astype(np.int64), _PART).astype(np.float64)
-    return _HeldOut(whole.counting(whole.counts - held), whole.counting(held), start)
+    left = whole.counts.astype(np.int64)
+    for fold in range(folds if whole.size <= MATRIX_CELLS else 1):
+        held = generator.binomial(left, 1.0 / (_FOLDS - fold))
+        left = left - held
+        if 0 < held.sum() < whole.records:
+            yield _HeldOut(whole.counting(whole.counts - held), whole.counting(held.astype(np.float64)), start)
