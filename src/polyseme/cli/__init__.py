@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import signal
 import sys
-import threading
 import traceback
 from collections.abc import Sequence
 
 import click
 
+from polyseme import stopping
 from polyseme.errors import InvalidInput, PolysemeError
 
 __all__ = ["COMMANDS", "cli", "main"]
@@ -86,9 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     # Many small matrices: the threads of a BLAS library would spend their time waiting for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if threading.current_thread() is threading.main_thread():
-        # Being told to stop is like Ctrl-C: half-made files are cleared away.
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    stopping.listen()
     try:
         code = cli.main(args=arguments, prog_name="polyseme", standalone_mode=False)
     except click.exceptions.Abort:
@@ -109,12 +106,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         place = f"{error.filename}: " if error.filename else ""
         _say(InvalidInput(f"{place}{error.strerror or type(error).__name__}"))
         sys.exit(2)
-    except (SystemExit, KeyboardInterrupt):
+    except SystemExit:
+        if stopping.asked():
+            click.echo("Stopped.", err=True)
         raise
     except BaseException as error:  # noqa: BLE001 - the last door: nothing of the data may leave through it
         # A library interrupted in the middle of its own start may raise something else than the interruption.
-        if "KeyboardInterrupt" in str(error):
-            sys.exit(130)
+        stopping.check()
         _confess(error)
         sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)

@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polyseme import stopping
 from polyseme.distances.structure import Bools, Ints
 from polyseme.errors import Problem, TableError
 from polyseme.randomness import StickyStream, Stream, SystemStream
@@ -75,6 +76,7 @@ def published_tables(
     rows = job.source.rows * _expansion(job) if job.source.rows is not None else None
     with Shuffler(order, folder, memory, rows=rows) as shuffler:
         for batch in job.source.batches([item.name for item in job.attributes]):
+            stopping.check()
             published = _publish(job, batch, decoys, outcome, problems)
             progress(batch.num_rows)
             if published is not None and not problems.found:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from polyseme import stopping
 from polyseme.errors import InvalidInput
 
 __all__ = ["FORMATS", "TableWriter", "whole_file", "whole_folder"]
@@ -109,13 +110,15 @@ def whole_folder(target: Path, overwrite: bool = False, mark: str = "manifest.js
         )
     target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+    partial = _beside(target, ".partial")
     try:
+        partial.mkdir(mode=0o700)
         yield partial
+        stopping.check()
         partial.chmod(0o777 & ~_umask())
         if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".old", dir=target.parent))
-            target.rename(old / "release")
+            old = _beside(target, ".old")
+            target.rename(old)
             partial.rename(target)
             shutil.rmtree(old, ignore_errors=True)
         else:
@@ -124,16 +127,21 @@ def whole_folder(target: Path, overwrite: bool = False, mark: str = "manifest.js
         shutil.rmtree(partial, ignore_errors=True)
 
 
+def _beside(target: Path, suffix: str) -> Path:
+    """A new name in the same folder, known before anything has it: so it can be cleared away at any moment."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}{suffix}")
+
+
 @contextmanager
 def whole_file(target: Path, overwrite: bool = False) -> Iterator[Path]:
     """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise."""
     _refuse_existing(target, overwrite)
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=f".partial{target.suffix}", dir=target.parent)
-    os.close(handle)
-    partial = Path(name)
+    partial = _beside(target, f".partial{target.suffix}")
     try:
+        partial.touch(mode=0o600, exist_ok=False)
         yield partial
+        stopping.check()
         partial.chmod(0o666 & ~_umask())
         partial.replace(target)
     finally:
