@@ -14,7 +14,7 @@ from polyseme.estimators.likelihood import Likelihood
 from polyseme.estimators.profile import Path, Quadratic
 from polyseme.estimators.solver import MATRIX_CELLS, Solution
 
-__all__ = ["CellFit", "LikelihoodLimits", "LinearLimits", "cell_fit"]
+__all__ = ["CellFit", "LikelihoodLimits", "LinearLimits", "Widened", "cell_fit"]
 
 BOUNDARY_MARGIN = 1.3
 """With cells at zero in the table, the loss of a sum has a heavier tail than chi-square: a mixture over the cells that
@@ -170,28 +170,48 @@ def _without(reach: float, loss: float, drawn: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LinearLimits(Limits):
-    """Limits of the unbiased linear estimate of the same reports, widened to hold the likelihood estimate.
+    """Limits of the unbiased linear estimate of the same reports.
 
-    Around the likelihood estimate itself normal limits would be wrong: with fewer records than cells it is far from
+    Around a likelihood estimate itself normal limits would be wrong: with fewer records than cells it is far from
     unbiased.
 
     linear   the fit of `inverse`; it has variances of sums
-    values   the likelihood estimate
     ceiling  how many reports contain each place, see `CellFit`
     """
 
     linear: Fit
-    values: Floats
     ceiling: Floats | None
 
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
         _, _, low, high = sum_intervals(self.linear, contrasts, level, population)
-        value = np.tensordot(contrasts, self.values, axes=self.values.ndim)
-        return np.fmin(low, value), np.fmax(high, value)
+        return low, high
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of every cell of the table."""
         low, high = intervals(self.linear, level, population)
-        if population == "finite" and self.ceiling is not None:
-            high = np.minimum(high, self.ceiling)
-        return np.minimum(low, self.values), np.maximum(high, self.values)
+        return low, high if population == "super" or self.ceiling is None else np.minimum(high, self.ceiling)
+
+
+@dataclass(frozen=True, eq=False)
+class Widened(Limits):
+    """The limits of another estimate of the same reports, widened to hold this one's values.
+
+    values    about the people in the table, expected about the population
+    """
+
+    inner: Limits
+    values: Floats
+    expected: Floats
+
+    def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+        low, high = self.inner(contrasts, level, population)
+        value = np.tensordot(contrasts, self._table(population), axes=self.values.ndim)
+        return np.fmin(low, value), np.fmax(high, value)
+
+    def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
+        """Limits of every cell of the table."""
+        low, high = self.inner.cells(level, population)
+        return np.minimum(low, self._table(population)), np.maximum(high, self._table(population))
+
+    def _table(self, population: Population) -> Floats:
+        return self.values if population == "finite" else self.expected

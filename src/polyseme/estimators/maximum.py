@@ -14,7 +14,7 @@ from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikelihood, likelihood_of
-from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, cell_fit
+from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Widened, cell_fit
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.solver import GAP, MATRIX_CELLS, maximise, tolerance_for
 from polyseme.mechanism import Mechanism
@@ -95,7 +95,7 @@ def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mec
             return Fit(values, variance, gap, (*notes, NO_VARIANCE), totals)
         ceilings = [fit.ceiling for fit in fits]
         known = all(ceiling is not None for ceiling in ceilings)
-        limits = LinearLimits(linear, values, np.array(ceilings).reshape(shape) if known else None)
+        limits = Widened(LinearLimits(linear, np.array(ceilings).reshape(shape) if known else None), values, values)
         return Fit(values, linear.variance, gap, (*notes, LARGE, *linear.notes), totals, linear.spread, limits)
     variance[totals == 0] = 0.0
     if np.isnan(variance).any():
@@ -142,4 +142,5 @@ def _composite(reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
     linear = Inverse().fit(reports, mechanisms)
     flat = () if all(exact_map(mechanism).identifiable for mechanism in mechanisms) else (FLAT,)
     notes = (*convergence_note(gap), *flat)
-    return Fit(values, linear.variance, gap, notes, totals, linear.spread, LinearLimits(linear, values, None))
+    limits = Widened(LinearLimits(linear, None), values, values)
+    return Fit(values, linear.variance, gap, notes, totals, linear.spread, limits)

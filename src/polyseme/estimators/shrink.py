@@ -22,15 +22,15 @@ so that only the doubt about a report is settled by m, never the report itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from polyseme.distances.structure import Circle, Floats, Ints, Line
-from polyseme.estimators.base import Estimator, Fit, Limits, Population, Reports, check
+from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.counts import distinct
 from polyseme.estimators.likelihood import Joined, SetLikelihood, likelihood_of
-from polyseme.estimators.limits import CellFit, cell_fit
+from polyseme.estimators.limits import CellFit, Widened, cell_fit
 from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
 from polyseme.estimators.profile import Quadratic
 from polyseme.estimators.solver import maximise, shared_out, tolerance_for
@@ -104,7 +104,7 @@ def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, s
         variance=np.fmax(plain.variance, variance),
         gap=gap,
         notes=(note, *convergence_note(gap), *plain.notes),
-        limits=None if plain.limits is None else _Hull(plain.limits, values, expected),
+        limits=None if plain.limits is None else Widened(plain.limits, values, expected),
     )
 
 
@@ -118,28 +118,6 @@ def _rescaled(fit: CellFit, joined: float, records: float) -> CellFit:
         return fit
     loss = Quadratic(fit.quadratic.x, fit.quadratic.information * (records / joined), 0.0 * fit.quadratic.score)
     return replace(fit, quadratic=loss)
-
-
-@dataclass(frozen=True, eq=False)
-class _Hull:
-    """The limits of `ml`, widened to hold the shrunken value: the penalty is no evidence."""
-
-    inner: Limits
-    values: Floats
-    expected: Floats
-
-    def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
-        low, high = self.inner(contrasts, level, population)
-        value = np.tensordot(contrasts, self._table(population), axes=self.values.ndim)
-        return np.minimum(low, value), np.maximum(high, value)
-
-    def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
-        """Limits of every cell."""
-        low, high = self.inner.cells(level, population)
-        return np.minimum(low, self._table(population)), np.maximum(high, self._table(population))
-
-    def _table(self, population: Population) -> Floats:
-        return self.values if population == "finite" else self.expected
 
 
 # -- the simpler table -----------------------------------------------------------------------------------------------
