@@ -27,7 +27,7 @@ from polyseme.randomness import SystemStream, experiment
 from polyseme.recipes import choose, mechanism_for
 
 AGE, OCCUPATION, BAND = 0, 6, 10
-WANTED = ("valueadding", "inverse", "bayes", "ml", "shrink")
+WANTED = ("valueadding", "inverse", "bayes", "ml", "shrink", "smooth")
 
 Array = np.ndarray
 Table = tuple[Array, ...]
@@ -61,7 +61,9 @@ def grouped(sets: Table) -> Reports:
     joined, counts = np.unique(np.column_stack(sets), axis=0, return_counts=True)
     width = sets[0].shape[1]
     parts = (np.ascontiguousarray(joined[:, :width]), np.ascontiguousarray(joined[:, width:]))
-    return Reports(parts, np.zeros(len(joined), dtype=np.int64), counts.astype(np.int64), 1)
+    # Bands of age stand in their order, occupations in none.
+    bands = np.arange(int(parts[0].max()) + 1, dtype=np.float64)
+    return Reports(parts, np.zeros(len(joined), dtype=np.int64), counts.astype(np.int64), 1, places=(bands, None))
 
 
 def distances(truth: Array, estimate: Array) -> dict[str, float]:
@@ -128,7 +130,7 @@ def main() -> None:
             f"{name:<15}{row['l2']:>10,.0f}{row['l2_stderr']:>8,.0f}{row['l1']:>10,.0f}"
             f"{row['hellinger']:>11.2f}{row['seconds']:>9.2f}"
         )
-    best = min((row["l2"] for name, row in summary.items() if name in {"ml", "shrink", "inverse"}), default=math.nan)
+    best = min((row["l2"] for name, row in summary.items() if name in {"ml", "shrink", "smooth", "inverse"}), default=math.nan)
     for name in ("valueadding", "rating", "rating-groups", "bayes"):
         if name in summary:
             of_random = (

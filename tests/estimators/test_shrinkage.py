@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from listed_designs import line, plain, report, tabulate
 
+from polyseme.estimators.choosing import choose
 from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.shrink import Shrink, choose
+from polyseme.estimators.shrink import Shrink
 
 
 def sparse_pair(seed, n=400):

@@ -13,7 +13,7 @@ from polyseme.cli.console import PathType, force_option, json_option, names, pri
 @click.option("--by", multiple=True, callback=names, help="Untouched attributes to break them down by, as C,D.")
 @click.option(
     "--estimator",
-    help="ml, shrink, inverse, bayes, paper, simple, existing, valueadding; chosen by the data when left out.",
+    help="ml, shrink, smooth, inverse, bayes, paper, simple, existing, valueadding; chosen by the data when left out.",
 )
 @click.option(
     "--level", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Level of the intervals."

@@ -29,6 +29,7 @@ class Reports:
     cells   the number of cells
     paired  False for the long form, where it is not known which values were published together: then there is one
             target, sets has one column and counts are containment counts
+    places  for each target, where its values stand on a line, or None where they stand nowhere
     """
 
     sets: tuple[Ints, ...]
@@ -36,6 +37,7 @@ class Reports:
     counts: Ints
     cells: int
     paired: bool = True
+    places: tuple[Floats | None, ...] | None = None
 
     def by_cell(self) -> Iterator[tuple[int, tuple[Ints, ...], Ints]]:
         """Each cell with its own rows: (cell, sets, counts)."""

@@ -13,10 +13,10 @@ from threadpoolctl import threadpool_limits
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
+from polyseme.estimators.choosing import choose
 from polyseme.estimators.independence import Independence, wald_independence
 from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
 from polyseme.estimators.registry import estimator_named
-from polyseme.estimators.shrink import choose
 from polyseme.estimators.summary import Summary
 from polyseme.mechanism import Mechanism
 
@@ -368,7 +368,7 @@ def estimate_table(
 
     names, labels  of the protected attributes, one for each mechanism
     by_cells       the untouched attributes as columns: the value of each cell of `reports`
-    estimator      a name or an estimator; None lets the data choose between `ml` and `shrink`
+    estimator      a name or an estimator; None lets the data choose between `ml`, `shrink` and `smooth`
     nonnegative    for linear estimators: "project" gives the nearest table without negative cells
     """
     _check_question(mechanisms, names, labels, level, population, nonnegative)

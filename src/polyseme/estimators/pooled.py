@@ -30,9 +30,9 @@ from scipy import special
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
+from polyseme.estimators.choosing import choose
 from polyseme.estimators.intervals import intervals, sum_intervals
 from polyseme.estimators.registry import estimator_named
-from polyseme.estimators.shrink import choose
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Part", "Pooled", "pool"]

@@ -10,10 +10,11 @@ from polyseme.estimators.base import Estimator
 from polyseme.estimators.linear import Existing, Inverse, Paper, Simple, ValueAdding
 from polyseme.estimators.maximum import Bayes, MaximumLikelihood
 from polyseme.estimators.shrink import Shrink
+from polyseme.estimators.smooth import Smooth
 
 __all__ = ["ESTIMATORS", "estimator_named"]
 
-_ALL = (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood(), Shrink())
+_ALL = (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood(), Shrink(), Smooth())
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType({estimator.name: estimator for estimator in _ALL})
 

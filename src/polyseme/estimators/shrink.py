@@ -3,8 +3,9 @@
     x  maximises  sum_i c_i log f_i  +  strength * sum_v m_v log x_v
 
 where
-    m         the simpler table: the product of the margins of the attributes; for one attribute in several groups its
-              distribution over all of them; for one ordered attribute alone the neighbours' average; else uniform
+    m         the simpler table, see `simpler`: the product of the margins of the attributes; for one attribute in
+              several groups its distribution over all of them; for one ordered attribute alone the neighbours' average;
+              else uniform
     strength  in records: as many further records as if drawn from m
 
 The penalty is that of a Dirichlet prior, so it acts like further reports whose true value is known, and the solver is
@@ -26,22 +27,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyseme.distances.structure import Circle, Floats, Ints, Line
+from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Estimator, Fit, Reports, check
-from polyseme.estimators.counts import distinct
-from polyseme.estimators.likelihood import Joined, SetLikelihood, likelihood_of
+from polyseme.estimators.likelihood import Joined, likelihood_of
 from polyseme.estimators.limits import CellFit, Widened, cell_fit
 from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
 from polyseme.estimators.profile import Quadratic
+from polyseme.estimators.simpler import simpler_table
 from polyseme.estimators.solver import maximise, shared_out, tolerance_for
 from polyseme.estimators.strength import best_strength, towards
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Shrink", "choose"]
-
-_FLOOR = 0.01
-_WORTH = 2.0
-"""Log-likelihood that shrinking must gain on all left-out reports together; less is within the luck of the draw."""
+__all__ = ["Shrink", "shrunk"]
 
 
 class Shrink(Estimator):
@@ -60,28 +57,15 @@ class Shrink(Estimator):
         if not reports.paired:
             fit = MaximumLikelihood().fit(reports, mechanisms)
             return replace(fit, notes=("shrinkage needs the sets: not applied to counts only", *fit.notes))
-        plain, target = MaximumLikelihood().fit(reports, mechanisms), _target(reports, mechanisms)
-        strength = self.strength
+        plain = MaximumLikelihood().fit(reports, mechanisms)
+        simpler, strength = simpler_table(reports.sets, reports.counts, mechanisms, reports.cells), self.strength
         if strength is None:
-            strength, _ = best_strength(reports, mechanisms, target, plain.values)
-        return _shrunk(reports, mechanisms, target, strength, plain)
+            strength, _ = best_strength(reports, mechanisms, simpler, plain.values)
+        return shrunk(reports, mechanisms, simpler.table, strength, plain)
 
 
-def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]:
-    """`ml` or `shrink`, whichever makes left-out reports more likely, and its fit; the notes name the choice."""
-    check(reports, mechanisms)
-    plain = MaximumLikelihood().fit(reports, mechanisms)
-    if not reports.paired:
-        return MaximumLikelihood.name, plain
-    target = _target(reports, mechanisms)
-    strength, gain = best_strength(reports, mechanisms, target, plain.values)
-    if gain < _WORTH:
-        note = "ml was chosen: shrinking made left-out reports no more likely"
-        return MaximumLikelihood.name, replace(plain, notes=(note, *plain.notes))
-    return Shrink.name, _shrunk(reports, mechanisms, target, strength, plain)
-
-
-def _shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, strength: float, plain: Fit) -> Fit:
+def shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, strength: float, plain: Fit) -> Fit:
+    """The table shrunk towards `target` with this strength; `plain` is the one without."""
     fits, people = [], []
     for cell, sets, counts in reports.by_cell():
         likelihood = likelihood_of(sets, counts, mechanisms)
@@ -118,36 +102,3 @@ def _rescaled(fit: CellFit, joined: float, records: float) -> CellFit:
         return fit
     loss = Quadratic(fit.quadratic.x, fit.quadratic.information * (records / joined), 0.0 * fit.quadratic.score)
     return replace(fit, quadratic=loss)
-
-
-# -- the simpler table -----------------------------------------------------------------------------------------------
-
-
-def _target(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
-    """`m`, adding up to one, nowhere zero."""
-    out = np.ones(1)
-    for sets, mechanism in zip(reports.sets, mechanisms):
-        out = np.multiply.outer(out, _margin(sets, reports.counts, mechanism)).ravel()
-    if len(mechanisms) == 1 and reports.cells == 1:
-        out = _neighbours(out, mechanisms[0])
-    uniform = np.full(len(out), 1.0 / len(out))
-    return (1.0 - _FLOOR) * out + _FLOOR * uniform
-
-
-def _margin(sets: Ints, counts: Ints, mechanism: Mechanism) -> Floats:
-    rows, inverse = distinct(sets, mechanism.size)
-    weights = np.bincount(inverse, weights=counts.astype(np.float64), minlength=len(rows))
-    return maximise(SetLikelihood.of([rows], weights.astype(np.int64), [mechanism])).x
-
-
-def _neighbours(x: Floats, mechanism: Mechanism) -> Floats:
-    structure = mechanism.design.structure
-    if not isinstance(structure, Line | Circle):
-        return np.full(len(x), 1.0 / len(x))
-    ordered = x[structure.order]
-    for _ in range(2):
-        padded = np.pad(ordered, 1, mode="wrap" if isinstance(structure, Circle) else "edge")
-        ordered = 0.25 * padded[:-2] + 0.5 * padded[1:-1] + 0.25 * padded[2:]
-    out = np.empty_like(x)
-    out[structure.order] = ordered / ordered.sum()
-    return out

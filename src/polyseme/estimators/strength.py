@@ -14,14 +14,23 @@ The trace is the number of parameters that the fit really uses. With a penalty o
 where
     K  the cells that are not zero; without a penalty K - 1 parameters are left
 
+The simpler table m was itself made from the reports, so leaving one out moves it too. With the response T of m to a
+report, see `simpler`, and the share r of a group in all records that is a further
+
+    r tr(M diag(s / x) T)
+
+For a product of margins and a great strength these are the parameters of the margins.
+
 That is a statement about many records. With few of them for each cell, parts of the reports are held out instead and
-the rest is fitted again, which then costs little; so do, with one part, tables with too many cells for a matrix.
+the rest is fitted again, which then costs little; so are, with one part, tables with too many cells for a matrix. The
+simpler table is then made anew from the rest, unless the part held out is small beside all reports.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,11 +38,12 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import distinct, shape_of
 from polyseme.estimators.likelihood import Joined, Likelihood, likelihood_of
+from polyseme.estimators.simpler import Simpler, simpler_table
 from polyseme.estimators.solver import MATRIX_CELLS, maximise, tolerance_for
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
 
-__all__ = ["best_strength", "towards", "used_parameters"]
+__all__ = ["best_strength", "left_out", "towards", "used_parameters"]
 
 _STEPS = tuple(10.0**exponent for exponent in range(10))
 _FOLDS, _GROUPS, _SMALL = 4, 48, 100
@@ -41,12 +51,14 @@ _MANY = 50
 """Records for each cell from which one report is so little that its absence is a matter of first order."""
 _SLACK = 1.0
 """Log-likelihood of left-out reports that a weaker strength may lose to the best one and still be preferred."""
+_LARGE_SHARE = 0.1
+"""The share of all records from which a group has a say in the simpler table."""
 _SEED = 20_210_413
 _ZERO = 1e-9
 
 
 def best_strength(
-    reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, plain: Floats
+    reports: Reports, mechanisms: Sequence[Mechanism], simpler: Simpler, plain: Floats
 ) -> tuple[float, float]:
     """The weakest strength under which left-out reports are about as likely as under the best, and its gain over zero.
 
@@ -54,19 +66,19 @@ def best_strength(
 
     Strengths rise by powers of ten until two in a row are worse than the best; then the halves beside it are tried.
     """
-    trials = _trials(reports, mechanisms, plain)
+    trials = _trials(reports, mechanisms, simpler, plain)
     records = float(reports.counts.sum())
     # Less than one in ten thousand of a group's records changes nothing that can be seen.
     least, most = 1e-4 * records / max(reports.cells, 1), 10.0 * records
-    scores = {0.0: sum(trial.judged(0.0 * target) for trial in trials)}
+    scores = {0.0: sum(trial.judged(0.0) for trial in trials)}
     for strength in _STEPS:
         if least <= strength <= most:
-            scores[strength] = sum(trial.score(target, strength) for trial in trials)
+            scores[strength] = sum(trial.score(strength) for trial in trials)
             if max(list(scores.values())[-2:]) < max(scores.values()):
                 break
     best = max(scores, key=scores.__getitem__)
     for strength in (best / np.sqrt(10.0), best * np.sqrt(10.0)) if best > 0.0 else ():
-        scores[strength] = sum(trial.score(target, strength) for trial in trials)
+        scores[strength] = sum(trial.score(strength) for trial in trials)
     chosen = min(strength for strength, score in scores.items() if score >= max(scores.values()) - _SLACK)
     return chosen, scores[chosen] - scores[0.0]
 
@@ -82,89 +94,130 @@ class _Trial(ABC):
     x  the last fit; at first the one without a penalty
     """
 
-    def __init__(self, fitted: Likelihood, x: Floats) -> None:
+    def __init__(self, fitted: Likelihood, simpler: Simpler, x: Floats) -> None:
         self.fitted = fitted
+        self.simpler = simpler
         self.x = x
 
-    def score(self, target: Floats, strength: float) -> float:
+    def score(self, strength: float) -> float:
         """Fit with this strength, and judge."""
+        target = self.simpler.table
         joined = Joined(self.fitted, strength * target)
         start = towards(self.x, target, strength / self.fitted.records)
         self.x = maximise(joined, tolerance_for(joined.records), limit=60, start=start).x
-        return self.judged(joined.weights)
+        return self.judged(strength)
 
     @abstractmethod
-    def judged(self, prior: Floats) -> float:
+    def judged(self, strength: float) -> float:
         """The log-likelihood of left-out reports under the last fit."""
 
 
 class _LeftOut(_Trial):
     """Every report left out once."""
 
-    def judged(self, prior: Floats) -> float:
-        return self.fitted.value(self.x) - used_parameters(self.fitted, self.x, prior)
+    def __init__(self, fitted: Likelihood, simpler: Simpler, x: Floats, share: float) -> None:
+        super().__init__(fitted, simpler, x)
+        self.share = share
+
+    def judged(self, strength: float) -> float:
+        return self.fitted.value(self.x) - used_parameters(self.fitted, self.x, self.simpler, strength, self.share)
 
 
 class _HeldOut(_Trial):
     """A part of the reports held out."""
 
-    def __init__(self, fitted: Likelihood, held: Likelihood, start: Floats) -> None:
-        super().__init__(fitted, maximise(fitted, start=start, limit=60).x)
+    def __init__(self, fitted: Likelihood, held: Likelihood, simpler: Simpler, start: Floats) -> None:
+        super().__init__(fitted, simpler, maximise(fitted, start=start, limit=60).x)
         self.held = held
 
-    def judged(self, prior: Floats) -> float:
+    def judged(self, strength: float) -> float:
         return self.held.value(self.x)
 
 
-def used_parameters(likelihood: Likelihood, x: Floats, prior: Floats) -> float:
-    """`tr(M J)` at the maximum `x` (proportions) of the likelihood with `prior[v]` further records of each value v."""
-    if not prior.any():
+def used_parameters(likelihood: Likelihood, x: Floats, simpler: Simpler, strength: float, share: float = 1.0) -> float:
+    """The parameters used at the maximum `x` (proportions) of the likelihood with this penalty.
+
+    share  of all records in this group
+    """
+    if strength == 0.0:
         return float((x > _ZERO).sum()) - 1.0
     f = likelihood.product(x)
     rows = np.divide(likelihood.counts, f**2, out=np.zeros_like(f), where=likelihood.counts > 0.0)
-    penalty = prior / x**2
+    penalty = strength * simpler.table / x**2
     curvature = likelihood.information(rows).copy()
     curvature[np.diag_indices_from(curvature)] += penalty
-    held_by_prior = float(np.linalg.inv(curvature).diagonal() @ penalty)
-    return len(x) - held_by_prior - likelihood.records / (likelihood.records + float(prior.sum()))
+    inverse = np.linalg.inv(curvature)
+    held = float(inverse.diagonal() @ penalty)
+    ones = inverse.sum(axis=1)
+    among = inverse - np.outer(ones, ones) / ones.sum()
+    moved = float(np.sum(among * (strength / x[:, None] * simpler.response).T))
+    return len(x) - held - likelihood.records / (likelihood.records + strength) + share * moved
 
 
-def _trials(reports: Reports, mechanisms: Sequence[Mechanism], plain: Floats) -> list[_Trial]:
+def left_out(
+    reports: Reports, mechanisms: Sequence[Mechanism], proportions: Floats, simpler: Simpler, strength: float
+) -> float:
+    """The log-likelihood of all reports, each under the fit without it, to first order.
+
+    proportions  the fit: (cells, F_1, .., F_q), each cell adding up to one
+    """
+    total, everybody = 0.0, max(float(reports.counts.sum()), 1.0)
+    for cell, sets, counts in reports.by_cell():
+        likelihood, x = likelihood_of(sets, counts, mechanisms), proportions[cell].ravel()
+        if likelihood.records > 0:
+            share = likelihood.records / everybody
+            total += likelihood.value(x) - used_parameters(likelihood, x, simpler, strength, share)
+    return total
+
+
+def _trials(reports: Reports, mechanisms: Sequence[Mechanism], simpler: Simpler, plain: Floats) -> list[_Trial]:
     """The groups with enough records; of very many groups some, because the strength is one for all."""
     groups = [group for group in reports.by_cell() if group[2].sum() >= _FOLDS]
     if len(groups) > _GROUPS:
         groups = [groups[place] for place in np.linspace(0, len(groups) - 1, _GROUPS).astype(np.int64)]
-    generator = experiment(_SEED)
     # Several groups of a large table are already as many fits as the parts of one.
     folds = _FOLDS if plain[0].size <= _SMALL else max(1, _FOLDS // max(len(groups), 1))
-    return [
-        trial
-        for cell, sets, counts in groups
-        for trial in _trials_of(sets, counts, mechanisms, plain[cell].ravel(), folds, generator)
-    ]
+    making = _Making(reports, mechanisms, simpler, folds, experiment(_SEED))
+    trials: list[_Trial] = []
+    for cell, sets, counts in groups:
+        trials.extend(making.trials(cell, sets, counts, plain[cell].ravel()))
+    return trials
 
 
-def _trials_of(
-    sets: Sequence[Ints],
-    counts: Ints,
-    mechanisms: Sequence[Mechanism],
-    plain: Floats,
-    folds: int,
-    generator: np.random.Generator,
-) -> Iterator[_Trial]:
-    whole = likelihood_of(sets, counts, mechanisms)
-    start = plain / whole.records
-    if whole.size <= MATRIX_CELLS and whole.records >= _MANY * whole.size:
-        yield _LeftOut(whole, start)
-        return
-    # Distinct reports in their own order, so that the parts do not depend on the order of the rows.
-    rows, inverse = distinct(np.hstack(sets), max(shape_of(mechanisms)))
-    total = np.bincount(inverse, weights=counts.astype(np.float64)).astype(np.int64)
-    parts = np.split(rows, np.cumsum([codes.shape[1] for codes in sets])[:-1], axis=1)
-    whole = likelihood_of(parts, total, mechanisms)
-    left = whole.counts.astype(np.int64)
-    for fold in range(folds if whole.size <= MATRIX_CELLS else 1):
-        held = generator.binomial(left, 1.0 / (_FOLDS - fold))
-        left = left - held
-        if 0 < held.sum() < whole.records:
-            yield _HeldOut(whole.counting(whole.counts - held), whole.counting(held.astype(np.float64)), start)
+@dataclass(frozen=True, eq=False)
+class _Making:
+    """What the trials of every group share."""
+
+    reports: Reports
+    mechanisms: Sequence[Mechanism]
+    simpler: Simpler
+    folds: int
+    generator: np.random.Generator
+
+    def trials(self, cell: int, sets: Sequence[Ints], counts: Ints, plain: Floats) -> Iterator[_Trial]:
+        whole = likelihood_of(sets, counts, self.mechanisms)
+        start = plain / whole.records
+        if whole.size <= MATRIX_CELLS and whole.records >= _MANY * whole.size:
+            share = whole.records / float(self.reports.counts.sum())
+            yield _LeftOut(whole, self.simpler, start, share)
+            return
+        # Distinct reports in their own order, so that the parts do not depend on the order of the rows.
+        rows, inverse = distinct(np.hstack(sets), max(shape_of(self.mechanisms)))
+        total = np.bincount(inverse, weights=counts.astype(np.float64)).astype(np.int64)
+        parts = np.split(rows, np.cumsum([codes.shape[1] for codes in sets])[:-1], axis=1)
+        left = total
+        for fold in range(self.folds if whole.size <= MATRIX_CELLS else 1):
+            held = self.generator.binomial(left, 1.0 / (_FOLDS - fold))
+            left = left - held
+            if 0 < held.sum() < total.sum():
+                fitted, kept = (likelihood_of(parts, part, self.mechanisms) for part in (total - held, held))
+                yield _HeldOut(fitted, kept, self.without(cell, parts, total - held), start)
+
+    def without(self, cell: int, sets: Sequence[Ints], rest: Ints) -> Simpler:
+        """The simpler table when of this group's reports only the rest is known."""
+        if rest.sum() < _LARGE_SHARE * self.reports.counts.sum():
+            return self.simpler
+        others = self.reports.cell != cell
+        joined = [np.vstack([codes, more[others]]) for codes, more in zip(sets, self.reports.sets)]
+        counts = np.concatenate([rest, self.reports.counts[others]])
+        return simpler_table(joined, counts, self.mechanisms, self.reports.cells)

@@ -1,0 +1,229 @@
+"""`smooth`: maximum likelihood with a table that varies slowly along ordered attributes.
+
+    log x_v = sum_k a_k(v),    a_k = F_k w_k,    w_k ~ N(0, s_k)
+
+where
+    x_v  the expected records of the combination v of true values
+    k    a main effect or an interaction of the attributes: slope, bend, or one weight for each value, see `splines`
+    s_k  how large its weights are: chosen so that the reports are most likely when the weights are averaged out
+
+An interaction that the reports do not show gets the size zero, so the number of attributes costs nothing; with many
+records every bend they do show is kept. The weights are those of greatest posterior density, found by Newton's method
+with the information that the reports have given (the sum of squared scores), which is never negative:
+
+    w = (H + 1/S)^-1 (H w + g),    H = F' (sum_i c_i r_i r_i') F,    g = F' sum_i c_i r_i,    r_i = q_i - x
+
+where
+    q_i  the distribution of the true value, given report i
+    S    the sizes, one for each weight
+
+and sizes by repeating  s_k <- s_k sqrt(|w_k|^2 / (s_k d_k)),  which can only raise the likelihood (it minorises it);
+d_k is the number of weights of k that the reports have really determined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from polyseme.distances.structure import Floats, Ints
+from polyseme.errors import ImpossibleError
+from polyseme.estimators.base import Estimator, Fit, Reports, check
+from polyseme.estimators.counts import shape_of
+from polyseme.estimators.likelihood import RecordLikelihood, likelihood_of
+from polyseme.estimators.limits import Widened
+from polyseme.estimators.maximum import MaximumLikelihood
+from polyseme.estimators.solver import MATRIX_CELLS, shared_out
+from polyseme.estimators.splines import terms
+from polyseme.mechanism import Mechanism
+
+__all__ = ["Smooth", "Smoothed", "smoothed"]
+
+WEIGHTS = 600
+"""Most weights of a table: their matrix is factored some hundred times."""
+_ROUNDS, _STEPS, _HALVINGS, _REPEATS = 20, 30, 12, 100
+_FIRST, _LEAST, _MOST = 0.1, 1e-9, 100.0
+_NEAR, _STILL = 1e-5, 0.02
+
+
+class Smooth(Estimator):
+    """Smoothing splines along ordered attributes and in their interactions; wins where attributes are ordered."""
+
+    name = "smooth"
+
+    def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
+        check(reports, mechanisms)
+        plain = MaximumLikelihood().fit(reports, mechanisms)
+        if not reports.paired:
+            return replace(plain, notes=("smoothing needs the sets: not applied to counts only", *plain.notes))
+        found = smoothed(reports, mechanisms)
+        if found is None:
+            cells = reports.cells * int(np.prod(shape_of(mechanisms)))
+            raise ImpossibleError(
+                f"a table of {cells:,} cells is too large for `smooth` (at most {MATRIX_CELLS:,} cells and "
+                f"{WEIGHTS} weights)",
+                "use `shrink`, fewer groups or coarser values",
+            )
+        return found.fit(plain)
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothed:
+    """A smooth table.
+
+    expected  its proportions: (cells, F_1, .., F_q), each cell adding up to one
+    people    the records of the table, as the reports share them out when these proportions are the prior
+    value     the log-likelihood
+    used      how many weights the reports have really determined
+    reached   whether the search ended by itself
+    """
+
+    expected: Floats
+    people: Floats
+    value: float
+    used: float
+    reached: bool
+
+    @property
+    def left_out(self) -> float:
+        """The log-likelihood of all reports, each under the fit without it, to first order."""
+        return self.value - self.used
+
+    def fit(self, plain: Fit) -> Fit:
+        """The estimate. Smoothness is no evidence: errors and limits are those of `ml`, wide enough to hold it."""
+        totals = plain.values.reshape(len(plain.values), -1).sum(axis=1) if plain.totals is None else plain.totals
+        expected = self.expected * totals.reshape(-1, *[1] * (self.expected.ndim - 1))
+        note = f"smoothed along ordered attributes: about {self.used:,.0f} numbers describe the table"
+        ended = () if self.reached else ("smoothing was stopped before its sizes had settled",)
+        limits = None if plain.limits is None else Widened(plain.limits, self.people, expected)
+        notes = (note, *ended, *plain.notes)
+        return replace(plain, values=self.people, expected=expected, gap=None, notes=notes, limits=limits)
+
+
+def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:
+    """The smooth table that the reports support; None when it would be too large."""
+    shape = (reports.cells, *shape_of(mechanisms))
+    if int(np.prod(shape)) > MATRIX_CELLS:
+        return None
+    places = reports.places if reports.places is not None else (None,) * len(mechanisms)
+    parts = terms(shape, (None, *places), within=1)
+    if sum(part.shape[1] for part in parts) > WEIGHTS:
+        return None
+    likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
+    return _Search(likelihoods, parts).run(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """Where the search stands: x (cells, values), and the likelihood of the reports."""
+
+    weights: Floats
+    x: Floats
+    value: float
+
+
+class _Search:
+    """The weights and their sizes, by turns."""
+
+    def __init__(self, likelihoods: Sequence[RecordLikelihood], parts: Sequence[Floats]) -> None:
+        self.likelihoods = likelihoods
+        cells = sum(likelihood.size for likelihood in likelihoods)
+        self.functions = np.hstack([np.zeros((cells, 0)), *parts])
+        self.term: Ints = np.repeat(np.arange(len(parts)), np.array([part.shape[1] for part in parts], dtype=np.int64))
+
+    def run(self, shape: tuple[int, ...]) -> Smoothed:
+        sizes = np.full(int(self.term.max(initial=-1)) + 1, _FIRST)
+        point = self.at(np.zeros(len(self.term)))
+        reached = False
+        for _ in range(_ROUNDS):
+            point, information, pull = self.settle(point, sizes)
+            before, sizes = sizes, self.resize(sizes, information, pull)
+            # A size that is no longer seen in the table may go on falling.
+            if np.all(np.abs(np.log(sizes / before))[sizes > 1e-4] < _STILL):
+                reached = True
+                break
+        point, information, pull = self.settle(point, sizes)
+        _, used = self.solve(sizes, information, pull)
+        people = [shared_out(likelihood, x) for likelihood, x in zip(self.likelihoods, point.x)]
+        return Smoothed(
+            point.x.reshape(shape), np.array(people).reshape(shape), point.value, float(used.sum()), reached
+        )
+
+    def at(self, weights: Floats) -> _Point:
+        logs = (self.functions @ weights).reshape(len(self.likelihoods), -1)
+        x = np.exp(logs - logs.max(axis=1, keepdims=True))
+        x /= x.sum(axis=1, keepdims=True)
+        value = sum(likelihood.value(cell) for likelihood, cell in zip(self.likelihoods, x))
+        return _Point(weights, x, float(value))
+
+    def settle(self, point: _Point, sizes: Floats) -> tuple[_Point, Floats, Floats]:
+        """The weights of greatest density for these sizes, with `H` and `H w + g` there."""
+        for _ in range(_STEPS):
+            information, pull = self.curvature(point)
+            weights, _ = self.solve(sizes, information, pull)
+            moved = self.along(point, weights - point.weights, sizes)
+            gained, point = self.density(moved, sizes) - self.density(point, sizes), moved
+            if gained < _NEAR:
+                break
+        information, pull = self.curvature(point)
+        return point, information, pull
+
+    def along(self, point: _Point, step: Floats, sizes: Floats) -> _Point:
+        """The best of the whole step, its half, its quarter ..; where none is better, the point itself."""
+        best = point
+        for halving in range(_HALVINGS):
+            moved = self.at(point.weights + step * 0.5**halving)
+            if self.density(moved, sizes) > self.density(best, sizes):
+                best = moved
+            elif best is not point:
+                break
+        return best
+
+    def density(self, point: _Point, sizes: Floats) -> float:
+        return point.value - 0.5 * float(np.sum(point.weights**2 / sizes[self.term]))
+
+    def curvature(self, point: _Point) -> tuple[Floats, Floats]:
+        """`H` and `H w + g`."""
+        values = point.x.shape[1]
+        information, slope = np.zeros((len(self.term), len(self.term))), np.zeros(len(self.term))
+        for cell, (likelihood, x) in enumerate(zip(self.likelihoods, point.x)):
+            if likelihood.records == 0:
+                continue
+            f = likelihood.product(x)
+            seen = likelihood.counts > 0
+            ratio = np.divide(likelihood.counts, f, out=np.zeros_like(f), where=seen)
+            shared = x * likelihood.pull(ratio)
+            square = np.divide(ratio, f, out=np.zeros_like(f), where=seen)
+            outer = x[:, None] * likelihood.information(square) * x
+            outer += likelihood.records * np.outer(x, x) - np.outer(shared, x) - np.outer(x, shared)
+            here = self.functions[cell * values : (cell + 1) * values]
+            information += here.T @ outer @ here
+            slope += here.T @ (shared - likelihood.records * x)
+        return information, information @ point.weights + slope
+
+    def solve(self, sizes: Floats, information: Floats, pull: Floats) -> tuple[Floats, Floats]:
+        """The weights, and for each one how far it is determined by the reports: from 0 to 1."""
+        roots = np.sqrt(sizes[self.term])
+        scaled = roots[:, None] * information * roots
+        scaled[np.diag_indices_from(scaled)] += 1.0
+        factor = cho_factor(scaled, lower=True)
+        left = cho_solve(factor, np.eye(len(scaled)))
+        return roots * (left @ (roots * pull)), 1.0 - left.diagonal()
+
+    def resize(self, sizes: Floats, information: Floats, pull: Floats) -> Floats:
+        """Sizes under which the reports are more likely, the weights averaged out in a normal approximation."""
+        count = len(sizes)
+        for _ in range(_REPEATS):
+            weights, used = self.solve(sizes, information, pull)
+            found = np.bincount(self.term, weights=weights**2, minlength=count) / sizes
+            determined = np.bincount(self.term, weights=used, minlength=count)
+            factor = np.sqrt(found / np.maximum(determined, np.finfo(float).tiny))
+            new = np.clip(sizes * factor, _LEAST, _MOST)
+            still = np.all(np.abs(np.log(new / sizes))[new > 1e-4] < _STILL / 10.0)
+            sizes = new
+            if still:
+                break
+        return sizes

@@ -1,0 +1,274 @@
+"""Smooth tables: their functions, the search, what they gain, and when they are chosen."""
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from listed_designs import line, plain, report, tabulate
+from scipy.optimize import minimize
+
+import polyseme
+from polyseme.errors import ImpossibleError
+from polyseme.estimators.choosing import choose
+from polyseme.estimators.likelihood import likelihood_of
+from polyseme.estimators.maximum import MaximumLikelihood
+from polyseme.estimators.smooth import Smooth, _Search, smoothed
+from polyseme.estimators.splines import functions, terms
+
+UNEVEN = np.array([0.0, 1.0, 1.5, 4.0, 9.0, 10.0, 30.0])
+
+
+@pytest.mark.parametrize("places", [np.arange(12.0), UNEVEN, UNEVEN[::-1] * 1e6 - 5.0])
+def test_slope_and_bends_are_straight_and_not(places):
+    slope, bends = functions(len(places), places)
+    assert abs(np.corrcoef(slope[:, 0], places)[0, 1]) == pytest.approx(1.0)
+    straight = np.column_stack([np.ones(len(places)), places / np.abs(places).max()])
+    np.testing.assert_allclose(bends.T @ straight, 0.0, atol=1e-8)
+    assert (slope**2).mean() == pytest.approx(1.0)
+    assert (bends**2).sum(axis=1).mean() == pytest.approx(1.0)
+    variances = (bends**2).sum(axis=0)
+    assert variances.max() > 3 * np.sort(variances)[-2]
+
+
+def test_the_first_bends_are_those_of_a_smoothing_spline():
+    """The posterior mean of evenly weighted data is the natural cubic spline that minimises the penalised error."""
+    x = np.linspace(0.0, 1.0, 30)
+    data = np.sin(5 * x) + 0.1 * np.random.default_rng(0).normal(size=30)
+    slope, bends = functions(30, x)
+    near, far = np.minimum.outer(x, x), np.maximum.outer(x, x)
+    kernel = near**2 * (3 * far - near) / 6
+    line_ = np.column_stack([np.ones(30), x])
+    off = np.eye(30) - line_ @ np.linalg.pinv(line_)
+    scale = np.trace(off @ kernel @ off) / 30
+    basis, sizes = np.hstack([np.ones((30, 1)), slope, bends]), np.r_[1e9, 1e9, np.full(bends.shape[1], 0.3)]
+    ours = basis @ np.linalg.solve(basis.T @ basis + 0.1 * np.diag(1 / sizes), basis.T @ data)
+    whole = 0.3 / scale * kernel + 1e6 * (line_ @ line_.T)
+    np.testing.assert_allclose(ours, whole @ np.linalg.solve(whole + 0.1 * np.eye(30), data), atol=5e-3)
+
+
+def test_few_values_have_few_functions():
+    assert [group.shape for group in functions(2, np.arange(2.0))] == [(2, 1)]
+    assert [group.shape for group in functions(3, np.arange(3.0))] == [(3, 1), (3, 1)]
+    assert [group.shape for group in functions(4, None)] == [(4, 3)]
+
+
+def test_terms_of_unordered_attributes_describe_every_table_once():
+    columns = np.hstack(terms((2, 3, 4), (None, None, None), within=1))
+    assert columns.shape == (24, 22)  # all but the totals of the two groups
+    groups = np.kron(np.eye(2), np.ones((12, 1)))
+    assert np.linalg.matrix_rank(np.hstack([columns, groups])) == 24
+
+
+def test_an_attribute_of_one_value_has_no_effect():
+    assert np.hstack(terms((1, 1, 3), (None, np.zeros(1), None), within=1)).shape == (3, 2)
+
+
+# -- the search ------------------------------------------------------------------------------------------------------
+
+
+def ordered_pair(seed, n, dependent=True, size=12, others=5):
+    """An ordered and an unordered attribute; when dependent, each value of the second has its own middle."""
+    mechanisms = [line(size, 3 if size > 9 else 2, 2), plain(others, 2)]
+    rng = np.random.default_rng(seed)
+    right = rng.choice(others, n, p=np.arange(others, 0.0, -1) / np.arange(1, others + 1).sum())
+    middle = 0.3 * size + 0.1 * size * (right if dependent else np.ones(n))
+    left = np.clip(rng.normal(middle, 0.2 * size).round(), 0, size - 1).astype(int)
+    codes = np.stack([left, right], axis=1)
+    reports = replace(report(codes, mechanisms, rng), places=(np.arange(float(size)), None))
+    return mechanisms, codes, reports
+
+
+def search_of(reports, mechanisms):
+    shape = (reports.cells, *(mechanism.size for mechanism in mechanisms))
+    likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
+    return _Search(likelihoods, terms(shape, (None, *reports.places), within=1))
+
+
+def test_the_weights_are_those_of_greatest_density():
+    mechanisms, _, reports = ordered_pair(0, 500, size=7, others=3)
+    search = search_of(reports, mechanisms)
+    sizes = np.linspace(0.05, 0.6, search.term.max() + 1)
+    point, _, _ = search.settle(search.at(np.zeros(len(search.term))), sizes)
+    other = minimize(lambda w: -search.density(search.at(w), sizes), point.weights + 0.05, method="BFGS")
+    assert search.density(point, sizes) >= -other.fun - 1e-4
+    np.testing.assert_allclose(search.at(other.x).x, point.x, atol=2e-3)
+
+
+def test_new_sizes_make_the_reports_more_likely():
+    mechanisms, _, reports = ordered_pair(1, 800)
+    search = search_of(reports, mechanisms)
+    sizes = np.full(search.term.max() + 1, 0.1)
+    _, information, pull = search.settle(search.at(np.zeros(len(search.term))), sizes)
+
+    def evidence(sizes):
+        prior = sizes[search.term]
+        inner = np.eye(len(prior)) + np.sqrt(prior)[:, None] * information * np.sqrt(prior)
+        weights, _ = search.solve(sizes, information, pull)
+        return 0.5 * pull @ weights - 0.5 * np.linalg.slogdet(inner)[1]
+
+    found = search.resize(sizes, information, pull)
+    assert evidence(found) > evidence(sizes)
+    for place in range(len(sizes)):
+        for factor in (0.7, 1.4):
+            if 1e-4 < found[place] < 50.0:
+                other = found.copy()
+                other[place] *= factor
+                assert evidence(other) <= evidence(found) + 1e-3
+
+
+def test_leaving_out_agrees_with_fits_that_do_leave_out():
+    mechanisms, _, reports = ordered_pair(2, 400, size=6, others=3)
+    found = smoothed(reports, mechanisms)
+    rows = np.random.default_rng(0).permutation(len(reports.counts))[:60]
+    optimism = []
+    for row in rows:
+        counts = reports.counts.copy()
+        counts[row] -= 1
+        without = smoothed(replace(reports, counts=counts), mechanisms)
+        single = likelihood_of([sets[[row]] for sets in reports.sets], np.ones(1, dtype=int), mechanisms)
+        optimism.append(single.value(found.expected.ravel()) - single.value(without.expected.ravel()))
+    everybody = np.average(optimism, weights=reports.counts[rows]) * reports.counts.sum()
+    assert found.used == pytest.approx(everybody, rel=0.3)
+
+
+# -- what it gains ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [300, 3000, 30_000])
+def test_ordered_attributes_are_estimated_much_better(n):
+    ratios = []
+    for seed in range(4):
+        mechanisms, codes, reports = ordered_pair(seed, n)
+        truth = tabulate(codes, mechanisms)
+        errors = [((e.fit(reports, mechanisms).values - truth) ** 2).sum() for e in (Smooth(), MaximumLikelihood())]
+        ratios.append(errors[0] / errors[1])
+    assert np.mean(ratios) < 0.6
+
+
+def test_a_rough_table_with_many_records_is_not_smoothed_away():
+    mechanisms = [line(8, 2, 2), plain(4, 2)]
+    rng = np.random.default_rng(5)
+    cells = rng.gamma(0.7, size=32)
+    codes = np.stack(np.unravel_index(rng.choice(32, 200_000, p=cells / cells.sum()), (8, 4)), axis=1)
+    reports = replace(report(codes, mechanisms, rng), places=(np.arange(8.0), None))
+    truth = tabulate(codes, mechanisms)
+    errors = [((e.fit(reports, mechanisms).values - truth) ** 2).sum() for e in (Smooth(), MaximumLikelihood())]
+    assert errors[0] < 1.25 * errors[1]
+
+
+def test_what_the_reports_do_not_show_costs_nothing():
+    used = {}
+    for dependent in (False, True):
+        mechanisms, _, reports = ordered_pair(3, 20_000, dependent)
+        used[dependent] = smoothed(reports, mechanisms).used
+    assert used[False] < 14
+    assert used[True] > used[False] + 5
+
+
+def test_the_names_of_values_do_not_matter():
+    mechanisms = [plain(7, 2), plain(4, 2)]
+    rng = np.random.default_rng(6)
+    codes = np.stack([rng.binomial(6, 0.4, 2000), rng.integers(0, 4, 2000)], axis=1)
+    turn = rng.permutation(7)
+    first = replace(report(codes, mechanisms, np.random.default_rng(1)), places=(UNEVEN, None))
+    sets = (np.sort(turn[first.sets[0]], axis=1), first.sets[1])
+    places = np.empty(7)
+    places[turn] = UNEVEN
+    second = replace(first, sets=sets, places=(places, None))
+    one, two = smoothed(first, mechanisms), smoothed(second, mechanisms)
+    np.testing.assert_allclose(one.people, two.people[:, turn], atol=0.2)
+
+
+def test_groups_borrow_from_each_other_and_an_empty_one_stays_empty():
+    mechanisms = [line(10, 3, 2)]
+    rng = np.random.default_rng(7)
+    cell = rng.choice(3, 600, p=[0.9, 0.1, 0.0])
+    codes = np.clip(rng.normal(4, 2, 600).round(), 0, 9).astype(int)[:, None]
+    reports = replace(report(codes, mechanisms, rng, cell, 3), places=(np.arange(10.0),))
+    truth = tabulate(codes, mechanisms, cell, 3)
+    fit, plain_fit = (estimator.fit(reports, mechanisms) for estimator in (Smooth(), MaximumLikelihood()))
+    assert not fit.values[2].any()
+    np.testing.assert_allclose(fit.values.sum(axis=1), np.bincount(cell, minlength=3), rtol=1e-9)
+    assert ((fit.values[1] - truth[1]) ** 2).sum() < 0.5 * ((plain_fit.values[1] - truth[1]) ** 2).sum()
+
+
+def test_a_table_of_one_cell():
+    mechanisms = [plain(1, 1), plain(1, 1)]
+    reports = replace(
+        report(np.zeros((7, 2), dtype=int), mechanisms, np.random.default_rng(0)), places=(np.zeros(1), None)
+    )
+    assert Smooth().fit(reports, mechanisms).values.ravel() == pytest.approx([7.0])
+
+
+def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
+    mechanisms, _, reports = ordered_pair(4, 1000)
+    fit, best = Smooth().fit(reports, mechanisms), MaximumLikelihood().fit(reports, mechanisms)
+    for population in ("finite", "super"):
+        low, high = fit.limits.cells(0.95, population)
+        inner = best.limits.cells(0.95, population)
+        values = fit.about(population).values
+        assert (low <= np.minimum(values, inner[0]) + 1e-9).all()
+        assert (high >= np.maximum(values, inner[1]) - 1e-9).all()
+
+
+def test_too_large_a_table_is_refused_with_a_way_out():
+    mechanisms = [plain(40, 2), plain(40, 2)]
+    codes = np.zeros((5, 2), dtype=int)
+    with pytest.raises(ImpossibleError, match=r"(?s)1,600 cells.*shrink"):
+        Smooth().fit(report(codes, mechanisms, np.random.default_rng(0)), mechanisms)
+
+
+# -- when it is chosen -----------------------------------------------------------------------------------------------
+
+
+def test_it_is_chosen_where_values_stand_on_a_line():
+    mechanisms, _, reports = ordered_pair(5, 3000)
+    name, fit = choose(reports, mechanisms)
+    assert name == "smooth"
+    assert any("smoothed along" in note for note in fit.notes)
+    assert choose(replace(reports, places=None), mechanisms)[0] != "smooth"
+    assert choose(replace(reports, places=(None, None)), mechanisms)[0] != "smooth"
+
+
+def test_it_is_not_chosen_for_a_rough_table():
+    mechanisms = [line(8, 2, 2), plain(4, 2)]
+    rng = np.random.default_rng(8)
+    cells = np.where(rng.random(32) < 0.3, 10.0, 0.1)
+    codes = np.stack(np.unravel_index(rng.choice(32, 20_000, p=cells / cells.sum()), (8, 4)), axis=1)
+    reports = replace(report(codes, mechanisms, rng), places=(np.arange(8.0), None))
+    assert choose(reports, mechanisms)[0] != "smooth"
+
+
+POLICY = """
+attributes:
+  age:
+    role: sensitive-qid
+    {age}
+    protect: {{diversity: {{l: 3}}}}
+  job:
+    role: sensitive-qid
+    domain: [a, b, c, d]
+    protect: {{diversity: {{l: 2}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("age", "smooth"),
+    [
+        ("bins: [0, 10, 20, 30, 40, 50, 60, 70, 80, 90]", True),
+        ("domain: [5, 15, 25, 35, 45, 55, 65, 75, 85]\n    distance: {line: value}", True),
+        ("domain: [5, 15, 25, 35, 45, 55, 65, 75, 85]", False),
+    ],
+)
+def test_a_release_knows_which_attributes_are_ordered(tmp_path, age, smooth):
+    rng = np.random.default_rng(9)
+    job = rng.integers(0, 4, 4000)
+    ages = np.clip(rng.normal(2 + job, 1.5).round(), 0, 8) * 10 + 5
+    table = pl.DataFrame({"age": ages.astype(int), "job": np.array(list("abcd"))[job]})
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(POLICY.format(age=age), encoding="utf-8")
+    release = polyseme.anonymize(table, policy, seed=1, warn=lambda text: None)
+    answer = polyseme.estimate(release, of=["age", "job"])
+    assert (answer.estimator == "smooth") is smooth
+    assert polyseme.estimate(release, of=["age"], estimator="smooth").estimator == "smooth"
