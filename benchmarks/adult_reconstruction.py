@@ -130,7 +130,9 @@ def main() -> None:
             f"{name:<15}{row['l2']:>10,.0f}{row['l2_stderr']:>8,.0f}{row['l1']:>10,.0f}"
             f"{row['hellinger']:>11.2f}{row['seconds']:>9.2f}"
         )
-    best = min((row["l2"] for name, row in summary.items() if name in {"ml", "shrink", "smooth", "inverse"}), default=math.nan)
+    best = min(
+        (row["l2"] for name, row in summary.items() if name in {"ml", "shrink", "smooth", "inverse"}), default=math.nan
+    )
     for name in ("valueadding", "rating", "rating-groups", "bayes"):
         if name in summary:
             of_random = (

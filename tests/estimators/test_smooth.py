@@ -102,13 +102,15 @@ def test_new_sizes_make_the_reports_more_likely():
     _, information, pull = search.settle(search.at(np.zeros(len(search.term))), sizes)
 
     def evidence(sizes):
-        prior = sizes[search.term]
-        inner = np.eye(len(prior)) + np.sqrt(prior)[:, None] * information * np.sqrt(prior)
-        weights, _ = search.solve(sizes, information, pull)
-        return 0.5 * pull @ weights - 0.5 * np.linalg.slogdet(inner)[1]
+        """Of the pseudo-data that the normal approximation stands for, in the plain form of a normal density."""
+        root = np.linalg.cholesky(information + 1e-9 * np.eye(len(information)))
+        data = np.linalg.solve(root, pull)
+        covariance = np.eye(len(data)) + root.T @ np.diag(sizes[search.term]) @ root
+        return -0.5 * data @ np.linalg.solve(covariance, data) - 0.5 * np.linalg.slogdet(covariance)[1]
 
-    found = search.resize(sizes, information, pull)
-    assert evidence(found) > evidence(sizes)
+    found, gained = search.resize(sizes, information, pull)
+    assert evidence(found) - evidence(sizes) == pytest.approx(gained, abs=1e-3)
+    assert gained > 1.0
     for place in range(len(sizes)):
         for factor in (0.7, 1.4):
             if 1e-4 < found[place] < 50.0:

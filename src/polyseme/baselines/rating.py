@@ -1,4 +1,4 @@
-"""Rating (Liu, Luo and Huang 2011), in the two ways in which it can be read.
+"""Rating (Liu, Luo and Huang 2011), in two of the ways in which it can be read.
 
 The method publishes a table of value groups for each attribute and a table that points every record to one group for
 each attribute. The sensitive quasi-identifier paper, which compares with it, says that it adds values of other records

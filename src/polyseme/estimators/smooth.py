@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError
@@ -45,8 +45,8 @@ __all__ = ["Smooth", "Smoothed", "smoothed"]
 WEIGHTS = 600
 """Most weights of a table: their matrix is factored some hundred times."""
 _ROUNDS, _STEPS, _HALVINGS, _REPEATS = 20, 30, 12, 100
-_FIRST, _LEAST, _MOST = 0.1, 1e-9, 100.0
-_NEAR, _STILL = 1e-5, 0.02
+_FIRST, _LEAST, _MOST = 1.0, 1e-9, 100.0
+_NEAR, _SETTLED = 1e-5, 1e-2
 
 
 class Smooth(Estimator):
@@ -125,6 +125,19 @@ class _Point:
     value: float
 
 
+@dataclass(frozen=True, eq=False)
+class _Solution:
+    """The weights for given sizes, in a normal approximation.
+
+    used      for each weight how far it is determined by the reports: from 0 to 1
+    evidence  the log-likelihood with the weights averaged out, up to a constant
+    """
+
+    weights: Floats
+    used: Floats
+    evidence: float
+
+
 class _Search:
     """The weights and their sizes, by turns."""
 
@@ -137,19 +150,16 @@ class _Search:
     def run(self, shape: tuple[int, ...]) -> Smoothed:
         sizes = np.full(int(self.term.max(initial=-1)) + 1, _FIRST)
         point = self.at(np.zeros(len(self.term)))
-        reached = False
         for _ in range(_ROUNDS):
             point, information, pull = self.settle(point, sizes)
-            before, sizes = sizes, self.resize(sizes, information, pull)
-            # A size that is no longer seen in the table may go on falling.
-            if np.all(np.abs(np.log(sizes / before))[sizes > 1e-4] < _STILL):
-                reached = True
+            sizes, gained = self.resize(sizes, information, pull)
+            if gained < _SETTLED:
                 break
         point, information, pull = self.settle(point, sizes)
-        _, used = self.solve(sizes, information, pull)
+        used = self.solve(sizes, information, pull).used
         people = [shared_out(likelihood, x) for likelihood, x in zip(self.likelihoods, point.x)]
         return Smoothed(
-            point.x.reshape(shape), np.array(people).reshape(shape), point.value, float(used.sum()), reached
+            point.x.reshape(shape), np.array(people).reshape(shape), point.value, float(used.sum()), gained < _SETTLED
         )
 
     def at(self, weights: Floats) -> _Point:
@@ -163,8 +173,8 @@ class _Search:
         """The weights of greatest density for these sizes, with `H` and `H w + g` there."""
         for _ in range(_STEPS):
             information, pull = self.curvature(point)
-            weights, _ = self.solve(sizes, information, pull)
-            moved = self.along(point, weights - point.weights, sizes)
+            step = self.solve(sizes, information, pull).weights - point.weights
+            moved = self.along(point, step, sizes)
             gained, point = self.density(moved, sizes) - self.density(point, sizes), moved
             if gained < _NEAR:
                 break
@@ -204,26 +214,25 @@ class _Search:
             slope += here.T @ (shared - likelihood.records * x)
         return information, information @ point.weights + slope
 
-    def solve(self, sizes: Floats, information: Floats, pull: Floats) -> tuple[Floats, Floats]:
-        """The weights, and for each one how far it is determined by the reports: from 0 to 1."""
+    def solve(self, sizes: Floats, information: Floats, pull: Floats) -> _Solution:
         roots = np.sqrt(sizes[self.term])
         scaled = roots[:, None] * information * roots
         scaled[np.diag_indices_from(scaled)] += 1.0
-        factor = cho_factor(scaled, lower=True)
-        left = cho_solve(factor, np.eye(len(scaled)))
-        return roots * (left @ (roots * pull)), 1.0 - left.diagonal()
+        lower = np.linalg.cholesky(scaled)
+        left = cho_solve((lower, True), np.eye(len(scaled)))
+        weights = roots * (left @ (roots * pull))
+        evidence = 0.5 * float(pull @ weights) - float(np.log(lower.diagonal()).sum())
+        return _Solution(weights, 1.0 - left.diagonal(), evidence)
 
-    def resize(self, sizes: Floats, information: Floats, pull: Floats) -> Floats:
-        """Sizes under which the reports are more likely, the weights averaged out in a normal approximation."""
-        count = len(sizes)
+    def resize(self, sizes: Floats, information: Floats, pull: Floats) -> tuple[Floats, float]:
+        """Sizes under which the reports are more likely, and by how much."""
+        before = latest = self.solve(sizes, information, pull)
         for _ in range(_REPEATS):
-            weights, used = self.solve(sizes, information, pull)
-            found = np.bincount(self.term, weights=weights**2, minlength=count) / sizes
-            determined = np.bincount(self.term, weights=used, minlength=count)
+            found = np.bincount(self.term, weights=latest.weights**2, minlength=len(sizes)) / sizes
+            determined = np.bincount(self.term, weights=latest.used, minlength=len(sizes))
             factor = np.sqrt(found / np.maximum(determined, np.finfo(float).tiny))
-            new = np.clip(sizes * factor, _LEAST, _MOST)
-            still = np.all(np.abs(np.log(new / sizes))[new > 1e-4] < _STILL / 10.0)
-            sizes = new
-            if still:
+            sizes = np.clip(sizes * factor, _LEAST, _MOST)
+            previous, latest = latest, self.solve(sizes, information, pull)
+            if latest.evidence - previous.evidence < _NEAR:
                 break
-        return sizes
+        return sizes, latest.evidence - before.evidence

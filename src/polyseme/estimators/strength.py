@@ -46,7 +46,7 @@ from polyseme.randomness import experiment
 __all__ = ["best_strength", "left_out", "towards", "used_parameters"]
 
 _STEPS = tuple(10.0**exponent for exponent in range(10))
-_FOLDS, _GROUPS, _SMALL = 4, 48, 100
+_FOLDS, _GROUPS, _SMALL, _PLENTY = 4, 48, 100, 20_000
 _MANY = 50
 """Records for each cell from which one report is so little that its absence is a matter of first order."""
 _SLACK = 1.0
@@ -175,8 +175,10 @@ def _trials(reports: Reports, mechanisms: Sequence[Mechanism], simpler: Simpler,
     groups = [group for group in reports.by_cell() if group[2].sum() >= _FOLDS]
     if len(groups) > _GROUPS:
         groups = [groups[place] for place in np.linspace(0, len(groups) - 1, _GROUPS).astype(np.int64)]
-    # Several groups of a large table are already as many fits as the parts of one.
-    folds = _FOLDS if plain[0].size <= _SMALL else max(1, _FOLDS // max(len(groups), 1))
+    # Of a large table one part is enough when it holds many reports, and several groups are as many fits as parts.
+    folds = _FOLDS
+    if plain[0].size > _SMALL:
+        folds = 1 if reports.counts.sum() >= _PLENTY else max(1, _FOLDS // max(len(groups), 1))
     making = _Making(reports, mechanisms, simpler, folds, experiment(_SEED))
     trials: list[_Trial] = []
     for cell, sets, counts in groups:
