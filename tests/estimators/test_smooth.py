@@ -214,6 +214,27 @@ def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
         assert (high >= np.maximum(values, inner[1]) - 1e-9).all()
 
 
+def test_variances_are_those_of_weights_drawn_at_random():
+    mechanisms, _, reports = ordered_pair(6, 3000, size=7, others=3)
+    search = search_of(reports, mechanisms)
+    sizes = np.full(search.term.max() + 1, 0.2)
+    point, information, pull = search.settle(search.at(np.zeros(len(search.term))), sizes)
+    covariance = (
+        1e-4 * search.solve(sizes, information, pull).covariance
+    )  # small, so that it is a matter of first order
+    drawn = np.random.default_rng(0).multivariate_normal(point.weights, covariance, size=4000, method="eigh")
+    tables = 3000 * np.array([search.at(weights).x[0] for weights in drawn])
+    np.testing.assert_allclose(search.variances(point, covariance)[0], tables.var(axis=0), rtol=0.12)
+
+
+def test_errors_are_at_least_those_of_maximum_likelihood():
+    mechanisms, _, reports = ordered_pair(7, 300)
+    fit, best = Smooth().fit(reports, mechanisms), MaximumLikelihood().fit(reports, mechanisms)
+    assert (fit.variance >= best.variance).all()
+    assert (fit.variance > 0.0).all()
+    assert (best.variance == 0.0).any()
+
+
 def test_too_large_a_table_is_refused_with_a_way_out():
     mechanisms = [plain(40, 2), plain(40, 2)]
     codes = np.zeros((5, 2), dtype=int)

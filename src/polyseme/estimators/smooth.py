@@ -76,6 +76,7 @@ class Smoothed:
 
     expected  its proportions: (cells, F_1, .., F_q), each cell adding up to one
     people    the records of the table, as the reports share them out when these proportions are the prior
+    variance  of the expected records, as far as the weights are uncertain
     value     the log-likelihood
     used      how many weights the reports have really determined
     reached   whether the search ended by itself
@@ -83,6 +84,7 @@ class Smoothed:
 
     expected: Floats
     people: Floats
+    variance: Floats
     value: float
     used: float
     reached: bool
@@ -93,14 +95,22 @@ class Smoothed:
         return self.value - self.used
 
     def fit(self, plain: Fit) -> Fit:
-        """The estimate. Smoothness is no evidence: errors and limits are those of `ml`, wide enough to hold it."""
+        """The estimate. Smoothness is no evidence: errors are at least those of `ml`, limits are its own, widened."""
         totals = plain.values.reshape(len(plain.values), -1).sum(axis=1) if plain.totals is None else plain.totals
         expected = self.expected * totals.reshape(-1, *[1] * (self.expected.ndim - 1))
         note = f"smoothed along ordered attributes: about {self.used:,.0f} numbers describe the table"
         ended = () if self.reached else ("smoothing was stopped before its sizes had settled",)
         limits = None if plain.limits is None else Widened(plain.limits, self.people, expected)
         notes = (note, *ended, *plain.notes)
-        return replace(plain, values=self.people, expected=expected, gap=None, notes=notes, limits=limits)
+        return replace(
+            plain,
+            values=self.people,
+            expected=expected,
+            variance=np.fmax(plain.variance, self.variance),
+            gap=None,
+            notes=notes,
+            limits=limits,
+        )
 
 
 def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:
@@ -129,11 +139,13 @@ class _Point:
 class _Solution:
     """The weights for given sizes, in a normal approximation.
 
-    used      for each weight how far it is determined by the reports: from 0 to 1
-    evidence  the log-likelihood with the weights averaged out, up to a constant
+    covariance  of the weights
+    used        for each weight how far it is determined by the reports: from 0 to 1
+    evidence    the log-likelihood with the weights averaged out, up to a constant
     """
 
     weights: Floats
+    covariance: Floats
     used: Floats
     evidence: float
 
@@ -156,11 +168,25 @@ class _Search:
             if gained < _SETTLED:
                 break
         point, information, pull = self.settle(point, sizes)
-        used = self.solve(sizes, information, pull).used
+        solution = self.solve(sizes, information, pull)
         people = [shared_out(likelihood, x) for likelihood, x in zip(self.likelihoods, point.x)]
         return Smoothed(
-            point.x.reshape(shape), np.array(people).reshape(shape), point.value, float(used.sum()), gained < _SETTLED
+            expected=point.x.reshape(shape),
+            people=np.array(people).reshape(shape),
+            variance=self.variances(point, solution.covariance).reshape(shape),
+            value=point.value,
+            used=float(solution.used.sum()),
+            reached=gained < _SETTLED,
         )
+
+    def variances(self, point: _Point, covariance: Floats) -> Floats:
+        """Of the records in each cell, when the weights have this covariance: (cells, values)."""
+        found = np.empty_like(point.x)
+        for cell, (likelihood, x) in enumerate(zip(self.likelihoods, point.x)):
+            here = self.functions[cell * len(x) : (cell + 1) * len(x)]
+            moving = x[:, None] * (here - x @ here)
+            found[cell] = likelihood.records**2 * np.sum((moving @ covariance) * moving, axis=1)
+        return found
 
     def at(self, weights: Floats) -> _Point:
         logs = (self.functions @ weights).reshape(len(self.likelihoods), -1)
@@ -222,7 +248,7 @@ class _Search:
         left = cho_solve((lower, True), np.eye(len(scaled)))
         weights = roots * (left @ (roots * pull))
         evidence = 0.5 * float(pull @ weights) - float(np.log(lower.diagonal()).sum())
-        return _Solution(weights, 1.0 - left.diagonal(), evidence)
+        return _Solution(weights, roots[:, None] * left * roots, 1.0 - left.diagonal(), evidence)
 
     def resize(self, sizes: Floats, information: Floats, pull: Floats) -> tuple[Floats, float]:
         """Sizes under which the reports are more likely, and by how much."""
