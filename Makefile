@@ -29,8 +29,8 @@ test: $(DEV)  ## every test
 	$(BIN)/python -m pytest -q -n auto
 
 lint: $(DEV)  ## format and lint
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks docs/check.py
+	$(BIN)/ruff check src tests benchmarks docs/check.py
 
 types: $(DEV)  ## strict types
 	$(BIN)/mypy

@@ -18,9 +18,8 @@ def broken_links() -> list[str]:
     broken = []
     for page in pages():
         text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
-        for target in LINK.findall(text):
-            if "://" not in target and not (page.parent / target).exists():
-                broken.append(f"{page.relative_to(ROOT)}: {target}")
+        targets = [target for target in LINK.findall(text) if "://" not in target]
+        broken += [f"{page.relative_to(ROOT)}: {target}" for target in targets if not (page.parent / target).exists()]
     return broken
 
 
@@ -46,9 +45,7 @@ def commands_page() -> str:
     parts = ["# The commands", "", "Made from `--help` by `python docs/check.py --write`.", ""]
     root = click.Context(cli, info_name="polyseme")
     for name in COMMANDS:
-        command = cli.get_command(root, name)
-        assert command is not None
-        parts += _help(command, root, name)
+        parts += _help(cli.get_command(root, name), root, name)
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -212,3 +212,21 @@ def test_a_prior_must_not_come_from_the_records() -> None:
         "independent of the records" in problem
         for problem in problems_of(f"attributes: {{x: {{{CLOSE}, prior: data}}}}")
     )
+
+
+def test_wrong_numbers_are_reported_beside_a_missing_distance():
+    text = """
+attributes:
+  a: {role: sensitive, domain: [x, y, z], protect: {semantic-diversity: {l: -1, d: far}}}
+  b: {role: sensitive, domain: [x, y, z], protect: {diversty: {l: 2}, closeness: {t: 7}}}
+"""
+    with pytest.raises(PolicyError) as caught:
+        Policy.loads(text)
+    places = [problem.where for problem in caught.value.problems]
+    assert places == [
+        "$.attributes.a.protect.semantic-diversity.l",
+        "$.attributes.a.protect.semantic-diversity.d",
+        "$.attributes.b.protect.diversty",
+        "$.attributes.b.protect.closeness.t",
+        "$.attributes.a",
+    ]

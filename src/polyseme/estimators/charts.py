@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import altair as alt
 
 if TYPE_CHECKING:
-    from polyseme.estimators.estimate import Estimate
+    from polyseme.estimators.table import Table
 
 __all__ = ["chart"]
 
 _LIMIT = 5_000
 
 
-def chart(estimate: Estimate, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
+def chart(estimate: Table, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
     """Bars with intervals for one attribute, a heat map for two; small multiples for groups and further attributes."""
     heat = kind == "heat" or (kind == "auto" and len(estimate.of) >= 2)
     frame = estimate.to_polars()
@@ -38,7 +38,7 @@ def _text(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool) or value is None else str(value)
 
 
-def _bars(estimate: Estimate, name: str) -> Any:
+def _bars(estimate: Table, name: str) -> Any:
     order = [_text(label) for label in estimate.labels[0]]
     across = alt.X(field=name, type="nominal", sort=order, title=name)
     tips = [alt.Tooltip(field=key) for key in (name, "estimate", "stderr", "low", "high")]
@@ -48,7 +48,7 @@ def _bars(estimate: Estimate, name: str) -> Any:
     return bars + whiskers
 
 
-def _heat(estimate: Estimate, names: list[str]) -> Any:
+def _heat(estimate: Table, names: list[str]) -> Any:
     first, second = ([_text(label) for label in axis] for axis in estimate.labels[:2])
     return (
         alt.Chart()

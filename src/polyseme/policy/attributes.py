@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
+from polyseme.errors import PolicyError
 from polyseme.policy.reading import Reader
+from polyseme.recipes.promises import read_promises
 from polyseme.schema import Label, Missing, Role
 
 __all__ = ["FROM_DATA", "TYPES", "AttributePolicy", "AutomaticBins", "PeriodRange", "Shares", "read_attribute"]
@@ -18,6 +20,7 @@ _KEYS = ("role", "type", "domain", "bins", "periods", "missing", "distance", "pr
 _PERIODS = ("year", "quarter", "month", "week", "day")
 _BIN_METHODS = ("equal-width", "quantile")
 _LABEL_TYPES = (str, int, float, bool)
+_ANY_SIZE = 1 << 62
 
 
 Shares: TypeAlias = tuple[float, ...] | Mapping[str, float] | str
@@ -191,6 +194,13 @@ def _protect(reader: Reader, role: Role) -> Mapping[str, Mapping[str, Any]]:
         promises[name] = inner.mapping()
     if isinstance(reader.value, Mapping) and not promises:
         reader.problem("nothing is promised", "protect: {semantic-diversity: {l: 3, d: 2}}")
+    readable = {name: inner.mapping() for name, inner in reader.items() if isinstance(inner.value, Mapping)}
+    if readable:
+        try:
+            # What is wrong whatever the domain and the distance are is said together with everything else.
+            read_promises(readable, _ANY_SIZE, has_distance=True)
+        except PolicyError as error:
+            reader.adopt(error)
     if role not in (Role.SENSITIVE, Role.SENSITIVE_QID):
         reader.problem(f"an attribute with role {role.value} is not protected", "role: sensitive or sensitive-qid")
     return promises
