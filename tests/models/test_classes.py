@@ -149,3 +149,19 @@ def test_published_sets_of_codes():
     assert counted.first.tolist() == [1, 0]
     with pytest.raises(TableError, match="lists"):
         published_sets(pl.DataFrame({"s": [1]}), "s", 3)
+
+
+@pytest.mark.parametrize("values", [4, 4000])
+def test_counts_of_narrow_and_wide_domains(values):
+    """Few values are counted in a whole table of classes and values, many by sorting what occurs."""
+    rng = np.random.default_rng(values)
+    group, value = rng.integers(0, 30, 2000), rng.integers(0, values, 2000)
+    domain = [f"v{code:04}" for code in range(values)]
+    frame = pl.DataFrame({"q": group, "s": [domain[code] for code in value]})
+    counts = classes_of(frame, ["q"], ["s"], domains={"s": domain}).attributes["s"]
+    expected = np.zeros((30, values), dtype=int)
+    np.add.at(expected, (group, value), 1)
+    found = np.zeros_like(expected)
+    found[counts.owner, counts.value] = counts.count
+    np.testing.assert_array_equal(found, expected)
+    assert len(counts.value) == (expected > 0).sum()

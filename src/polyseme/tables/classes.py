@@ -43,6 +43,8 @@ __all__ = [
 SUPPRESSED = "*"
 """What anonymizers write for a value they took away."""
 
+_DENSE = 8
+"""Cells for each entry up to which a whole table of classes and values is quicker than sorting the entries."""
 _CLASS, _VALUE, _COUNT, _ROW = "\0class", "\0value", "\0count", "\0row"
 
 
@@ -314,9 +316,16 @@ def _merged(
         offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         entries = order[np.repeat(bounds[:-1][source], lengths) + offsets]
         owner, codes, count = np.repeat(into, lengths), codes[entries], count[entries]
-    keys, inverse = np.unique(owner * max(size, 1) + codes, return_inverse=True)
-    summed = np.bincount(inverse, weights=count, minlength=len(keys)).astype(np.int64)
-    return keys // max(size, 1), keys % max(size, 1), summed
+    flat = owner * max(size, 1) + codes
+    if flat.max(initial=0) < _DENSE * len(flat):
+        # Every count is at least one, so that a sum of zero is a value that does not occur.
+        table = np.bincount(flat, weights=count)
+        keys = np.flatnonzero(table)
+        summed = table[keys]
+    else:
+        keys, inverse = np.unique(flat, return_inverse=True)
+        summed = np.bincount(inverse, weights=count, minlength=len(keys))
+    return keys // max(size, 1), keys % max(size, 1), summed.astype(np.int64)
 
 
 def _matching_pairs(groups: pl.DataFrame, keys: list[str]) -> tuple[Ints, Ints]:
