@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from polyseme.baselines import random_table, rating, rating_table, value_groups
+from polyseme.distances import LineDistance
 from polyseme.estimators.base import Reports
 from polyseme.estimators.registry import ESTIMATORS
 from polyseme.mechanism import Mechanism
@@ -62,8 +63,8 @@ def grouped(sets: Table) -> Reports:
     width = sets[0].shape[1]
     parts = (np.ascontiguousarray(joined[:, :width]), np.ascontiguousarray(joined[:, width:]))
     # Bands of age stand in their order, occupations in none.
-    bands = np.arange(int(parts[0].max()) + 1, dtype=np.float64)
-    return Reports(parts, np.zeros(len(joined), dtype=np.int64), counts.astype(np.int64), 1, places=(bands, None))
+    bands = LineDistance.ranks(int(parts[0].max()) + 1)
+    return Reports(parts, np.zeros(len(joined), dtype=np.int64), counts.astype(np.int64), 1, distances=(bands, None))
 
 
 def distances(truth: Array, estimate: Array) -> dict[str, float]:

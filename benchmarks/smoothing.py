@@ -49,8 +49,8 @@ def published(truth: Floats, records: int, mechanisms: list[Mechanism], seed: in
     sets = tuple(mechanism.sample(code, stream) for mechanism, code in zip(mechanisms, codes))
     counts = np.bincount(np.ravel_multi_index(codes, SHAPE), minlength=truth.size).reshape(SHAPE)
     one = np.ones(records, dtype=np.int64)
-    places = (np.arange(float(SHAPE[0])), None)
-    return counts.astype(np.float64), Reports(sets, 0 * one, one, 1, places=places)
+    distances = (LineDistance.ranks(SHAPE[0]), None)
+    return counts.astype(np.float64), Reports(sets, 0 * one, one, 1, distances=distances)
 
 
 def main(repeats: int = REPEATS) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.distances import LineDistance
+from polyseme.distances import CircleDistance, Distance, LineDistance
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, ReleaseError, TableError, nearest
 from polyseme.estimators.base import Reports
@@ -41,8 +41,8 @@ def ask(release: Release, of: Sequence[str], by: Sequence[str] = (), **options: 
         others = [item.mechanism.l for item in release.manifest.protected if item.mechanism and item not in targets]
         counts = counts // int(np.prod(others, dtype=np.int64))
     cells, cell = _coarser(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
-    places = tuple(_places(item) for item in targets)
-    reports = Reports(grouped.sets, cell[grouped.cell], counts, max(cells.height, 1), not long, places)
+    distances = tuple(_distance(item) for item in targets)
+    reports = Reports(grouped.sets, cell[grouped.cell], counts, max(cells.height, 1), not long, distances)
     if marks:
         shape = (reports.cells, *(item.domain.size for item in targets))
         parts = _parts(reports, targets, grouped.cells[grouped.cell])
@@ -90,27 +90,32 @@ def _parts(reports: Reports, targets: Sequence[PublishedAttribute], marked: pl.D
         cells, cell = np.unique(reports.cell[rows], return_inverse=True)
         narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
         part = Reports(
-            narrowed, cell, reports.counts[rows], len(cells), reports.paired, _narrow(reports.places, strata)
+            narrowed, cell, reports.counts[rows], len(cells), reports.paired, _among(reports.distances, strata)
         )
         mechanisms = tuple(stratum.mechanism for stratum in strata)
         parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
     return parts
 
 
-def _places(item: PublishedAttribute) -> Floats | None:
-    """Where the values of an attribute stand on a line: as its distance says, or in the order of its intervals."""
-    distance, domain = item.attribute.distance, item.domain
-    if isinstance(distance, LineDistance):
-        return distance.positions
-    whole = domain.missing.action != "category"
-    return np.arange(domain.size, dtype=np.float64) if distance is None and domain.cut is not None and whole else None
+def _distance(item: PublishedAttribute) -> Distance | None:
+    """The distance of an attribute; intervals and periods without one still stand in their order."""
+    domain = item.domain
+    if item.attribute.distance is None and domain.cut is not None and domain.missing.action != "category":
+        return LineDistance.ranks(domain.size)
+    return item.attribute.distance
 
 
-def _narrow(places: tuple[Floats | None, ...] | None, strata: Sequence[Stratum]) -> tuple[Floats | None, ...]:
-    return tuple(
-        None if place is None else place[stratum.allowed]
-        for place, stratum in zip(places or [None] * len(strata), strata)
-    )
+def _among(distances: Sequence[Distance | None] | None, strata: Sequence[Stratum]) -> tuple[Distance | None, ...]:
+    """The distances among the values that are possible in each stratum."""
+    found: list[Distance | None] = []
+    for distance, stratum in zip(distances or [None] * len(strata), strata):
+        if isinstance(distance, LineDistance):
+            found.append(LineDistance(distance.positions[stratum.allowed]))
+        elif isinstance(distance, CircleDistance):
+            found.append(CircleDistance(distance.positions[stratum.allowed], distance.length))
+        else:
+            found.append(None)
+    return tuple(found)
 
 
 def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[PublishedAttribute]:

@@ -9,7 +9,8 @@ from listed_designs import line, plain, report, tabulate
 from scipy.optimize import minimize
 
 import polyseme
-from polyseme.errors import ImpossibleError
+from polyseme.distances import CircleDistance, LineDistance
+from polyseme.errors import ImpossibleError, QuestionError
 from polyseme.estimators.choosing import choose
 from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.maximum import MaximumLikelihood
@@ -21,7 +22,7 @@ UNEVEN = np.array([0.0, 1.0, 1.5, 4.0, 9.0, 10.0, 30.0])
 
 @pytest.mark.parametrize("places", [np.arange(12.0), UNEVEN, UNEVEN[::-1] * 1e6 - 5.0])
 def test_slope_and_bends_are_straight_and_not(places):
-    slope, bends = functions(len(places), places)
+    slope, bends = functions(len(places), LineDistance(places))
     assert abs(np.corrcoef(slope[:, 0], places)[0, 1]) == pytest.approx(1.0)
     straight = np.column_stack([np.ones(len(places)), places / np.abs(places).max()])
     np.testing.assert_allclose(bends.T @ straight, 0.0, atol=1e-8)
@@ -35,7 +36,7 @@ def test_the_first_bends_are_those_of_a_smoothing_spline():
     """The posterior mean of evenly weighted data is the natural cubic spline that minimises the penalised error."""
     x = np.linspace(0.0, 1.0, 30)
     data = np.sin(5 * x) + 0.1 * np.random.default_rng(0).normal(size=30)
-    slope, bends = functions(30, x)
+    slope, bends = functions(30, LineDistance(x))
     near, far = np.minimum.outer(x, x), np.maximum.outer(x, x)
     kernel = near**2 * (3 * far - near) / 6
     line_ = np.column_stack([np.ones(30), x])
@@ -47,9 +48,22 @@ def test_the_first_bends_are_those_of_a_smoothing_spline():
     np.testing.assert_allclose(ours, whole @ np.linalg.solve(whole + 0.1 * np.eye(30), data), atol=5e-3)
 
 
+def test_waves_go_round():
+    hours = CircleDistance(np.arange(24.0), 24.0)
+    (waves,) = functions(24, hours)
+    np.testing.assert_allclose(waves.sum(axis=0), 0.0, atol=1e-9)
+    variances = np.sort((waves**2).sum(axis=0))[::-1]
+    # Sine and cosine of each frequency are equally large, and fall with its fourth power (folded at 24 values).
+    np.testing.assert_allclose(variances[0:8:2], variances[1:8:2], rtol=1e-9)
+    np.testing.assert_allclose(variances[0:6:2] / variances[0], np.arange(1, 4.0) ** -4, rtol=0.01)
+    turned = CircleDistance(np.roll(np.arange(24.0), 7), 24.0)
+    (again,) = functions(24, turned)
+    np.testing.assert_allclose(again @ again.T, np.roll(waves @ waves.T, (7, 7), axis=(0, 1)), atol=1e-9)
+
+
 def test_few_values_have_few_functions():
-    assert [group.shape for group in functions(2, np.arange(2.0))] == [(2, 1)]
-    assert [group.shape for group in functions(3, np.arange(3.0))] == [(3, 1), (3, 1)]
+    assert [group.shape for group in functions(2, LineDistance.ranks(2))] == [(2, 1)]
+    assert [group.shape for group in functions(3, LineDistance.ranks(3))] == [(3, 1), (3, 1)]
     assert [group.shape for group in functions(4, None)] == [(4, 3)]
 
 
@@ -61,7 +75,7 @@ def test_terms_of_unordered_attributes_describe_every_table_once():
 
 
 def test_an_attribute_of_one_value_has_no_effect():
-    assert np.hstack(terms((1, 1, 3), (None, np.zeros(1), None), within=1)).shape == (3, 2)
+    assert np.hstack(terms((1, 1, 3), (None, LineDistance.ranks(1), None), within=1)).shape == (3, 2)
 
 
 # -- the search ------------------------------------------------------------------------------------------------------
@@ -75,14 +89,14 @@ def ordered_pair(seed, n, dependent=True, size=12, others=5):
     middle = 0.3 * size + 0.1 * size * (right if dependent else np.ones(n))
     left = np.clip(rng.normal(middle, 0.2 * size).round(), 0, size - 1).astype(int)
     codes = np.stack([left, right], axis=1)
-    reports = replace(report(codes, mechanisms, rng), places=(np.arange(float(size)), None))
+    reports = replace(report(codes, mechanisms, rng), distances=(LineDistance.ranks(size), None))
     return mechanisms, codes, reports
 
 
 def search_of(reports, mechanisms):
     shape = (reports.cells, *(mechanism.size for mechanism in mechanisms))
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
-    return _Search(likelihoods, terms(shape, (None, *reports.places), within=1))
+    return _Search(likelihoods, terms(shape, (None, *reports.distances), within=1))
 
 
 def test_the_weights_are_those_of_greatest_density():
@@ -153,7 +167,7 @@ def test_a_rough_table_with_many_records_is_not_smoothed_away():
     rng = np.random.default_rng(5)
     cells = rng.gamma(0.7, size=32)
     codes = np.stack(np.unravel_index(rng.choice(32, 200_000, p=cells / cells.sum()), (8, 4)), axis=1)
-    reports = replace(report(codes, mechanisms, rng), places=(np.arange(8.0), None))
+    reports = replace(report(codes, mechanisms, rng), distances=(LineDistance.ranks(8), None))
     truth = tabulate(codes, mechanisms)
     errors = [((e.fit(reports, mechanisms).values - truth) ** 2).sum() for e in (Smooth(), MaximumLikelihood())]
     assert errors[0] < 1.25 * errors[1]
@@ -173,11 +187,11 @@ def test_the_names_of_values_do_not_matter():
     rng = np.random.default_rng(6)
     codes = np.stack([rng.binomial(6, 0.4, 2000), rng.integers(0, 4, 2000)], axis=1)
     turn = rng.permutation(7)
-    first = replace(report(codes, mechanisms, np.random.default_rng(1)), places=(UNEVEN, None))
+    first = replace(report(codes, mechanisms, np.random.default_rng(1)), distances=(LineDistance(UNEVEN), None))
     sets = (np.sort(turn[first.sets[0]], axis=1), first.sets[1])
     places = np.empty(7)
     places[turn] = UNEVEN
-    second = replace(first, sets=sets, places=(places, None))
+    second = replace(first, sets=sets, distances=(LineDistance(places), None))
     one, two = smoothed(first, mechanisms), smoothed(second, mechanisms)
     np.testing.assert_allclose(one.people, two.people[:, turn], atol=0.2)
 
@@ -187,7 +201,7 @@ def test_groups_borrow_from_each_other_and_an_empty_one_stays_empty():
     rng = np.random.default_rng(7)
     cell = rng.choice(3, 600, p=[0.9, 0.1, 0.0])
     codes = np.clip(rng.normal(4, 2, 600).round(), 0, 9).astype(int)[:, None]
-    reports = replace(report(codes, mechanisms, rng, cell, 3), places=(np.arange(10.0),))
+    reports = replace(report(codes, mechanisms, rng, cell, 3), distances=(LineDistance.ranks(10),))
     truth = tabulate(codes, mechanisms, cell, 3)
     fit, plain_fit = (estimator.fit(reports, mechanisms) for estimator in (Smooth(), MaximumLikelihood()))
     assert not fit.values[2].any()
@@ -198,9 +212,23 @@ def test_groups_borrow_from_each_other_and_an_empty_one_stays_empty():
 def test_a_table_of_one_cell():
     mechanisms = [plain(1, 1), plain(1, 1)]
     reports = replace(
-        report(np.zeros((7, 2), dtype=int), mechanisms, np.random.default_rng(0)), places=(np.zeros(1), None)
+        report(np.zeros((7, 2), dtype=int), mechanisms, np.random.default_rng(0)),
+        distances=(LineDistance.ranks(1), None),
     )
     assert Smooth().fit(reports, mechanisms).values.ravel() == pytest.approx([7.0])
+
+
+def test_hours_of_the_day_are_estimated_better_too():
+    mechanisms = [plain(24, 3)]
+    hours, ratios = CircleDistance(np.arange(24.0), 24.0), []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        codes = (rng.normal(23, 4, 600).round() % 24).astype(int)[:, None]
+        reports = replace(report(codes, mechanisms, rng), distances=(hours,))
+        truth = tabulate(codes, mechanisms)
+        errors = [((e.fit(reports, mechanisms).values - truth) ** 2).sum() for e in (Smooth(), MaximumLikelihood())]
+        ratios.append(errors[0] / errors[1])
+    assert np.mean(ratios) < 0.5
 
 
 def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
@@ -235,6 +263,13 @@ def test_errors_are_at_least_those_of_maximum_likelihood():
     assert (best.variance == 0.0).any()
 
 
+def test_distances_that_do_not_fit_are_refused():
+    mechanisms, _, reports = ordered_pair(0, 50)
+    for wrong in ((LineDistance.ranks(12),), (LineDistance.ranks(11), None)):
+        with pytest.raises(QuestionError, match="distances"):
+            Smooth().fit(replace(reports, distances=wrong), mechanisms)
+
+
 def test_too_large_a_table_is_refused_with_a_way_out():
     mechanisms = [plain(40, 2), plain(40, 2)]
     codes = np.zeros((5, 2), dtype=int)
@@ -250,8 +285,8 @@ def test_it_is_chosen_where_values_stand_on_a_line():
     name, fit = choose(reports, mechanisms)
     assert name == "smooth"
     assert any("smoothed along" in note for note in fit.notes)
-    assert choose(replace(reports, places=None), mechanisms)[0] != "smooth"
-    assert choose(replace(reports, places=(None, None)), mechanisms)[0] != "smooth"
+    assert choose(replace(reports, distances=None), mechanisms)[0] != "smooth"
+    assert choose(replace(reports, distances=(None, None)), mechanisms)[0] != "smooth"
 
 
 def test_it_is_not_chosen_for_a_rough_table():
@@ -259,7 +294,7 @@ def test_it_is_not_chosen_for_a_rough_table():
     rng = np.random.default_rng(8)
     cells = np.where(rng.random(32) < 0.3, 10.0, 0.1)
     codes = np.stack(np.unravel_index(rng.choice(32, 20_000, p=cells / cells.sum()), (8, 4)), axis=1)
-    reports = replace(report(codes, mechanisms, rng), places=(np.arange(8.0), None))
+    reports = replace(report(codes, mechanisms, rng), distances=(LineDistance.ranks(8), None))
     assert choose(reports, mechanisms)[0] != "smooth"
 
 

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 
+from polyseme.distances.base import Distance
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.mechanism import Mechanism
@@ -23,13 +24,13 @@ Population: TypeAlias = Literal["finite", "super"]
 class Reports:
     """Released sets of the target attributes, identical ones grouped, in cells of the untouched attributes.
 
-    sets    one (n, l_j) array of codes for each target attribute j, rows ascending
-    cell    which cell of the untouched attributes each row belongs to: (n,), values 0 .. cells-1
-    counts  how many records reported exactly this combination in this cell: (n,)
-    cells   the number of cells
-    paired  False for the long form, where it is not known which values were published together: then there is one
-            target, sets has one column and counts are containment counts
-    places  for each target, where its values stand on a line, or None where they stand nowhere
+    sets       one (n, l_j) array of codes for each target attribute j, rows ascending
+    cell       which cell of the untouched attributes each row belongs to: (n,), values 0 .. cells-1
+    counts     how many records reported exactly this combination in this cell: (n,)
+    cells      the number of cells
+    paired     False for the long form, where it is not known which values were published together: then there is one
+               target, sets has one column and counts are containment counts
+    distances  of the values of each target, where they have one: estimators may use that near values are alike
     """
 
     sets: tuple[Ints, ...]
@@ -37,7 +38,7 @@ class Reports:
     counts: Ints
     cells: int
     paired: bool = True
-    places: tuple[Floats | None, ...] | None = None
+    distances: tuple[Distance | None, ...] | None = None
 
     def by_cell(self) -> Iterator[tuple[int, tuple[Ints, ...], Ints]]:
         """Each cell with its own rows: (cell, sets, counts)."""
@@ -130,6 +131,10 @@ def check(reports: Reports, mechanisms: Sequence[Mechanism]) -> None:
             problems.append(Problem(f"sets[{place}]", f"{len(sets)} rows for {len(reports.counts)} counts"))
         elif sets.size and not (sets.min() >= 0 and sets.max() < mechanism.size):
             problems.append(Problem(f"sets[{place}]", f"codes must lie in 0 .. {mechanism.size - 1}"))
+    given = reports.distances if reports.distances is not None else (None,) * len(mechanisms)
+    sizes = [mechanism.size if distance is None else distance.size for distance, mechanism in zip(given, mechanisms)]
+    if len(given) != len(mechanisms) or sizes != [mechanism.size for mechanism in mechanisms]:
+        problems.append(Problem("distances", "they are not those of the target attributes", "one each, or None"))
     if len(reports.cell) != len(reports.counts):
         problems.append(Problem("cell", f"{len(reports.cell)} rows for {len(reports.counts)} counts"))
     elif len(reports.cell) and not (reports.cell.min() >= 0 and reports.cell.max() < reports.cells):

@@ -12,6 +12,7 @@ from polyseme.estimators.maximum import MaximumLikelihood
 from polyseme.estimators.shrink import Shrink, shrunk
 from polyseme.estimators.simpler import Simpler, simpler_table
 from polyseme.estimators.smooth import Smooth, Smoothed, smoothed
+from polyseme.estimators.splines import is_ordered
 from polyseme.estimators.strength import best_strength, left_out
 from polyseme.mechanism import Mechanism
 
@@ -45,7 +46,7 @@ def _smoother(
 
     With few records the first order flatters the other fit, never the smooth one, which uses few numbers.
     """
-    if reports.places is None or all(places is None for places in reports.places):
+    if not any(is_ordered(distance) for distance in reports.distances or ()):
         return None
     found = smoothed(reports, mechanisms)
     if found is None:

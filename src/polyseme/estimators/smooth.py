@@ -118,8 +118,8 @@ def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | No
     shape = (reports.cells, *shape_of(mechanisms))
     if int(np.prod(shape)) > MATRIX_CELLS:
         return None
-    places = reports.places if reports.places is not None else (None,) * len(mechanisms)
-    parts = terms(shape, (None, *places), within=1)
+    distances = reports.distances if reports.distances is not None else (None,) * len(mechanisms)
+    parts = terms(shape, (None, *distances), within=1)
     if sum(part.shape[1] for part in parts) > WEIGHTS:
         return None
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]

@@ -1,8 +1,9 @@
 """What varies slowly along an attribute: functions of its values, each with the size it has when nothing is known.
 
 For values that stand on a line these are the straight slope, and bends: the principal functions of a cubic smoothing
-spline, that is of a line whose slope drifts at random. Bends get small fast, the k-th like 1/k^4, so that a few of them
-are all. Values that stand nowhere differ each in its own way.
+spline, that is of a line whose slope drifts at random. Around a circle they are the waves of the periodic spline. Bends
+and waves get small fast, the k-th like 1/k^4, so that a few of them are all. Values that stand nowhere differ each in
+its own way.
 """
 
 from __future__ import annotations
@@ -11,55 +12,68 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from polyseme.distances.base import Distance
+from polyseme.distances.circle import CircleDistance
+from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Floats
 
-__all__ = ["functions", "terms"]
+__all__ = ["functions", "is_ordered", "terms"]
 
 _LEAST = 1e-4
-"""Bends whose variance is a smaller share than this of the first one's are left out."""
+"""Functions whose variance is a smaller share than this of the first one's are left out."""
 
 
-def functions(size: int, places: Floats | None) -> list[Floats]:
+def is_ordered(distance: Distance | None) -> bool:
+    """Whether values with this distance stand on a line or around a circle."""
+    return isinstance(distance, LineDistance | CircleDistance)
+
+
+def functions(size: int, distance: Distance | None) -> list[Floats]:
     """For one attribute: its groups of functions, (size, functions) each, of mean square 1 together.
 
-    size    how many values it has, at least two
-    places  where they stand on a line, all different; None when they stand nowhere
+    size  how many values it has, at least two
     """
-    if places is None:
-        # As many as there are differences: what all values have in common is no effect of theirs.
-        turned, _ = np.linalg.qr(np.column_stack([np.ones(size), np.eye(size)[:, 1:]]))
-        return [turned[:, 1:] * np.sqrt(size / (size - 1.0))]
-    along = (places - places.min()) / (places.max() - places.min())
-    slope = along - along.mean()
-    slope = (slope / np.sqrt(np.mean(slope**2)))[:, None]
-    bends = _bends(along)
-    return [slope, bends] if bends.size else [slope]
+    constant = np.ones((size, 1))
+    if isinstance(distance, LineDistance):
+        along = distance.positions - distance.positions.min()
+        along = along / along.max()
+        slope = along - along.mean()
+        groups = [(slope / np.sqrt(np.mean(slope**2)))[:, None]]
+        near, far = np.minimum.outer(along, along), np.maximum.outer(along, along)
+        # The covariance of Brownian motion, summed up once.
+        bends = _principal(near**2 * (3.0 * far - near) / 6.0, np.column_stack([constant, along]))
+        return [*groups, bends] if bends.size else groups
+    if isinstance(distance, CircleDistance):
+        apart = np.abs(np.subtract.outer(distance.positions, distance.positions)) / distance.length
+        # The fourth Bernoulli polynomial: the sum of cos(2 pi k x) / k^4, up to a factor.
+        return [_principal(1.0 / 30.0 - apart**2 * (1.0 - apart) ** 2, constant)]
+    # As many as there are differences: what all values have in common is no effect of theirs.
+    return [_principal(np.eye(size), constant)]
 
 
-def _bends(along: Floats) -> Floats:
-    near, far = np.minimum.outer(along, along), np.maximum.outer(along, along)
-    # The covariance of Brownian motion, summed up once.
-    drifting = near**2 * (3.0 * far - near) / 6.0
-    straight, _ = np.linalg.qr(np.column_stack([np.ones(len(along)), along]))
-    without = np.eye(len(along)) - straight @ straight.T
-    variances, shapes = np.linalg.eigh(without @ drifting @ without)
+def _principal(covariance: Floats, without: Floats) -> Floats:
+    """The principal functions of a covariance, apart from what the columns of `without` already describe."""
+    size = len(covariance)
+    known, _ = np.linalg.qr(without)
+    rest = np.eye(size) - known @ known.T
+    variances, shapes = np.linalg.eigh(rest @ covariance @ rest)
     kept = variances > _LEAST * variances[-1]
-    # Of K values two directions are straight; what rounding leaves of them is no bend.
-    kept[:2] = False
+    # What rounding leaves of the known directions is no function.
+    kept[: without.shape[1]] = False
     variances, shapes = variances[kept], shapes[:, kept]
-    scale = np.sqrt(variances * len(along) / max(float(variances.sum()), np.finfo(float).tiny))
+    scale = np.sqrt(variances * size / max(float(variances.sum()), np.finfo(float).tiny))
     return np.asarray(shapes * scale, dtype=np.float64)
 
 
-def terms(shape: Sequence[int], places: Sequence[Floats | None], within: int = 0) -> list[Floats]:
+def terms(shape: Sequence[int], distances: Sequence[Distance | None], within: int = 0) -> list[Floats]:
     """Every main effect and every interaction of the attributes of a table: (cells of the table, functions) each.
 
     within  so many first axes have no effect of their own: they only tell groups apart, whose totals are known
     """
     found: list[tuple[bool, Floats]] = [(False, np.ones((1, 1)))]
-    for axis, (size, place) in enumerate(zip(shape, places)):
+    for axis, (size, distance) in enumerate(zip(shape, distances)):
         constant = (False, np.ones((size, 1)))
-        varying = [(axis >= within, group) for group in functions(size, place)] if size > 1 else []
+        varying = [(axis >= within, group) for group in functions(size, distance)] if size > 1 else []
         found = [
             (effect or here, np.asarray(np.kron(columns, group), dtype=np.float64))
             for effect, columns in found
