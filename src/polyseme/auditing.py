@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from polyseme.attacks.base import Finding
 from polyseme.attacks.battery import attack_classes, attack_sets
@@ -104,21 +105,31 @@ def _linkage(release: Release, frame: pl.DataFrame) -> tuple[Finding, ...]:
     return attack_classes(classes_of(frame, names), k=bounds[0] if bounds else None)
 
 
-def _sets(release: Release, item: PublishedAttribute, width: int) -> Ints:
-    parts = [code_sets(batch.column(0), item.domain).regular(width) for batch in release.batches([item.name])]
-    if any(part is None for part in parts):
-        raise ReleaseError(f"column '{item.name}': not every cell is a valid set", "run polyseme verify")
-    return np.concatenate([part for part in parts if part is not None])
+def _sets(release: Release, item: PublishedAttribute, width: int, rows: Ints) -> Ints:
+    """The sets of some rows, which are ascending: nobody needs those of all rows at once."""
+    parts, start = [np.zeros((0, width), dtype=np.int64)], 0
+    for batch in release.batches([item.name]):
+        begin, end = np.searchsorted(rows, [start, start + batch.num_rows])
+        column = batch.column(0).take(pa.array(rows[begin:end] - start))
+        part = code_sets(column, item.domain).regular(width)
+        if part is None:
+            raise ReleaseError(f"column '{item.name}': not every cell is a valid set", "run polyseme verify")
+        parts.append(part)
+        start += batch.num_rows
+    return np.concatenate(parts)
 
 
 def _matched(left: pl.DataFrame, right: pl.DataFrame, names: Sequence[str]) -> tuple[Ints, Ints]:
-    """Rows of two tables that belong to the same person: combinations that stand exactly once on both sides."""
+    """Rows of two tables that belong to the same person: combinations that stand exactly once on both sides.
+
+    Ascending in the first table.
+    """
     if not names:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     once = pl.len().over(list(names)) == 1
     first = left.select(names).with_row_index(_ROW).filter(once)
     second = right.select(names).with_row_index(_OTHER_ROW).filter(once)
-    joined = first.join(second, on=list(names), how="inner", nulls_equal=True)
+    joined = first.join(second, on=list(names), how="inner", nulls_equal=True).sort(_ROW)
     return joined[_ROW].to_numpy().astype(np.int64), joined[_OTHER_ROW].to_numpy().astype(np.int64)
 
 
@@ -137,7 +148,8 @@ class _Truth:
         for batch in original.batches([*names, *codes]):
             columns.append(_text(batch, names))
             for item in protected:
-                codes[item.name].append(encode(as_series(batch.column(item.name), words), item.domain).codes)
+                found = encode(as_series(batch.column(item.name), words), item.domain).codes
+                codes[item.name].append(found.astype(np.int32))
         self.codes = {name: np.concatenate(parts) for name, parts in codes.items()}
         kept = np.all([column >= 0 for column in self.codes.values()], axis=0)
         self.codes = {name: column[kept] for name, column in self.codes.items()}
@@ -162,11 +174,11 @@ def _attack_attribute(
 ) -> list[Finding]:
     if item.mechanism is None or item.attribute.protection is None:
         return []
-    mechanism = item.mechanism
-    sets, whole = _sets(release, item, mechanism.l), frame
+    mechanism, whole, stratum = item.mechanism, frame, None
+    everybody: Ints = np.arange(release.manifest.records)
     if item.restricted:
-        stratum, sets, frame, truth = _largest_stratum(item, sets, frame, truth)
-        mechanism = stratum.mechanism
+        stratum, everybody, truth = _largest_stratum(item, frame, truth)
+        mechanism, frame = stratum.mechanism, frame[everybody]
     promises = item.attribute.protection.models
     common: dict[str, Any] = {
         "attribute": item.name,
@@ -177,24 +189,26 @@ def _attack_attribute(
         "t": promises.get("closeness", {}).get("t"),
         "bound": _bound(promises, mechanism),
     }
-    rows = _some(len(sets))
-    codes, measured, features = None, {}, None
+    rows = _some(len(everybody))
+    codes, sets, measured, features = None, None, {}, None
     if truth is not None and len(truth.rows) >= ENOUGH:
-        rows, codes = truth.rows[:SAMPLE], truth.codes[item.name][truth.originals[:SAMPLE]]
+        rows, codes = truth.rows[:SAMPLE], truth.codes[item.name][truth.originals[:SAMPLE]].astype(np.int64)
         measured = {"matched_records": float(len(rows))}
         features = _features(frame[rows]) if frame.width else None
     elif truth is not None:
         people = _some(len(truth.codes[item.name]))
-        codes = truth.codes[item.name][people]
-        sets, rows = mechanism.sample(codes, SystemStream()), np.arange(len(people))
+        codes = truth.codes[item.name][people].astype(np.int64)
+        sets = mechanism.sample(codes, SystemStream())
         measured = {"fresh_sets": float(len(people))}
         features = _features(truth.table[people]) if truth.table.width else None
     elif frame.width:
         features = _features(frame[rows])
-    found = list(attack_sets(sets[rows], mechanism, truth=codes, features=features, **common))
+    if sets is None:
+        sets = _published(release, item, everybody[rows], stratum)
+    found = list(attack_sets(sets, mechanism, truth=codes, features=features, **common))
     found = [replace(item, bound=None, exceeded=False) if item.attack in LEARNERS else item for item in found]
     shown = "; shown for the largest stratum" if item.restricted else ""
-    measured |= {"stratum_records": float(len(sets))} if item.restricted else {}
+    measured |= {"stratum_records": float(len(everybody))} if item.restricted else {}
     found = [replace(entry, knows=entry.knows + shown, detail={**entry.detail, **measured}) for entry in found]
     if other is not None:
         found += _repetition(release, item, whole, other, item.mechanism, common)
@@ -202,20 +216,30 @@ def _attack_attribute(
 
 
 def _largest_stratum(
-    item: PublishedAttribute, sets: Ints, frame: pl.DataFrame, truth: _Truth | None
-) -> tuple[Stratum, Ints, pl.DataFrame, _Truth | None]:
-    """The stratum with most records: sets in its own codes, the untouched columns and the truth of these records."""
+    item: PublishedAttribute, frame: pl.DataFrame, truth: _Truth | None
+) -> tuple[Stratum, Ints, _Truth | None]:
+    """The stratum with most records, its rows in the release, and the truth of these records."""
     strata = item.strata
     places = strata.places(frame.to_dict(), frame.height)
     largest = int(np.bincount(places).argmax())
     stratum, rows = strata.members[largest], np.flatnonzero(places == largest)
-    if stratum.forbids[sets[rows]].any():
-        raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
     if truth is not None:
         codes = truth.codes[item.name]
         here = (strata.places(truth.table.to_dict(), truth.table.height) == largest) & ~stratum.forbids[codes]
         truth = truth.within(item.name, stratum.narrow(codes[here]), rows, np.flatnonzero(here))
-    return stratum, stratum.narrow(sets[rows]), frame[rows], truth
+    return stratum, rows, truth
+
+
+def _published(release: Release, item: PublishedAttribute, rows: Ints, stratum: Stratum | None) -> Ints:
+    """The sets of some rows, in the codes of their stratum if there is one."""
+    if item.mechanism is None:
+        raise QuestionError(f"'{item.name}' is published as it is")
+    sets = _sets(release, item, item.mechanism.l, rows)
+    if stratum is None:
+        return sets
+    if stratum.forbids[sets].any():
+        raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
+    return stratum.narrow(sets)
 
 
 def _bound(promises: Any, mechanism: Mechanism) -> float | None:
@@ -251,7 +275,9 @@ def _repetition(
     rows, others = _matched(frame, _untouched(other), _names(release))
     if not len(rows):
         return []
-    first = _sets(release, item, mechanism.l)[rows]
-    second = _sets(other, again, again.mechanism.l)[others]
+    first = _sets(release, item, mechanism.l, rows)
+    order = np.argsort(others)
+    second = np.empty((len(rows), again.mechanism.l), dtype=np.int64)
+    second[order] = _sets(other, again, again.mechanism.l, others[order])
     finding = repetition.attack(first, second, size=mechanism.size, attribute=item.name, bound=common["bound"])
     return [replace(finding, detail={**finding.detail, "matched_records": float(len(rows))})]
