@@ -94,3 +94,42 @@ def test_questions_that_cannot_be_answered() -> None:
         ps.attack(release, table.drop("rank"))
     with pytest.raises(TableError, match="no record fits"):
         ps.attack(release, table.with_columns(rank=pl.lit("SECRET")))
+
+
+def test_attacks_without_untouched_columns() -> None:
+    rules = ps.Policy.loads(
+        f"""
+attributes:
+  rank:
+    role: sensitive
+    domain: {LABELS}
+    distance: {{line: rank}}
+    protect: {{semantic-diversity: {{l: 3, d: 4}}}}
+"""
+    )
+    table = people().select("rank")
+    release = ps.anonymize(table, rules)
+    for findings in (by_name(ps.attack(release)), by_name(ps.attack(release, table))):
+        assert not any(name.startswith("linkage") for name in findings)
+        assert not any(finding.exceeded for finding in findings.values())
+    assert by_name(ps.attack(release, table))["bayes"].detail["fresh_sets"] == 4_000
+
+
+def test_records_that_do_not_fit_the_release_are_passed_over() -> None:
+    """The original has more people than the release, in another order: the right ones are still found."""
+    table = people()
+    release = ps.anonymize(table, policy("balanced", 3, 4))
+    strangers = pl.DataFrame({"id": [0] * 500, "zip": [f"x{n}" for n in range(500)], "rank": ["unheard of"] * 500})
+    longer = pl.concat([strangers, table.reverse()])
+    findings = by_name(ps.attack(release, longer))
+    assert findings["bayes"].detail["matched_records"] == 4_000
+    assert findings["bayes"].success == pytest.approx(1 / 3, abs=0.03)
+
+
+def test_suppressed_records_are_no_class() -> None:
+    table = people(300).with_columns(zip=pl.when(pl.int_range(300) < 100).then(pl.lit("*")).otherwise(pl.lit("a")))
+    found = by_name(ps.attack(ps.anonymize(table, policy("balanced", 3, 4))))["linkage-prosecutor"]
+    assert found.success == pytest.approx(1 / 200)
+    everything = table.with_columns(zip=pl.lit("*"))
+    found = by_name(ps.attack(ps.anonymize(everything, policy("balanced", 3, 4))))["linkage-prosecutor"]
+    assert found.success == pytest.approx(1 / 300)

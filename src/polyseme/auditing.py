@@ -10,9 +10,8 @@ are then shown for the largest stratum, and say so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,9 @@ from polyseme.randomness import SystemStream
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Role
 from polyseme.strata import Stratum
-from polyseme.tables.classes import classes_of
+from polyseme.tables.classes import SUPPRESSED, Classes
 from polyseme.tables.codes import as_series, encode
+from polyseme.tables.matching import Fingerprints, class_sizes, fingerprints, matched, some_rows
 from polyseme.tables.sets import code_sets
 from polyseme.tables.source import Source
 
@@ -45,8 +45,6 @@ public prior; nobody can be kept from knowing more, so these are shown beside th
 SAMPLE = 200_000
 """Records that are attacked at the most; the rest would only repeat the answer."""
 
-_ROW, _ORIGINAL_ROW, _OTHER_ROW = "\0row", "\0original", "\0other"
-
 
 def attack_release(
     release: Release, original: Source | None = None, other: Release | None = None
@@ -58,11 +56,14 @@ def attack_release(
     """
     if release.manifest.form != "set":
         raise QuestionError("attacks need the set form", "publish with --form set, which carries the same risk")
-    frame = _untouched(release)
-    findings = list(_linkage(release, frame))
-    truth = _Truth(release, original, frame) if original is not None else None
+    seen = _seen(release)
+    findings = list(_linkage(release, seen))
+    truth = _Truth(release, original, seen) if original is not None else None
+    twice = matched(seen.prints, _seen(other).prints) if other is not None and _names(release) else None
     for item in release.manifest.protected:
-        findings += _attack_attribute(release, item, frame, truth, other)
+        findings += _attack_attribute(release, item, seen, truth)
+        if other is not None and twice is not None and len(twice[0]):
+            findings += _repetition(release, item, other, twice)
     return tuple(findings)
 
 
@@ -86,160 +87,201 @@ def _names(release: Release) -> list[str]:
     return [item.name for item in release.manifest.attributes if item.mechanism is None]
 
 
-def _untouched(release: Release) -> pl.DataFrame:
-    """The untouched columns of a release, as text so that they can be matched with any other table."""
-    names = _names(release)
-    batches = [_text(batch, names) for batch in release.batches(names)] if names else []
-    return pl.concat(batches) if batches else pl.DataFrame()
-
-
-def _text(batch: Any, names: Sequence[str]) -> pl.DataFrame:
+def _text(batch: pa.RecordBatch, names: Sequence[str]) -> pl.DataFrame:
+    """Columns as text, so that they can be matched with any other table."""
     return pl.DataFrame({name: as_series(batch.column(name)).cast(pl.String) for name in names})
 
 
-def _linkage(release: Release, frame: pl.DataFrame) -> tuple[Finding, ...]:
-    names = [item.name for item in release.manifest.attributes if item.attribute.role is Role.QUASI_IDENTIFIER]
-    if not names:
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is remembered of every record of a table.
+
+    prints      fingerprints of its untouched columns; all alike when there are none
+    quasi       fingerprints of its quasi-identifiers, without the records where all of them are suppressed
+    suppressed  how many those are
+    places      for each attribute with several strata, which one the record belongs to
+    """
+
+    prints: Fingerprints
+    quasi: Fingerprints
+    suppressed: int
+    places: Mapping[str, Ints]
+
+
+def _seen(release: Release) -> _Seen:
+    names = _names(release)
+    links = [item.name for item in release.manifest.attributes if item.attribute.role is Role.QUASI_IDENTIFIER]
+    parts = [_memory(_text(batch, names), links, release) for batch in release.batches(names)] if names else []
+    if not parts:
+        none = np.zeros(release.manifest.records, dtype=np.uint64)
+        return _Seen(none, none[:0], 0, {})
+    return _Seen(
+        np.concatenate([part.prints for part in parts]),
+        np.concatenate([part.quasi for part in parts]),
+        sum(part.suppressed for part in parts),
+        {name: np.concatenate([part.places[name] for part in parts]) for name in parts[0].places},
+    )
+
+
+def _memory(frame: pl.DataFrame, links: Sequence[str], release: Release) -> _Seen:
+    """What is remembered of the untouched columns of some records."""
+    shown = frame.select(links)
+    if links:
+        shown = shown.filter(~pl.all_horizontal((pl.col(name) == SUPPRESSED).fill_null(False) for name in links))
+    return _Seen(
+        fingerprints(frame),
+        fingerprints(shown) if links else np.zeros(0, dtype=np.uint64),
+        frame.height - shown.height if links else 0,
+        {
+            item.name: item.strata.places(frame.to_dict(), frame.height).astype(np.int16)
+            for item in release.manifest.protected
+            if item.restricted
+        },
+    )
+
+
+def _linkage(release: Release, seen: _Seen) -> tuple[Finding, ...]:
+    if not any(item.attribute.role is Role.QUASI_IDENTIFIER for item in release.manifest.attributes):
         return ()
     bounds = [next(iter(model.values())).get("k") for model in release.manifest.models if "k-anonymity" in model]
-    return attack_classes(classes_of(frame, names), k=bounds[0] if bounds else None)
+    # A table of which everything is suppressed is one class.
+    sizes = class_sizes(seen.quasi) if len(seen.quasi) else np.array([seen.suppressed])
+    classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), seen.suppressed)
+    return attack_classes(classes, k=bounds[0] if bounds else None)
 
 
-def _sets(release: Release, item: PublishedAttribute, width: int, rows: Ints) -> Ints:
-    """The sets of some rows, which are ascending: nobody needs those of all rows at once."""
-    parts, start = [np.zeros((0, width), dtype=np.int64)], 0
-    for batch in release.batches([item.name]):
-        begin, end = np.searchsorted(rows, [start, start + batch.num_rows])
-        column = batch.column(0).take(pa.array(rows[begin:end] - start))
-        part = code_sets(column, item.domain).regular(width)
-        if part is None:
-            raise ReleaseError(f"column '{item.name}': not every cell is a valid set", "run polyseme verify")
-        parts.append(part)
-        start += batch.num_rows
-    return np.concatenate(parts)
+def _sets(release: Release, item: PublishedAttribute, rows: Ints, stratum: Stratum | None = None) -> Ints:
+    """The sets of some rows, ascending ones, in the codes of their stratum if they have one."""
+    if item.mechanism is None:
+        raise QuestionError(f"'{item.name}' is published as it is")
+    parts = [
+        code_sets(batch.column(0), item.domain).regular(item.mechanism.l)
+        for batch in some_rows(release.batches([item.name]), rows)
+    ]
+    sets = np.concatenate(
+        [np.zeros((0, item.mechanism.l), dtype=np.int64), *(part for part in parts if part is not None)]
+    )
+    if len(sets) != len(rows):
+        raise ReleaseError(f"column '{item.name}': not every cell is a valid set", "run polyseme verify")
+    if stratum is not None and stratum.forbids[sets].any():
+        raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
+    return sets if stratum is None else stratum.narrow(sets)
 
 
-def _matched(left: pl.DataFrame, right: pl.DataFrame, names: Sequence[str]) -> tuple[Ints, Ints]:
-    """Rows of two tables that belong to the same person: combinations that stand exactly once on both sides.
-
-    Ascending in the first table.
-    """
+def _features(batches: Iterable[pa.RecordBatch], names: Sequence[str], rows: Ints) -> Ints | None:
+    """Untouched columns of some rows as codes."""
     if not names:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    once = pl.len().over(list(names)) == 1
-    first = left.select(names).with_row_index(_ROW).filter(once)
-    second = right.select(names).with_row_index(_OTHER_ROW).filter(once)
-    joined = first.join(second, on=list(names), how="inner", nulls_equal=True).sort(_ROW)
-    return joined[_ROW].to_numpy().astype(np.int64), joined[_OTHER_ROW].to_numpy().astype(np.int64)
+        return None
+    frame = pl.concat([_text(batch, names) for batch in some_rows(batches, rows)])
+    return np.column_stack([series.rank("dense").fill_null(0).to_numpy().astype(np.int64) for series in frame])
 
 
 class _Truth:
-    """The original: true codes of every protected attribute, and which rows of the release are whose."""
+    """The original: true codes of every protected attribute, and which rows of the release are whose.
 
-    def __init__(self, release: Release, original: Source, frame: pl.DataFrame) -> None:
-        names = _names(release)
+    Records that do not fit the release are not counted, and not numbered.
+    """
+
+    def __init__(self, release: Release, original: Source, seen: _Seen) -> None:
+        self.original, self.names = original, _names(release)
         protected = release.manifest.protected
-        absent = [name for name in (*names, *(item.name for item in protected)) if name not in original.schema.names]
+        needed = [*self.names, *(item.name for item in protected)]
+        absent = [name for name in needed if name not in original.schema.names]
         if absent:
             raise TableError(f"{original.name}: no column '{absent[0]}'", "is this the table that was released?")
-        words = release.manifest.missing_values
-        columns: list[pl.DataFrame] = []
+        words, parts, kept = release.manifest.missing_values, [], []
         codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
-        for batch in original.batches([*names, *codes]):
-            columns.append(_text(batch, names))
-            for item in protected:
-                found = encode(as_series(batch.column(item.name), words), item.domain).codes
-                codes[item.name].append(found.astype(np.int32))
-        self.codes = {name: np.concatenate(parts) for name, parts in codes.items()}
-        kept = np.all([column >= 0 for column in self.codes.values()], axis=0)
-        self.codes = {name: column[kept] for name, column in self.codes.items()}
-        if not kept.any():
+        for batch in original.batches(needed):
+            found = {
+                item.name: encode(as_series(batch.column(item.name), words), item.domain).codes for item in protected
+            }
+            fits = np.all([column >= 0 for column in found.values()], axis=0)
+            for name, column in found.items():
+                codes[name].append(column[fits].astype(np.int32))
+            if self.names:
+                parts.append(_memory(_text(batch, self.names).filter(pl.Series(fits)), (), release))
+            kept.append(fits)
+        self.codes = {name: np.concatenate(column) for name, column in codes.items()}
+        self.kept = np.concatenate(kept)
+        if not self.kept.any():
             raise TableError(f"{original.name}: no record fits the release", "is this the table that was released?")
-        table = pl.concat(columns).filter(pl.Series(kept)) if names else pl.DataFrame()
-        self.table = table
-        self.rows, self.originals = _matched(frame, table, names)
+        self.rows = self.originals = np.zeros(0, dtype=np.int64)
+        self.places: dict[str, Ints] = {}
+        if parts:
+            self.rows, self.originals = matched(seen.prints, np.concatenate([part.prints for part in parts]))
+            self.places = {name: np.concatenate([part.places[name] for part in parts]) for name in parts[0].places}
 
-    def within(self, name: str, codes: Ints, rows: Ints, originals: Ints) -> _Truth:
-        """The truth about one attribute of some rows of the release and of the original, counted among these."""
-        part = copy(self)
-        part.codes, part.table = {name: codes}, self.table[originals]
-        both = np.isin(self.rows, rows) & np.isin(self.originals, originals)
-        part.rows = np.searchsorted(rows, self.rows[both])
-        part.originals = np.searchsorted(originals, self.originals[both])
-        return part
+    def features(self, people: Ints) -> Ints | None:
+        """Untouched columns of some people as codes."""
+        return _features(self.original.batches(self.names), self.names, np.flatnonzero(self.kept)[people])
 
 
-def _attack_attribute(
-    release: Release, item: PublishedAttribute, frame: pl.DataFrame, truth: _Truth | None, other: Release | None
-) -> list[Finding]:
+@dataclass(frozen=True, eq=False)
+class _Scene:
+    """What an adversary against the sets of one attribute is shown, and the truth where it is known."""
+
+    sets: Ints
+    codes: Ints | None
+    features: Ints | None
+    measured: dict[str, float]
+
+
+def _scene(
+    release: Release, item: PublishedAttribute, largest: int, stratum: Stratum, seen: _Seen, truth: _Truth | None
+) -> _Scene:
+    """Some records: those matched with the original, or people of it with fresh sets, or any.
+
+    largest  the number of the stratum they belong to
+    """
+    names, whole = _names(release), not item.restricted
+    inside = np.ones(len(seen.prints), dtype=np.bool_) if whole else seen.places[item.name] == largest
+    counted = {} if whole else {"stratum_records": float(inside.sum())}
+    own = None if whole else stratum
+    if truth is None:
+        rows = np.flatnonzero(inside)[:SAMPLE]
+        return _Scene(_sets(release, item, rows, own), None, _features(release.batches(names), names, rows), counted)
+    codes = truth.codes[item.name]
+    possible = np.ones(len(codes), dtype=np.bool_)
+    if not whole:
+        possible = (truth.places[item.name] == largest) & ~stratum.forbids[codes]
+    both = inside[truth.rows] & possible[truth.originals]
+    if both.sum() >= ENOUGH:
+        rows, people = truth.rows[both][:SAMPLE], truth.originals[both][:SAMPLE]
+        sets, features = _sets(release, item, rows, own), _features(release.batches(names), names, rows)
+        counted["matched_records"] = float(len(rows))
+    else:
+        people = np.flatnonzero(possible)[:SAMPLE]
+        sets, features = None, truth.features(people)
+        counted["fresh_sets"] = float(len(people))
+    true = codes[people].astype(np.int64)
+    true = true if whole else stratum.narrow(true)
+    return _Scene(stratum.mechanism.sample(true, SystemStream()) if sets is None else sets, true, features, counted)
+
+
+def _attack_attribute(release: Release, item: PublishedAttribute, seen: _Seen, truth: _Truth | None) -> list[Finding]:
     if item.mechanism is None or item.attribute.protection is None:
         return []
-    mechanism, whole, stratum = item.mechanism, frame, None
-    everybody: Ints = np.arange(release.manifest.records)
-    if item.restricted:
-        stratum, everybody, truth = _largest_stratum(item, frame, truth)
-        mechanism, frame = stratum.mechanism, frame[everybody]
+    largest = int(np.bincount(seen.places[item.name]).argmax()) if item.restricted else 0
+    stratum = item.strata.members[largest]
+    whole = stratum.mechanism is item.mechanism
     promises = item.attribute.protection.models
-    common: dict[str, Any] = {
-        "attribute": item.name,
+    scene = _scene(release, item, largest, stratum, seen, truth)
+    found = attack_sets(
+        scene.sets,
+        stratum.mechanism,
+        truth=scene.codes,
+        features=scene.features,
+        attribute=item.name,
         # Priors and distances are over the whole domain, codes those of the stratum.
-        "prior": item.domain.prior if mechanism is item.mechanism else None,
-        "distance": item.attribute.distance if mechanism is item.mechanism else None,
-        "d": promises.get("semantic-diversity", {}).get("d"),
-        "t": promises.get("closeness", {}).get("t"),
-        "bound": _bound(promises, mechanism),
-    }
-    rows = _some(len(everybody))
-    codes, sets, measured, features = None, None, {}, None
-    if truth is not None and len(truth.rows) >= ENOUGH:
-        rows, codes = truth.rows[:SAMPLE], truth.codes[item.name][truth.originals[:SAMPLE]].astype(np.int64)
-        measured = {"matched_records": float(len(rows))}
-        features = _features(frame[rows]) if frame.width else None
-    elif truth is not None:
-        people = _some(len(truth.codes[item.name]))
-        codes = truth.codes[item.name][people].astype(np.int64)
-        sets = mechanism.sample(codes, SystemStream())
-        measured = {"fresh_sets": float(len(people))}
-        features = _features(truth.table[people]) if truth.table.width else None
-    elif frame.width:
-        features = _features(frame[rows])
-    if sets is None:
-        sets = _published(release, item, everybody[rows], stratum)
-    found = list(attack_sets(sets, mechanism, truth=codes, features=features, **common))
-    found = [replace(item, bound=None, exceeded=False) if item.attack in LEARNERS else item for item in found]
+        prior=item.domain.prior if whole else None,
+        distance=item.attribute.distance if whole else None,
+        d=promises.get("semantic-diversity", {}).get("d"),
+        t=promises.get("closeness", {}).get("t"),
+        bound=_bound(promises, stratum.mechanism),
+    )
     shown = "; shown for the largest stratum" if item.restricted else ""
-    measured |= {"stratum_records": float(len(everybody))} if item.restricted else {}
-    found = [replace(entry, knows=entry.knows + shown, detail={**entry.detail, **measured}) for entry in found]
-    if other is not None:
-        found += _repetition(release, item, whole, other, item.mechanism, common)
-    return found
-
-
-def _largest_stratum(
-    item: PublishedAttribute, frame: pl.DataFrame, truth: _Truth | None
-) -> tuple[Stratum, Ints, _Truth | None]:
-    """The stratum with most records, its rows in the release, and the truth of these records."""
-    strata = item.strata
-    places = strata.places(frame.to_dict(), frame.height)
-    largest = int(np.bincount(places).argmax())
-    stratum, rows = strata.members[largest], np.flatnonzero(places == largest)
-    if truth is not None:
-        codes = truth.codes[item.name]
-        here = (strata.places(truth.table.to_dict(), truth.table.height) == largest) & ~stratum.forbids[codes]
-        truth = truth.within(item.name, stratum.narrow(codes[here]), rows, np.flatnonzero(here))
-    return stratum, rows, truth
-
-
-def _published(release: Release, item: PublishedAttribute, rows: Ints, stratum: Stratum | None) -> Ints:
-    """The sets of some rows, in the codes of their stratum if there is one."""
-    if item.mechanism is None:
-        raise QuestionError(f"'{item.name}' is published as it is")
-    sets = _sets(release, item, item.mechanism.l, rows)
-    if stratum is None:
-        return sets
-    if stratum.forbids[sets].any():
-        raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
-    return stratum.narrow(sets)
+    findings = [replace(entry, knows=entry.knows + shown, detail={**entry.detail, **scene.measured}) for entry in found]
+    return [replace(entry, bound=None, exceeded=False) if entry.attack in LEARNERS else entry for entry in findings]
 
 
 def _bound(promises: Any, mechanism: Mechanism) -> float | None:
@@ -250,34 +292,23 @@ def _bound(promises: Any, mechanism: Mechanism) -> float | None:
     return 1.0 / max(sizes) if sizes else mechanism.worst_posterior()
 
 
-def _some(count: int) -> Ints:
-    return np.arange(min(count, SAMPLE))
+def _repetition(release: Release, item: PublishedAttribute, other: Release, twice: tuple[Ints, Ints]) -> list[Finding]:
+    """The intersection of two releases, for people who stand in both.
 
-
-def _features(frame: pl.DataFrame) -> Ints:
-    """Untouched columns as codes."""
-    return np.column_stack([series.rank("dense").fill_null(0).to_numpy().astype(np.int64) for series in frame])
-
-
-def _repetition(
-    release: Release,
-    item: PublishedAttribute,
-    frame: pl.DataFrame,
-    other: Release,
-    mechanism: Mechanism,
-    common: dict[str, Any],
-) -> list[Finding]:
+    twice  their rows in either release
+    """
     from polyseme.attacks import repetition
 
     again = other.manifest[item.name]
+    if item.mechanism is None or item.attribute.protection is None:
+        return []
     if again.mechanism is None or again.domain.values != item.domain.values:
         raise ReleaseError(f"'{item.name}' is not published over the same domain in both releases")
-    rows, others = _matched(frame, _untouched(other), _names(release))
-    if not len(rows):
-        return []
-    first = _sets(release, item, mechanism.l, rows)
+    rows, others = twice[0][:SAMPLE], twice[1][:SAMPLE]
     order = np.argsort(others)
     second = np.empty((len(rows), again.mechanism.l), dtype=np.int64)
-    second[order] = _sets(other, again, again.mechanism.l, others[order])
-    finding = repetition.attack(first, second, size=mechanism.size, attribute=item.name, bound=common["bound"])
+    second[order] = _sets(other, again, others[order])
+    bound = _bound(item.attribute.protection.models, item.mechanism)
+    first = _sets(release, item, rows)
+    finding = repetition.attack(first, second, size=item.mechanism.size, attribute=item.name, bound=bound)
     return [replace(finding, detail={**finding.detail, "matched_records": float(len(rows))})]

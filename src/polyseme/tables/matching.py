@@ -1,0 +1,66 @@
+"""Records recognised by their columns: eight bytes each, so that a table of any length can be matched with another.
+
+A fingerprint is a hash of 64 bits. Two of n different combinations have the same one with a probability below
+n^2 / 2^64, one in two thousand for a hundred million; then some person is taken for another, or not found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from polyseme.distances.structure import Ints
+
+__all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "some_rows"]
+
+Fingerprints: TypeAlias = NDArray[np.uint64]
+
+
+def fingerprints(frame: pl.DataFrame) -> Fingerprints:
+    """The fingerprint of each row: (n,). Missing values are alike."""
+    return frame.hash_rows().to_numpy()
+
+
+def matched(left: Fingerprints, right: Fingerprints) -> tuple[Ints, Ints]:
+    """Rows of two tables that belong to the same person: what stands exactly once on both sides.
+
+    Ascending in the left table.
+
+    >>> matched(np.array([7, 5, 9, 5], np.uint64), np.array([9, 7, 8], np.uint64))
+    (array([0, 2]), array([1, 0]))
+    """
+    (mine, rows), (theirs, others) = _once(left), _once(right)
+    place = np.minimum(np.searchsorted(theirs, mine), max(len(theirs) - 1, 0))
+    same = theirs[place] == mine if len(theirs) else np.zeros(len(mine), dtype=np.bool_)
+    rows, others = rows[same], others[place[same]]
+    order = np.argsort(rows)
+    return rows[order], others[order]
+
+
+def _once(prints: Fingerprints) -> tuple[Fingerprints, Ints]:
+    """Fingerprints that stand once, ascending, and their rows."""
+    order = np.argsort(prints)
+    ordered = prints[order]
+    begins = np.ones(len(prints) + 1, dtype=np.bool_)
+    begins[1:-1] = ordered[1:] != ordered[:-1]
+    alone = begins[1:] & begins[:-1]
+    return ordered[alone], order[alone].astype(np.int64)
+
+
+def class_sizes(prints: Fingerprints) -> Ints:
+    """How many rows share each fingerprint."""
+    return np.unique(prints, return_counts=True)[1].astype(np.int64)
+
+
+def some_rows(batches: Iterable[pa.RecordBatch], rows: Ints) -> Iterator[pa.RecordBatch]:
+    """The given rows, which are ascending, of a table that comes batch by batch."""
+    start = 0
+    for batch in batches:
+        begin, end = np.searchsorted(rows, [start, start + batch.num_rows])
+        yield batch.take(pa.array(rows[begin:end] - start))
+        start += batch.num_rows
