@@ -8,9 +8,11 @@ from collections import Counter
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from polyseme.tables import matching
 from polyseme.tables.matching import class_sizes, fingerprints, matched, some_rows
 
 cells = st.sampled_from([None, "", "a", "b", "null"])
@@ -28,6 +30,17 @@ def test_people_are_matched_where_they_stand_once_on_both_sides(left, right):
     alone = {row for row, count in Counter(left).items() if count == 1 and right.count(row) == 1}
     expected = [(place, right.index(row)) for place, row in enumerate(left) if row in alone]
     assert list(zip(rows.tolist(), others.tolist())) == expected
+
+
+@pytest.mark.parametrize("part", [1, 7, 1000])
+def test_matching_in_parts(monkeypatch, part):
+    rng = np.random.default_rng(part)
+    left, right = (rng.integers(0, 300, 400).astype(np.uint64) for _ in range(2))
+    whole = matched(left, right)
+    monkeypatch.setattr(matching, "_PART", part)
+    for one, other in zip(whole, matched(left, right)):
+        np.testing.assert_array_equal(one, other)
+    assert len(whole[0]) > 20
 
 
 @given(tables)

@@ -20,6 +20,8 @@ __all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "some_rows"
 
 Fingerprints: TypeAlias = NDArray[np.uint64]
 
+_PART = 2_000_000
+
 
 def fingerprints(frame: pl.DataFrame) -> Fingerprints:
     """The fingerprint of each row: (n,). Missing values are alike."""
@@ -34,22 +36,31 @@ def matched(left: Fingerprints, right: Fingerprints) -> tuple[Ints, Ints]:
     >>> matched(np.array([7, 5, 9, 5], np.uint64), np.array([9, 7, 8], np.uint64))
     (array([0, 2]), array([1, 0]))
     """
-    (mine, rows), (theirs, others) = _once(left), _once(right)
-    place = np.minimum(np.searchsorted(theirs, mine), max(len(theirs) - 1, 0))
-    same = theirs[place] == mine if len(theirs) else np.zeros(len(mine), dtype=np.bool_)
-    rows, others = rows[same], others[place[same]]
+    # Part by part of the fingerprints, so that sorting needs little more memory than they do themselves.
+    count = np.uint64(1 + max(len(left), len(right)) // _PART)
+    parts = [_matched_part(left, right, count, np.uint64(part)) for part in range(int(count))]
+    rows, others = (np.concatenate(column) for column in zip(*parts))
     order = np.argsort(rows)
     return rows[order], others[order]
 
 
-def _once(prints: Fingerprints) -> tuple[Fingerprints, Ints]:
-    """Fingerprints that stand once, ascending, and their rows."""
-    order = np.argsort(prints)
+def _matched_part(left: Fingerprints, right: Fingerprints, count: np.uint64, part: np.uint64) -> tuple[Ints, Ints]:
+    (mine, rows), (theirs, others) = (_once(prints, np.flatnonzero(prints % count == part)) for prints in (left, right))
+    if not len(theirs):
+        return rows[:0], others
+    place = np.minimum(np.searchsorted(theirs, mine), len(theirs) - 1)
+    same = theirs[place] == mine
+    return rows[same], others[place[same]]
+
+
+def _once(prints: Fingerprints, rows: Ints) -> tuple[Fingerprints, Ints]:
+    """Of these rows, the fingerprints that stand once, ascending, and where."""
+    order = rows[np.argsort(prints[rows])]
     ordered = prints[order]
-    begins = np.ones(len(prints) + 1, dtype=np.bool_)
+    begins = np.ones(len(order) + 1, dtype=np.bool_)
     begins[1:-1] = ordered[1:] != ordered[:-1]
     alone = begins[1:] & begins[:-1]
-    return ordered[alone], order[alone].astype(np.int64)
+    return ordered[alone], order[alone]
 
 
 def class_sizes(prints: Fingerprints) -> Ints:
