@@ -247,12 +247,13 @@ def test_variances_are_those_of_weights_drawn_at_random():
     search = search_of(reports, mechanisms)
     sizes = np.full(search.term.max() + 1, 0.2)
     point, information, pull = search.settle(search.at(np.zeros(len(search.term))), sizes)
-    covariance = (
-        1e-4 * search.solve(sizes, information, pull).covariance
-    )  # small, so that it is a matter of first order
+    root = 1e-2 * search.solve(sizes, information, pull).root  # small, so that it is a matter of first order
+    covariance = root.T @ root
+    expected = np.linalg.inv(information + np.diag(1 / sizes[search.term]))
+    np.testing.assert_allclose(covariance, 1e-4 * expected, atol=1e-12)
     drawn = np.random.default_rng(0).multivariate_normal(point.weights, covariance, size=4000, method="eigh")
     tables = 3000 * np.array([search.at(weights).x[0] for weights in drawn])
-    np.testing.assert_allclose(search.variances(point, covariance)[0], tables.var(axis=0), rtol=0.12)
+    np.testing.assert_allclose(search.variances(point, root)[0], tables.var(axis=0), rtol=0.12)
 
 
 def test_errors_are_at_least_those_of_maximum_likelihood():

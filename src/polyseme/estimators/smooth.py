@@ -17,8 +17,8 @@ where
     q_i  the distribution of the true value, given report i
     S    the sizes, one for each weight
 
-and sizes by repeating  s_k <- s_k sqrt(|w_k|^2 / (s_k d_k)),  which can only raise the likelihood (it minorises it);
-d_k is the number of weights of k that the reports have really determined.
+and sizes by repeating  s_k <- |w_k|^2 / d_k,  where d_k is the number of weights of k that the reports have really
+determined, or half that step on a logarithmic scale, which can only raise the likelihood (it minorises it).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_solve
+from scipy.linalg import lapack
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError
@@ -139,13 +139,13 @@ class _Point:
 class _Solution:
     """The weights for given sizes, in a normal approximation.
 
-    covariance  of the weights
-    used        for each weight how far it is determined by the reports: from 0 to 1
-    evidence    the log-likelihood with the weights averaged out, up to a constant
+    root      C' C is the covariance of the weights
+    used      for each weight how far it is determined by the reports: from 0 to 1
+    evidence  the log-likelihood with the weights averaged out, up to a constant
     """
 
     weights: Floats
-    covariance: Floats
+    root: Floats
     used: Floats
     evidence: float
 
@@ -173,19 +173,19 @@ class _Search:
         return Smoothed(
             expected=point.x.reshape(shape),
             people=np.array(people).reshape(shape),
-            variance=self.variances(point, solution.covariance).reshape(shape),
+            variance=self.variances(point, solution.root).reshape(shape),
             value=point.value,
             used=float(solution.used.sum()),
             reached=gained < _SETTLED,
         )
 
-    def variances(self, point: _Point, covariance: Floats) -> Floats:
-        """Of the records in each cell, when the weights have this covariance: (cells, values)."""
+    def variances(self, point: _Point, root: Floats) -> Floats:
+        """Of the records in each cell, when the weights have the covariance `C' C`: (cells, values)."""
         found = np.empty_like(point.x)
         for cell, (likelihood, x) in enumerate(zip(self.likelihoods, point.x)):
             here = self.functions[cell * len(x) : (cell + 1) * len(x)]
             moving = x[:, None] * (here - x @ here)
-            found[cell] = likelihood.records**2 * np.sum((moving @ covariance) * moving, axis=1)
+            found[cell] = likelihood.records**2 * np.sum((moving @ root.T) ** 2, axis=1)
         return found
 
     def at(self, weights: Floats) -> _Point:
@@ -245,10 +245,10 @@ class _Search:
         scaled = roots[:, None] * information * roots
         scaled[np.diag_indices_from(scaled)] += 1.0
         lower = np.linalg.cholesky(scaled)
-        left = cho_solve((lower, True), np.eye(len(scaled)))
-        weights = roots * (left @ (roots * pull))
+        inverse, _ = lapack.dtrtri(lower, lower=1)
+        weights = roots * (inverse.T @ (inverse @ (roots * pull)))
         evidence = 0.5 * float(pull @ weights) - float(np.log(lower.diagonal()).sum())
-        return _Solution(weights, roots[:, None] * left * roots, 1.0 - left.diagonal(), evidence)
+        return _Solution(weights, inverse * roots, 1.0 - np.sum(inverse**2, axis=0), evidence)
 
     def resize(self, sizes: Floats, information: Floats, pull: Floats) -> tuple[Floats, float]:
         """Sizes under which the reports are more likely, and by how much."""
@@ -256,9 +256,14 @@ class _Search:
         for _ in range(_REPEATS):
             found = np.bincount(self.term, weights=latest.weights**2, minlength=len(sizes)) / sizes
             determined = np.bincount(self.term, weights=latest.used, minlength=len(sizes))
-            factor = np.sqrt(found / np.maximum(determined, np.finfo(float).tiny))
-            sizes = np.clip(sizes * factor, _LEAST, _MOST)
-            previous, latest = latest, self.solve(sizes, information, pull)
-            if latest.evidence - previous.evidence < _NEAR:
+            factor = found / np.maximum(determined, np.finfo(float).tiny)
+            # The whole step is twice as fast; its root never fails.
+            for step in (factor, np.sqrt(factor)):
+                tried = np.clip(sizes * step, _LEAST, _MOST)
+                solution = self.solve(tried, information, pull)
+                if solution.evidence >= latest.evidence:
+                    break
+            gained, sizes, latest = solution.evidence - latest.evidence, tried, solution
+            if gained < 0.1 * _SETTLED:
                 break
         return sizes, latest.evidence - before.evidence
