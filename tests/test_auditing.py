@@ -8,16 +8,18 @@ import pytest
 
 import polyseme as ps
 from polyseme.attacks.base import Finding
-from polyseme.errors import QuestionError, TableError
+from polyseme.errors import QuestionError, ReleaseError, TableError
 from polyseme.randomness import new_key
 
 LABELS = [f"rank {code:02d}" for code in range(14)]
 
 
-def policy(mechanism: str, l: int, d: int, extra: str = "") -> ps.Policy:
+def policy(mechanism: str, l: int, d: int, extra: str = "", columns: str = "") -> ps.Policy:
+    """extra and columns are further lines of the policy and of its attributes."""
     return ps.Policy.loads(
         f"""
 attributes:
+{columns}
   id: {{role: identifier}}
   zip: {{role: quasi-identifier}}
   rank:
@@ -69,6 +71,26 @@ def test_two_releases_are_intersected_unless_decoys_are_sticky(tmp_path: Path) -
     found = by_name(ps.attack(keyed[0], other=keyed[1]))["repetition"]
     assert not found.exceeded
     assert found.success == pytest.approx(1 / 3)
+
+
+def test_the_other_release_may_have_its_columns_in_another_order_and_more_of_them() -> None:
+    table = people().with_columns(sex=pl.Series(["f", "m"] * 2_000), town=pl.lit("t"))
+    wide = "  sex: {role: quasi-identifier}\n  town: {role: insensitive}\n"
+    rules = policy("balanced", 3, 4)
+    first = ps.anonymize(table.drop("sex", "town"), rules)
+    second = ps.anonymize(table.select("town", "rank", "sex", "zip", "id"), policy("balanced", 3, 4, columns=wide))
+    found = by_name(ps.attack(first, other=second))["repetition"]
+    assert found.detail["matched_records"] == 4_000
+    assert found.exceeded
+    with pytest.raises(ReleaseError, match=r"(?s)town.*sex"):
+        ps.attack(second, other=first)
+
+
+def test_an_original_without_records(tmp_path: Path) -> None:
+    release = ps.anonymize(people(), policy("balanced", 3, 4))
+    (tmp_path / "empty.csv").write_text("id,zip,rank\n", encoding="utf-8")
+    with pytest.raises(TableError, match="no record fits"):
+        ps.attack(release, tmp_path / "empty.csv")
 
 
 def test_people_who_cannot_be_matched_are_attacked_on_fresh_sets() -> None:

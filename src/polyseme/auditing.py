@@ -20,13 +20,12 @@ import pyarrow as pa
 
 from polyseme.attacks.base import Finding
 from polyseme.attacks.battery import attack_classes, attack_sets
-from polyseme.distances.structure import Ints
-from polyseme.errors import QuestionError, ReleaseError, TableError
+from polyseme.distances.structure import Bools, Ints
+from polyseme.errors import Problem, QuestionError, ReleaseError, TableError
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Role
-from polyseme.strata import Stratum
 from polyseme.tables.classes import SUPPRESSED, Classes
 from polyseme.tables.codes import as_series, encode
 from polyseme.tables.matching import Fingerprints, class_sizes, fingerprints, matched, some_rows
@@ -59,7 +58,7 @@ def attack_release(
     seen = _seen(release)
     findings = list(_linkage(release, seen))
     truth = _Truth(release, original, seen) if original is not None else None
-    twice = matched(seen.prints, _seen(other).prints) if other is not None and _names(release) else None
+    twice = matched(seen.prints, _prints(other, _names(release))) if other is not None and _names(release) else None
     for item in release.manifest.protected:
         findings += _attack_attribute(release, item, seen, truth)
         if other is not None and twice is not None and len(twice[0]):
@@ -107,13 +106,24 @@ class _Seen:
     suppressed: int
     places: Mapping[str, Ints]
 
+    def inside(self, attribute: str, stratum: int) -> Bools:
+        """Whether each record belongs to a stratum of an attribute; everybody does where it has only one."""
+        if attribute in self.places:
+            return np.asarray(self.places[attribute] == stratum, dtype=np.bool_)
+        return np.ones(len(self.prints), dtype=np.bool_)
+
 
 def _seen(release: Release) -> _Seen:
     names = _names(release)
     links = [item.name for item in release.manifest.attributes if item.attribute.role is Role.QUASI_IDENTIFIER]
     parts = [_memory(_text(batch, names), links, release) for batch in release.batches(names)] if names else []
+    return _joined(parts, release.manifest.records)
+
+
+def _joined(parts: Sequence[_Seen], records: int) -> _Seen:
+    """The memory of a table from those of its batches; of so many records without untouched columns there is none."""
     if not parts:
-        none = np.zeros(release.manifest.records, dtype=np.uint64)
+        none = np.zeros(records, dtype=np.uint64)
         return _Seen(none, none[:0], 0, {})
     return _Seen(
         np.concatenate([part.prints for part in parts]),
@@ -121,6 +131,18 @@ def _seen(release: Release) -> _Seen:
         sum(part.suppressed for part in parts),
         {name: np.concatenate([part.places[name] for part in parts]) for name in parts[0].places},
     )
+
+
+def _prints(other: Release, names: Sequence[str]) -> Fingerprints:
+    """Fingerprints of the same columns in another release, whatever else it has and in whatever order."""
+    untouched = _names(other)
+    absent = [name for name in names if name not in untouched]
+    if absent:
+        raise ReleaseError(
+            Problem(name, "published as it is in one release, but not in the other", "compare releases of one table")
+            for name in absent
+        )
+    return np.concatenate([fingerprints(_text(batch, names)) for batch in other.batches(names)])
 
 
 def _memory(frame: pl.DataFrame, links: Sequence[str], release: Release) -> _Seen:
@@ -150,8 +172,8 @@ def _linkage(release: Release, seen: _Seen) -> tuple[Finding, ...]:
     return attack_classes(classes, k=bounds[0] if bounds else None)
 
 
-def _sets(release: Release, item: PublishedAttribute, rows: Ints, stratum: Stratum | None = None) -> Ints:
-    """The sets of some rows, ascending ones, in the codes of their stratum if they have one."""
+def _sets(release: Release, item: PublishedAttribute, rows: Ints) -> Ints:
+    """The sets of some rows, ascending ones."""
     if item.mechanism is None:
         raise QuestionError(f"'{item.name}' is published as it is")
     parts = [
@@ -163,9 +185,7 @@ def _sets(release: Release, item: PublishedAttribute, rows: Ints, stratum: Strat
     )
     if len(sets) != len(rows):
         raise ReleaseError(f"column '{item.name}': not every cell is a valid set", "run polyseme verify")
-    if stratum is not None and stratum.forbids[sets].any():
-        raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
-    return sets if stratum is None else stratum.narrow(sets)
+    return sets
 
 
 def _features(batches: Iterable[pa.RecordBatch], names: Sequence[str], rows: Ints) -> Ints | None:
@@ -201,15 +221,13 @@ class _Truth:
             if self.names:
                 parts.append(_memory(_text(batch, self.names).filter(pl.Series(fits)), (), release))
             kept.append(fits)
+        if not any(fits.any() for fits in kept):
+            raise TableError(f"{original.name}: no record fits the release", "is this the table that was released?")
         self.codes = {name: np.concatenate(column) for name, column in codes.items()}
         self.kept = np.concatenate(kept)
-        if not self.kept.any():
-            raise TableError(f"{original.name}: no record fits the release", "is this the table that was released?")
-        self.rows = self.originals = np.zeros(0, dtype=np.int64)
-        self.places: dict[str, Ints] = {}
-        if parts:
-            self.rows, self.originals = matched(seen.prints, np.concatenate([part.prints for part in parts]))
-            self.places = {name: np.concatenate([part.places[name] for part in parts]) for name in parts[0].places}
+        self.seen = _joined(parts, int(self.kept.sum()))
+        nobody = np.zeros(0, dtype=np.int64)
+        self.rows, self.originals = matched(seen.prints, self.seen.prints) if self.names else (nobody, nobody)
 
     def features(self, people: Ints) -> Ints | None:
         """Untouched columns of some people as codes."""
@@ -226,36 +244,36 @@ class _Scene:
     measured: dict[str, float]
 
 
-def _scene(
-    release: Release, item: PublishedAttribute, largest: int, stratum: Stratum, seen: _Seen, truth: _Truth | None
-) -> _Scene:
-    """Some records: those matched with the original, or people of it with fresh sets, or any.
+def _scene(release: Release, item: PublishedAttribute, largest: int, seen: _Seen, truth: _Truth | None) -> _Scene:
+    """Some records of a stratum: those matched with the original, or people of it with fresh sets, or any.
 
-    largest  the number of the stratum they belong to
+    largest  the number of the stratum; an attribute without constraints has one
     """
-    names, whole = _names(release), not item.restricted
-    inside = np.ones(len(seen.prints), dtype=np.bool_) if whole else seen.places[item.name] == largest
-    counted = {} if whole else {"stratum_records": float(inside.sum())}
-    own = None if whole else stratum
+    names, stratum = _names(release), item.strata.members[largest]
+    inside = seen.inside(item.name, largest)
+    counted = {"stratum_records": float(inside.sum())} if item.restricted else {}
+
+    def published(rows: Ints) -> tuple[Ints, Ints | None]:
+        sets = _sets(release, item, rows)
+        if stratum.forbids[sets].any():
+            raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
+        return stratum.narrow(sets), _features(release.batches(names), names, rows)
+
     if truth is None:
-        rows = np.flatnonzero(inside)[:SAMPLE]
-        return _Scene(_sets(release, item, rows, own), None, _features(release.batches(names), names, rows), counted)
+        sets, features = published(np.flatnonzero(inside)[:SAMPLE])
+        return _Scene(sets, None, features, counted)
     codes = truth.codes[item.name]
-    possible = np.ones(len(codes), dtype=np.bool_)
-    if not whole:
-        possible = (truth.places[item.name] == largest) & ~stratum.forbids[codes]
+    possible = truth.seen.inside(item.name, largest) & ~stratum.forbids[codes]
     both = inside[truth.rows] & possible[truth.originals]
     if both.sum() >= ENOUGH:
-        rows, people = truth.rows[both][:SAMPLE], truth.originals[both][:SAMPLE]
-        sets, features = _sets(release, item, rows, own), _features(release.batches(names), names, rows)
-        counted["matched_records"] = float(len(rows))
-    else:
-        people = np.flatnonzero(possible)[:SAMPLE]
-        sets, features = None, truth.features(people)
-        counted["fresh_sets"] = float(len(people))
-    true = codes[people].astype(np.int64)
-    true = true if whole else stratum.narrow(true)
-    return _Scene(stratum.mechanism.sample(true, SystemStream()) if sets is None else sets, true, features, counted)
+        people = truth.originals[both][:SAMPLE]
+        sets, features = published(truth.rows[both][:SAMPLE])
+        true = stratum.narrow(codes[people].astype(np.int64))
+        return _Scene(sets, true, features, {**counted, "matched_records": float(len(people))})
+    people = np.flatnonzero(possible)[:SAMPLE]
+    true = stratum.narrow(codes[people].astype(np.int64))
+    sets = stratum.mechanism.sample(true, SystemStream())
+    return _Scene(sets, true, truth.features(people), {**counted, "fresh_sets": float(len(people))})
 
 
 def _attack_attribute(release: Release, item: PublishedAttribute, seen: _Seen, truth: _Truth | None) -> list[Finding]:
@@ -265,7 +283,7 @@ def _attack_attribute(release: Release, item: PublishedAttribute, seen: _Seen, t
     stratum = item.strata.members[largest]
     whole = stratum.mechanism is item.mechanism
     promises = item.attribute.protection.models
-    scene = _scene(release, item, largest, stratum, seen, truth)
+    scene = _scene(release, item, largest, seen, truth)
     found = attack_sets(
         scene.sets,
         stratum.mechanism,

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.distances import CircleDistance, Distance, LineDistance
+from polyseme.distances import Distance, LineDistance
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, ReleaseError, TableError, nearest
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import Estimate, estimate_table
 from polyseme.estimators.pooled import Part, pool
 from polyseme.release import Manifest, PublishedAttribute, Release
-from polyseme.strata import Strata, Stratum
+from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
 from polyseme.tables.counting import Grouped, Target, group_codes, group_sets
 from polyseme.tables.source import Source
@@ -89,9 +89,10 @@ def _parts(reports: Reports, targets: Sequence[PublishedAttribute], marked: pl.D
                 )
         cells, cell = np.unique(reports.cell[rows], return_inverse=True)
         narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
-        part = Reports(
-            narrowed, cell, reports.counts[rows], len(cells), reports.paired, _among(reports.distances, strata)
+        distances = tuple(
+            distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
         )
+        part = Reports(narrowed, cell, reports.counts[rows], len(cells), reports.paired, distances)
         mechanisms = tuple(stratum.mechanism for stratum in strata)
         parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
     return parts
@@ -103,19 +104,6 @@ def _distance(item: PublishedAttribute) -> Distance | None:
     if item.attribute.distance is None and domain.cut is not None and domain.missing.action != "category":
         return LineDistance.ranks(domain.size)
     return item.attribute.distance
-
-
-def _among(distances: Sequence[Distance | None] | None, strata: Sequence[Stratum]) -> tuple[Distance | None, ...]:
-    """The distances among the values that are possible in each stratum."""
-    found: list[Distance | None] = []
-    for distance, stratum in zip(distances or [None] * len(strata), strata):
-        if isinstance(distance, LineDistance):
-            found.append(LineDistance(distance.positions[stratum.allowed]))
-        elif isinstance(distance, CircleDistance):
-            found.append(CircleDistance(distance.positions[stratum.allowed], distance.length))
-        else:
-            found.append(None)
-    return tuple(found)
 
 
 def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[PublishedAttribute]:

@@ -43,6 +43,10 @@ class Distance(ABC):
     def parameters(self) -> Mapping[str, Any]:
         """Everything needed to build this distance again, ready for JSON."""
 
+    def among(self, codes: Ints) -> Distance | None:
+        """The distance between some of the values only; None where it has no form of its own."""
+        return None
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self.size:,} values>"
 

@@ -66,6 +66,9 @@ class CircleDistance(Distance):
         straight = np.abs(self.positions[left] - self.positions[right])
         return np.minimum(straight, self.length - straight)
 
+    def among(self, codes: Ints) -> CircleDistance:
+        return CircleDistance(self.positions[codes], self.length)
+
     def structure(self, threshold: float) -> Structure:
         order = self._order
         if self.size < 2 or np.all(self.between(order, np.roll(order, -1)) >= threshold):

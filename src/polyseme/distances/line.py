@@ -47,6 +47,9 @@ class LineDistance(Distance):
     def between(self, left: Ints, right: Ints) -> Floats:
         return np.abs(self.positions[left] - self.positions[right])
 
+    def among(self, codes: Ints) -> LineDistance:
+        return LineDistance(self.positions[codes])
+
     def structure(self, threshold: float) -> Structure:
         order = np.argsort(self.positions, kind="stable").astype(np.int64)
         ahead = _first_far_enough(self.positions[order], threshold)

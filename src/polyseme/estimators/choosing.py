@@ -44,7 +44,7 @@ def _smoother(
 ) -> Smoothed | None:
     """A smooth table, where it is clearly better than this fit, which was drawn to a simpler one with some strength.
 
-    With few records the first order flatters the other fit, never the smooth one, which uses few numbers.
+    With few records the first order flatters both, but less the smooth one, which uses fewer numbers.
     """
     if not any(is_ordered(distance) for distance in reports.distances or ()):
         return None

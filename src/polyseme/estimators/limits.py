@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -190,6 +190,24 @@ class LinearLimits(Limits):
         """Limits of every cell of the table."""
         low, high = intervals(self.linear, level, population)
         return low, high if population == "super" or self.ceiling is None else np.minimum(high, self.ceiling)
+
+
+def around(
+    plain: Fit, values: Floats, expected: Floats, variance: Floats, gap: float | None, notes: tuple[str, ...]
+) -> Fit:
+    """A fit that knows more than the reports say, by a penalty or by smoothness, which is no evidence.
+
+    Its errors are at least those of the plain fit, and its limits are those, widened to hold it.
+    """
+    return replace(
+        plain,
+        values=values,
+        expected=expected,
+        variance=np.fmax(plain.variance, variance),
+        gap=gap,
+        notes=notes,
+        limits=None if plain.limits is None else Widened(plain.limits, values, expected),
+    )
 
 
 @dataclass(frozen=True, eq=False)

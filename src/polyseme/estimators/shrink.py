@@ -30,7 +30,7 @@ import numpy as np
 from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.likelihood import Joined, likelihood_of
-from polyseme.estimators.limits import CellFit, Widened, cell_fit
+from polyseme.estimators.limits import CellFit, around, cell_fit
 from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
 from polyseme.estimators.profile import Quadratic
 from polyseme.estimators.simpler import simpler_table
@@ -80,16 +80,8 @@ def shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, st
     variance = np.array([fit.variance() for fit in fits]).reshape(shape)
     gap = max((fit.gap for fit in fits), default=0.0)
     note = f"shrunk towards a simpler table, as if by {_rounded(strength)} further records in each group"
-    # The penalty is no evidence: errors are at least those of `ml`, and limits are its own.
-    return replace(
-        plain,
-        values=values,
-        expected=expected,
-        variance=np.fmax(plain.variance, variance),
-        gap=gap,
-        notes=(note, *convergence_note(gap), *plain.notes),
-        limits=None if plain.limits is None else Widened(plain.limits, values, expected),
-    )
+    notes = (note, *convergence_note(gap), *plain.notes)
+    return around(plain, values, expected, variance, gap=gap, notes=notes)
 
 
 def _rounded(strength: float) -> str:

@@ -24,8 +24,8 @@ class Simpler:
     """A table that a fit may be drawn towards.
 
     table    its proportions, flattened, nowhere zero
-    margins  the distributions of the attributes it is the product of; none when it does not depend on the reports
-    blur     for one attribute: how its distribution was averaged before, (F, F)
+    margins  the distributions of the attributes it is the product of, if it is one
+    blur     for one attribute alone: how its distribution was averaged, (F, F); None beyond `MATRIX_CELLS`
     """
 
     table: Floats
@@ -56,9 +56,13 @@ def simpler_table(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mecha
 
     One attribute in one group is drawn to the average over its neighbours, or to the same share for every value.
     """
+    structure = mechanisms[0].design.structure
+    alone = len(mechanisms) == 1 and groups == 1
+    if alone and not isinstance(structure, Line | Circle):
+        return Simpler(np.full(mechanisms[0].size, 1.0 / mechanisms[0].size))
     margins = tuple(_margin(codes, counts, mechanism) for codes, mechanism in zip(sets, mechanisms))
-    if len(mechanisms) == 1 and groups == 1:
-        return _neighbours(margins[0], mechanisms[0])
+    if alone and isinstance(structure, Line | Circle):
+        return _neighbours(margins[0], structure)
     table = np.ones(1)
     for margin in margins:
         table = np.multiply.outer(table, margin).ravel()
@@ -75,10 +79,7 @@ def _margin(sets: Ints, counts: Ints, mechanism: Mechanism) -> Floats:
     return maximise(SetLikelihood.of([rows], weights.astype(np.int64), [mechanism])).x
 
 
-def _neighbours(x: Floats, mechanism: Mechanism) -> Simpler:
-    structure = mechanism.design.structure
-    if not isinstance(structure, Line | Circle):
-        return Simpler(np.full(len(x), 1.0 / len(x)))
+def _neighbours(x: Floats, structure: Line | Circle) -> Simpler:
     averaged = _averaged(x[structure.order], structure)
     table = np.empty_like(x)
     table[structure.order] = averaged / averaged.sum()
@@ -87,7 +88,7 @@ def _neighbours(x: Floats, mechanism: Mechanism) -> Simpler:
         blur = np.empty((len(x), len(x)))
         blur[np.ix_(structure.order, structure.order)] = _averaged(np.eye(len(x)), structure)
         blur[:, x <= _ZERO] = 0.0
-    return Simpler(_floored(table), (x,), blur)
+    return Simpler(_floored(table), blur=blur)
 
 
 def _averaged(ordered: Floats, structure: Line | Circle) -> Floats:

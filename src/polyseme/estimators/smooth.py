@@ -34,7 +34,7 @@ from polyseme.errors import ImpossibleError
 from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.counts import shape_of
 from polyseme.estimators.likelihood import RecordLikelihood, likelihood_of
-from polyseme.estimators.limits import Widened
+from polyseme.estimators.limits import around
 from polyseme.estimators.maximum import MaximumLikelihood
 from polyseme.estimators.solver import MATRIX_CELLS, shared_out
 from polyseme.estimators.splines import terms
@@ -95,22 +95,12 @@ class Smoothed:
         return self.value - self.used
 
     def fit(self, plain: Fit) -> Fit:
-        """The estimate. Smoothness is no evidence: errors are at least those of `ml`, limits are its own, widened."""
-        totals = plain.values.reshape(len(plain.values), -1).sum(axis=1) if plain.totals is None else plain.totals
+        """The estimate; `plain` is that of `ml`."""
+        totals = plain.values.reshape(len(plain.values), -1).sum(axis=1)
         expected = self.expected * totals.reshape(-1, *[1] * (self.expected.ndim - 1))
         note = f"smoothed along ordered attributes: about {self.used:,.0f} numbers describe the table"
         ended = () if self.reached else ("smoothing was stopped before its sizes had settled",)
-        limits = None if plain.limits is None else Widened(plain.limits, self.people, expected)
-        notes = (note, *ended, *plain.notes)
-        return replace(
-            plain,
-            values=self.people,
-            expected=expected,
-            variance=np.fmax(plain.variance, self.variance),
-            gap=None,
-            notes=notes,
-            limits=limits,
-        )
+        return around(plain, self.people, expected, self.variance, gap=None, notes=(note, *ended, *plain.notes))
 
 
 def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:

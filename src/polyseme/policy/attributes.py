@@ -189,12 +189,10 @@ def _distance(reader: Reader) -> Mapping[str, Any] | None:
 
 
 def _protect(reader: Reader, role: Role) -> Mapping[str, Mapping[str, Any]]:
-    promises: dict[str, Mapping[str, Any]] = {}
-    for name, inner in reader.items():
-        promises[name] = inner.mapping()
+    promises = {name: inner.mapping() for name, inner in reader.items()}
     if isinstance(reader.value, Mapping) and not promises:
         reader.problem("nothing is promised", "protect: {semantic-diversity: {l: 3, d: 2}}")
-    readable = {name: inner.mapping() for name, inner in reader.items() if isinstance(inner.value, Mapping)}
+    readable = {name: promises[name] for name, inner in reader.items() if isinstance(inner.value, Mapping)}
     if readable:
         try:
             # What is wrong whatever the domain and the distance are is said together with everything else.
