@@ -5,8 +5,8 @@ reconstructed and the true table (the paper's Definitions 7 to 9), and the stand
 
     python benchmarks/adult_reconstruction.py FOLDER [--runs 20] [--l 5] [--only ml shrink ..] [--json]
 
-Rating is printed in two readings: `rating-groups`, fixed groups of values, and `rating-drawn`, sets filled with values of
-other records; docs/decisions/rating.md says what speaks for either.
+Rating is printed in two readings: `rating-groups`, fixed groups of values, and `rating-drawn`, sets filled with values
+of other records; docs/decisions/rating.md says what speaks for either.
 
 FOLDER holds `adult.data` and `adult.test` as the UCI repository publishes them.
 """
