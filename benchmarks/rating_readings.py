@@ -21,7 +21,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from adult_reconstruction import records
+from adult import records
 
 from polyseme.baselines import random_table, rating, rating_table, value_groups
 from polyseme.designs import make_design

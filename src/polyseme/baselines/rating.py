@@ -10,7 +10,7 @@ instead of random ones, and that it flattens a table as much as random values do
 - `value_groups` and `rating_table`: the values of each attribute are parted into fixed groups of at least l, and
   records point to the group of their value. Within a group all values look alike, which flattens as the paper reports.
 
-docs/decisions/rating.md says what speaks for either; it is not settled.
+Comparisons with Rating mean the second; docs/decisions/rating.md says why.
 """
 
 from __future__ import annotations
