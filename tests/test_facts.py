@@ -165,7 +165,7 @@ def test_nearest_settings_on_fourteen_ranks():
 
 
 def test_frontier_marks_every_setting():
-    rows = {(row.l, row.d): row for row in frontier(RANKS, range(2, 5), range(1, 8), records=10_000)}
+    rows = {(row.l, row.d): row for row in frontier(ranks, range(2, 5), range(1, 8), records=10_000)}
     assert len(rows) == 21
     assert rows[3, 4].status == "feasible"
     assert rows[3, 4].facts.expected_mse > 0

@@ -6,6 +6,7 @@ import math
 import warnings as python_warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
 from polyseme.metrics import Preserved, as_grid, compare, learning, query_error
-from polyseme.planning import Plan, make_plan
+from polyseme.planning import Plan, make_plan, mechanism_at
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
 from polyseme.policy.resolving import open_domains, resolve
@@ -141,8 +142,7 @@ def frontier(made: Plan, largest: int = 6, steps: int = 16) -> dict[str, list[Se
         occurring = thresholds(distance)
         asked = sorted({*occurring[:: -(-len(occurring) // steps)], item.choice.d})
         sizes = range(2, min(largest, domain.size) + 1)
-        design, p = item.choice.design, item.choice.p
-        grids[item.name] = settings_grid(distance, sizes, asked, design, made.records, domain.prior, p)
+        grids[item.name] = settings_grid(partial(mechanism_at, item), sizes, asked, made.records, domain.prior)
     return grids
 
 

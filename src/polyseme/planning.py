@@ -19,7 +19,7 @@ from polyseme.release import PublishedAttribute
 from polyseme.schema import Attribute
 from polyseme.strata import Stratum, possible_exclusions
 
-__all__ = ["AttributePlan", "Plan", "StratumPlan", "make_plan", "published_attributes"]
+__all__ = ["AttributePlan", "Plan", "StratumPlan", "make_plan", "mechanism_at", "published_attributes"]
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,8 @@ def _plan_attribute(
         [facts(mechanism, attribute.domain.prior, records), *(item.facts for item in strata if item.facts is not None)]
     )
     obstacle = "; ".join(f"{item.where}: {item.obstacle}" for item in strata if item.obstacle)
-    if found.identifiable is False and not strata:
+    # Where nothing is told truthfully no other l and d would help.
+    if found.identifiable is False and choice.p > 0.0 and not strata:
         nearest = _nearest(attribute, choice)
     return AttributePlan(attribute, choice, mechanism, found, obstacle, nearest, strata)
 
@@ -251,6 +252,22 @@ def _plan_stratum(attribute: Attribute, choice: Choice, excluded: tuple[int, ...
     found = facts(mechanism, None if domain.prior is None else domain.prior[allowed])
     confounded = tuple(tuple(allowed[list(group)].tolist()) for group in found.confounded)
     return StratumPlan(excluded, where, mechanism, replace(found, confounded=confounded))
+
+
+def mechanism_at(item: AttributePlan, l: int, d: float) -> Mechanism:
+    """The mechanism with other sets that still keeps the attribute's promises about truth."""
+    if item.attribute.domain is None or item.attribute.protection is None:
+        raise ValueError("a protected attribute has a domain")
+    domain, promised = item.attribute.domain, item.attribute.protection.models
+    limits = {
+        name: {key: value for key, value in promised[name].items() if key != "size"}
+        for name in ("closeness", "ldp")
+        if name in promised
+    }
+    sets = {"semantic-diversity": {"l": l, "d": d, "mechanism": item.choice.design}}
+    return mechanism_for(
+        choose(domain.size, item.attribute.distance, {**sets, **limits}, domain.reference, domain.prior)
+    )
 
 
 def _nearest(attribute: Attribute, choice: Choice) -> tuple[tuple[int, float], ...]:

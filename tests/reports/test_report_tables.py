@@ -91,7 +91,7 @@ def test_a_plan_fits_the_terminal(width: int) -> None:
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
     assert rows["income"] == ["income", "balanced", "3", "4", "1", "yes", "yes", "0.333", "∞", "0.2"]
     assert rows["education"] == ["education", "balanced", "2", "7", "1", "yes", "no", "0.333", "∞", "–"]
-    assert rows["disease"] == ["disease", "balanced", "3", "4", "1", "no", "–", "–", "–", "–"]
+    assert rows["disease"] == ["disease", "balanced", "3", "4", "–", "no", "–", "–", "–", "–"]
     assert rows["region"][4] == "0.251"
     assert rows["region"][8] == "2"
 

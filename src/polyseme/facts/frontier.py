@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,24 +33,25 @@ class Setting:
 
 
 def frontier(
-    distance: Distance,
+    make: Callable[[int, float], Mechanism],
     ls: Iterable[int],
     ds: Iterable[float],
-    name: str = "balanced",
     records: int | None = None,
     prior: Floats | None = None,
-    p: float = 1.0,
 ) -> list[Setting]:
-    """The facts of every setting of the grid."""
+    """The facts of every setting of the grid.
+
+    make  the mechanism of a setting; `ImpossibleError` when there is none
+    """
     thresholds_ = list(ds)
-    return [_setting(distance, l, d, name, records, prior, p) for l in ls for d in thresholds_]
+    return [_setting(make, l, d, records, prior) for l in ls for d in thresholds_]
 
 
 def _setting(
-    distance: Distance, l: int, d: float, name: str, records: int | None, prior: Floats | None, p: float
+    make: Callable[[int, float], Mechanism], l: int, d: float, records: int | None, prior: Floats | None
 ) -> Setting:
     try:
-        mechanism = Mechanism(make_design(name, distance.structure(d), l, prior), p)
+        mechanism = make(l, d)
     except ImpossibleError as error:
         return Setting(l, d, "infeasible", reason=error.problems[0].what)
     found = facts(mechanism, prior, records)

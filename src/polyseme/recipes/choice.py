@@ -103,7 +103,8 @@ def choose(
                  distribution, which costs some accuracy
     prior        the public distribution that the balanced design is made for; uniform by default
 
-    Invalid promises raise `PolicyError` with all problems, places relative to `protect`.
+    Invalid promises raise `PolicyError` with all problems, places relative to `protect`. Whether the design exists is
+    for `mechanism_for` to say.
 
     >>> choice = choose(10, None, {"diversity": {"l": 3}, "closeness": {"t": 0.2}})
     >>> choice.l, round(choice.p, 4), choice.binding
@@ -121,7 +122,10 @@ def choose(
         return _constant(frame, promises, next(iter(protection)))
     limits = Limits(frame, promises, reference, ground)
     etas = limits.etas()
-    odds, names = limits.odds(etas)
+    try:
+        odds, names = limits.odds(etas)
+    except ImpossibleError:
+        return _without_design(frame, int(etas[0]), next(iter(protection)))
     best = 0 if len(etas) == 1 else int(expected_l2(1.0, domain_size, etas, probability(odds)).argmin())
     return _explain(limits, int(etas[best]), float(odds[best]), names[best])
 
@@ -255,6 +259,23 @@ def _constant(frame: Frame, promises: Promises, binding: str) -> Choice:
         t=0.0,
         lines=("the domain has one value: a set tells nothing that is not known",),
         warnings=tuple(_warnings(promises, 1, 1, 1.0)),
+    )
+
+
+def _without_design(frame: Frame, eta: int, binding: str) -> Choice:
+    """What was asked for, where no sets exist from which odds of truth could be derived."""
+    return Choice(
+        structure=frame.structure,
+        l=eta,
+        d=frame.d,
+        p=0.0,
+        design=frame.design,
+        prior=frame.prior,
+        binding=binding,
+        epsilon=0.0,
+        t_any=0.0,
+        t=0.0,
+        lines=("no such sets exist",),
     )
 
 

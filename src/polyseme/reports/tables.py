@@ -67,7 +67,7 @@ def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
         str(entry["mechanism"]),
         str(entry["l"]),
         quantity(entry["d"]),
-        quantity(entry["p"]),
+        quantity(entry["p"] if entry["feasible"] else None),
         yes_no(entry["feasible"]),
         yes_no(entry["identifiable"] if entry["feasible"] else None),
         quantity(entry["worst_posterior"]),
