@@ -93,6 +93,14 @@ def test_sets_round_trip(values: tuple) -> None:
     assert np.array_equal(back, sets)
 
 
+@pytest.mark.parametrize("size", [127, 128, 32_768])
+def test_sets_over_as_many_labels_as_a_small_integer_counts(size: int) -> None:
+    values = tuple(f"v{code}" for code in range(size))
+    sets = np.array([[0, size - 1]])
+    column = set_array(sets.astype(np.min_scalar_type(-size)), label_array(values))
+    assert np.array_equal(code_sets(column, Domain(values)).regular(2), sets)
+
+
 def test_irregular_sets_are_noticed() -> None:
     domain = Domain(("a", "b", "c"))
     assert code_sets(pa.array([["a", "b"], ["a"]]), domain).regular(2) is None

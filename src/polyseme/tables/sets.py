@@ -53,6 +53,7 @@ def code_labels(labels: pa.Array, domain: Domain) -> Ints:
         # Look each distinct label up once; the indices then only need to be taken.
         series = pl.Series(labels.dictionary)
         table: Ints = np.append(encode(series, plain).codes, -1)
-        indices: Ints = labels.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+        # The place of a missing label comes after all others: it may be one more than the type of indices can hold.
+        indices: Ints = labels.indices.cast(pa.int64()).fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
         return table[indices]
     return encode(pl.Series(labels), plain).codes
