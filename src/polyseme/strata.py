@@ -20,7 +20,7 @@ from polyseme.distances.structure import Bools, Ints
 from polyseme.errors import ImpossibleError, InternalError, Problem
 from polyseme.mechanism import Mechanism
 from polyseme.schema import Constraint
-from polyseme.tables.codes import as_series
+from polyseme.tables.codes import as_series, label_text
 
 __all__ = ["STRATA_LIMIT", "Strata", "Stratum", "as_text", "possible_exclusions", "texts_of"]
 
@@ -45,8 +45,7 @@ def texts_of(values: Iterable[Any]) -> list[str]:
     >>> texts_of([30, 30.0, True, "O80"])
     ['30', '30', 'true', 'O80']
     """
-    plain = (str(value).lower() if isinstance(value, bool) else str(value) for value in values)
-    return as_text(pl.Series(list(plain), dtype=pl.String)).to_list()
+    return as_text(pl.Series([label_text(value) for value in values], dtype=pl.String)).to_list()
 
 
 def possible_exclusions(constraints: Sequence[Constraint]) -> tuple[tuple[int, ...], ...]:

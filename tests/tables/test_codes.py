@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from polyseme.errors import TableError
 from polyseme.schema import Bins, Domain, Missing, Periods
 from polyseme.tables.codes import as_series, cast_column, encode, label_array, set_array
 from polyseme.tables.sets import code_sets
@@ -45,6 +46,42 @@ def test_types_meet(series: pl.Series, domain: Domain) -> None:
     found = codes(as_series(series.to_arrow()), domain)
     assert found[:2] == [1, 0]
     assert found[2] < 0
+
+
+BIG = 2**53
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pl.Series([BIG + 1, BIG, 7]),
+        pl.Series([BIG + 1, BIG, 7], dtype=pl.UInt64),
+        pl.Series([f"{BIG + 1}", f" {BIG}.0", "7.00"]),
+    ],
+    ids=["signed", "unsigned", "text"],
+)
+def test_whole_numbers_are_told_apart_where_floats_are_not(series: pl.Series) -> None:
+    assert codes(series, Domain((7, BIG, BIG + 1, BIG + 2))) == [2, 1, 0]
+    assert codes(series, Domain((7.0, float(BIG), 0.5))) == [-2, 1, 0]
+
+
+def test_the_ends_of_64_bits() -> None:
+    least, most = -(2**63), 2**64 - 1
+    domain = Domain((least, 0, most))
+    assert codes(pl.Series([least, 1, None, 0]), domain) == [0, -2, -1, 1]
+    assert codes(pl.Series([most, most - 1, None, 0], dtype=pl.UInt64), domain) == [2, -2, -1, 1]
+
+
+def test_floats_that_cannot_tell_the_domain_apart_are_refused() -> None:
+    with pytest.raises(TableError, match="column 'account': floating-point"):
+        codes(pl.Series("account", [1.0, float(BIG)]), Domain((1, BIG)))
+    assert codes(pl.Series([1e17, 1.0]), Domain((1.0, 1e17))) == [1, 0]
+
+
+@pytest.mark.parametrize("domain", [Domain((1, 2)), Domain((1, 2, "none"), missing=Missing("category", "none"))])
+@pytest.mark.parametrize("texts", [["2.0", "1"], ["2", " 1.00"], ["2e0", "01"]])
+def test_numbers_written_as_text_in_any_way(texts: list[str], domain: Domain) -> None:
+    assert codes(pl.Series([*texts, "two"]), domain) == [1, 0, -2]
 
 
 def test_bins_are_half_open_and_the_last_is_closed() -> None:
@@ -85,7 +122,18 @@ def test_casts_count_what_they_cannot_read() -> None:
     assert cast_column(pl.Series(["Yes", "0", "perhaps"]), "boolean")[0].to_list() == [True, False, None]
 
 
-@pytest.mark.parametrize("values", [("a", "b", "c"), (1, 2, 3), (0.5, 1, 2.5), (True, "x", 3)])
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("a", "b", "c"),
+        (1, 2, 3),
+        (0.5, 1, 2.5),
+        (True, "x", 3),
+        (BIG, BIG + 1, BIG + 2),
+        (0.5, BIG, BIG + 1),
+        (-1, 1, 2**64 - 1),
+    ],
+)
 def test_sets_round_trip(values: tuple) -> None:
     sets = np.array([[0, 2], [1, 2], [0, 1]])
     column = set_array(sets, label_array(values))

@@ -149,7 +149,7 @@ def _publish(
 
 def _code(item: PublishedAttribute, batch: pa.RecordBatch, job: Job, problems: _Problems) -> Coded:
     domain = item.domain
-    coded = encode(as_series(batch.column(item.name), job.missing_values), domain)
+    coded = encode(as_series(batch.column(item.name), job.missing_values).alias(item.name), domain)
     what = "values are not in the declared domain" if domain.cut is None else "values fall outside the declared range"
     problems.add(item.name, coded.unseen, f"{what} of {domain.size:,} values", "widen the domain, or mend the table")
     if domain.missing.action == "refuse":

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.distances.structure import Ints
+from polyseme.errors import Problem, TableError
 from polyseme.schema import Bins, Domain, Label, Missing, Periods
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "code_type",
     "encode",
     "label_array",
+    "label_text",
     "numbers",
     "period_labels",
     "set_array",
@@ -28,8 +30,7 @@ __all__ = [
 
 MISSING = -1
 UNSEEN = -2
-_WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
-_SPAN, _EXACT = 1 << 20, 1 << 53
+_SPAN, _EXACT, _INT64 = 1 << 20, 1 << 53, 1 << 63
 _CASTS: dict[str, type[pl.DataType] | pl.DataType] = {
     "text": pl.String,
     "integer": pl.Int64,
@@ -101,59 +102,101 @@ def encode(series: pl.Series, domain: Domain) -> Coded:
     return Coded(codes)
 
 
+def label_text(value: Label) -> str:
+    """A label as a text column writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _encode_labels(series: pl.Series, domain: Domain) -> Ints:
-    values = list(domain.values)
-    if series.dtype == pl.String:
-        keys = pl.Series([_as_text(value) for value in values], dtype=pl.String)
-    elif series.dtype.is_numeric() and all(_is_number(value) for value in values if value != domain.missing.label):
-        return _encode_numbers(series, values)
-    else:
-        series = series.cast(pl.String)
-        keys = pl.Series([_as_text(value) for value in values], dtype=pl.String)
-    codes = series.replace_strict(
-        keys, pl.Series(range(len(values)), dtype=pl.Int64), default=UNSEEN, return_dtype=pl.Int64
+    values = domain.values
+    number_like = series.dtype.is_integer() or series.dtype.is_float()
+    if number_like and all(_is_number(value) for value in values if value != domain.missing.label):
+        return _encode_whole(series, values) if series.dtype.is_integer() else _encode_floats(series, values)
+    texts = series.cast(pl.String)
+    codes = texts.replace_strict(
+        pl.Series([label_text(value) for value in values], dtype=pl.String),
+        pl.Series(range(len(values)), dtype=pl.Int64),
+        default=UNSEEN,
+        return_dtype=pl.Int64,
     ).to_numpy()
     codes = np.array(codes, dtype=np.int64)
-    codes[series.is_null().to_numpy()] = MISSING
+    codes[texts.is_null().to_numpy()] = MISSING
     unseen = np.flatnonzero(codes == UNSEEN)
-    if len(unseen) and series.dtype == pl.String and all(_is_number(value) for value in values):
-        # One text file writes 1.0, another 1: among numbers what counts is the number.
-        read, _ = cast_column(series.gather(unseen), "number")
-        codes[unseen] = np.where(read.is_null().to_numpy(), UNSEEN, _encode_labels(read, domain))
+    if len(unseen) and any(_is_number(value) for value in values):
+        codes[unseen] = _encode_written(texts.gather(unseen), values)
     return codes
 
 
-def _encode_numbers(series: pl.Series, values: Sequence[Label]) -> Ints:
-    """Codes of numbers in a domain of numbers; labels that are not numbers match nothing."""
-    places = np.array([code for code, value in enumerate(values) if _is_number(value)], dtype=np.int64)
-    keys = np.array([float(values[code]) for code in places])
-    if series.dtype in _WHOLE and len(keys) and np.ptp(keys) < _SPAN and np.abs(keys).max() < _EXACT:
-        return _look_up(series, keys, places)
-    order = np.argsort(keys)
-    column = series.cast(pl.Float64).fill_null(np.nan).to_numpy()
-    found = np.minimum(np.searchsorted(keys[order], column), len(keys) - 1)
-    codes = np.where(keys[order][found] == column, places[order][found], UNSEEN)
-    codes[series.is_null().to_numpy()] = MISSING
+def _encode_written(texts: pl.Series, values: Sequence[Label]) -> Ints:
+    """Codes of texts among the numbers of a domain: one file writes 1.0, another 1, but what counts is the number."""
+    whole, _ = cast_column(texts.str.strip_chars().str.replace(r"\.0*$", ""), "integer")
+    codes = _encode_whole(whole, values)
+    rest = np.flatnonzero(whole.is_null().to_numpy())
+    read, _ = cast_column(texts.gather(rest), "number")
+    codes[rest] = _find(read.fill_null(np.nan).to_numpy(), *_keys(values, _told_apart, np.float64))
     return codes
 
 
-def _look_up(series: pl.Series, keys: Floats, places: Ints) -> Ints:
-    """Codes of whole numbers in a domain that spans few: one table with a place for each, and one beyond either end."""
-    low, high = int(np.floor(keys.min())) - 1, int(np.ceil(keys.max())) + 1
-    table = np.full(high - low + 1, UNSEEN, dtype=np.int64)
-    whole = keys == np.floor(keys)
-    table[keys[whole].astype(np.int64) - low] = places[whole]
-    codes: Ints = table[np.clip(series.cast(pl.Int64).fill_null(low).to_numpy(), low, high) - low]
+def _encode_whole(series: pl.Series, values: Sequence[Label]) -> Ints:
+    """Codes of whole numbers, compared as such: as floats, neighbours from 2^53 on would be the same."""
+    kind = np.uint64 if series.dtype == pl.UInt64 else np.int64
+    least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
+    keys, places = _keys(values, lambda value: value == value // 1 and least <= value <= most, kind)
+    low, high = (int(keys.min()) - 1, int(keys.max()) + 1) if len(keys) else (0, 0)
+    if kind is np.int64 and high - low < _SPAN and -_EXACT < low < high < _EXACT:
+        codes = _look_up(series.cast(pl.Int64).fill_null(low).to_numpy(), keys, places, low, high)
+    else:
+        codes = _find(series.fill_null(0).to_numpy().astype(kind), keys, places)
     if series.null_count():
         codes[series.is_null().to_numpy()] = MISSING
     return codes
 
 
-def _as_text(value: Label) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _encode_floats(series: pl.Series, values: Sequence[Label]) -> Ints:
+    if not all(_told_apart(value) for value in values if _is_number(value)):
+        raise TableError(
+            Problem(
+                f"column '{series.name}'" if series.name else "",
+                "floating-point numbers do not tell whole numbers from 2^53 on apart, and the domain has such values",
+                "store the column as integers or as text",
+            )
+        )
+    codes = _find(series.cast(pl.Float64).fill_null(np.nan).to_numpy(), *_keys(values, _told_apart, np.float64))
+    codes[series.is_null().to_numpy()] = MISSING
+    return codes
 
 
-def _is_number(value: Label) -> bool:
+def _told_apart(value: float) -> bool:
+    """Whether no other declared number is the same float."""
+    return isinstance(value, float) or abs(value) < _EXACT
+
+
+def _keys(
+    values: Sequence[Label], wanted: Callable[[float], bool], kind: type[np.generic]
+) -> tuple[np.ndarray[Any, Any], Ints]:
+    """The wanted numbers among the values, ascending, and their codes."""
+    places = [code for code, value in enumerate(values) if _is_number(value) and wanted(value)]
+    keys = np.array([values[code] for code in places], dtype=kind)
+    order = np.argsort(keys)
+    return keys[order], np.array(places, dtype=np.int64)[order]
+
+
+def _find(column: np.ndarray[Any, Any], keys: np.ndarray[Any, Any], places: Ints) -> Ints:
+    """The place of each element of the column among ascending keys."""
+    if not len(keys):
+        return np.full(len(column), UNSEEN, dtype=np.int64)
+    found = np.minimum(np.searchsorted(keys, column), len(keys) - 1)
+    return np.where(keys[found] == column, places[found], UNSEEN)
+
+
+def _look_up(column: Ints, keys: Ints, places: Ints, low: int, high: int) -> Ints:
+    """The same in a domain that spans few: one table with a place for each, and one beyond either end."""
+    table = np.full(high - low + 1, UNSEEN, dtype=np.int64)
+    table[keys - low] = places
+    return table[np.clip(column, low, high) - low]
+
+
+def _is_number(value: Label) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -190,13 +233,15 @@ def period_labels(series: pl.Series, every: str) -> pl.Series:
 
 
 def label_array(values: Sequence[Label]) -> pa.Array:
-    """The labels of a domain as an Arrow array; a mixture of types becomes text."""
+    """The labels of a domain as an Arrow array; a mixture that no type holds exactly becomes text."""
     kinds = {type(value) for value in values}
-    if kinds <= {int, float} and kinds:
-        return pa.array(values, type=pa.float64() if float in kinds else pa.int64())
     if kinds == {bool}:
         return pa.array(values)
-    return pa.array([_as_text(value) for value in values], type=pa.string())
+    if kinds == {int} and all(-_INT64 <= value < _INT64 for value in values if _is_number(value)):
+        return pa.array(values, type=pa.int64())
+    if float in kinds and all(_is_number(value) and _told_apart(value) for value in values):
+        return pa.array(values, type=pa.float64())
+    return pa.array([label_text(value) for value in values], type=pa.string())
 
 
 def set_array(sets: Ints, labels: pa.Array) -> pa.Array:

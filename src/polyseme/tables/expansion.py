@@ -19,13 +19,14 @@ import polars as pl
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, TableError, nearest
 from polyseme.schema import Label
+from polyseme.tables.labels import encode
 
 __all__ = ["EXPANSION_LIMIT", "QidClasses", "classes_for", "expand"]
 
 EXPANSION_LIMIT = 2_000_000
 """Largest number of combinations that is ever listed."""
 
-_ROW, _CLASS, _CODE = "\0row", "\0class", "\0code"
+_ROW, _CLASS = "\0row", "\0class"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +48,7 @@ class QidClasses:
     row: Ints
     starts: Ints
     value: Ints
-    labels: tuple[Label, ...] = field(repr=False)
+    labels: tuple[Label | None, ...] = field(repr=False)
     listed: bool = True
     flaw: str = ""
 
@@ -166,23 +167,15 @@ def _membership(sets: pl.DataFrame, others: list[str]) -> tuple[Ints, Ints]:
     return pairs[_CLASS].to_numpy().astype(np.int64), pairs[_ROW].to_numpy().astype(np.int64)
 
 
-def _members(lists: pl.Series, domain: Sequence[Label] | int | None) -> tuple[Ints, Ints, tuple[Label, ...], str]:
+def _members(
+    lists: pl.Series, domain: Sequence[Label] | int | None
+) -> tuple[Ints, Ints, tuple[Label | None, ...], str]:
     """Starts, codes and labels of a column of sets, and its flaw if it has one."""
     lengths = lists.list.len().fill_null(0).to_numpy().astype(np.int64)
     starts = np.concatenate(([0], np.cumsum(lengths)))
     members = lists.filter(pl.Series(lengths > 0)).explode()
-    if domain is None:
-        present = members.drop_nulls().unique().sort()
-    else:
-        present = pl.Series(range(domain) if isinstance(domain, int) else list(domain))
-    labels = tuple(present.to_list())
-    if present.dtype != members.dtype:
-        numeric = present.dtype.is_numeric() and members.dtype.is_numeric()
-        target = pl.Float64() if numeric else pl.String()
-        present, members = present.cast(target), members.cast(target)
-    table = pl.DataFrame({_CODE: present}).with_row_index(_CLASS)
-    joined = pl.DataFrame({_CODE: members}).join(table, on=_CODE, how="left", maintain_order="left")
-    codes = joined[_CLASS].cast(pl.Int64).fill_null(-1).to_numpy()
+    known = range(domain) if isinstance(domain, int) else domain
+    codes, labels, _ = encode(members, pl.repeat(1, len(members), eager=True), known, "refuse")
     return starts, codes, labels, _flaw(lengths, codes)
 
 

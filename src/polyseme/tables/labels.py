@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias
 
+import numpy as np
 import polars as pl
 
 from polyseme.distances.structure import Ints
 from polyseme.errors import Problem, TableError, nearest
-from polyseme.schema import Label
+from polyseme.schema import Domain, Label
+from polyseme.tables.codes import encode as encode_column
 
 __all__ = ["MissingAs", "encode", "require_columns"]
 
@@ -36,12 +38,12 @@ def encode(
     if domain is None:
         present = values.drop_nulls().unique().sort()
         labels = tuple(present.to_list())
+        table = pl.DataFrame({_VALUE: present}).with_row_index(_CODE)
+        joined = pl.DataFrame({_VALUE: values}).join(table, on=_VALUE, how="left", maintain_order="left")
+        codes = joined[_CODE].cast(pl.Int64).fill_null(-1).to_numpy().copy()
     else:
-        values, present = _as_labels(values, domain)
         labels = tuple(domain)
-    table = pl.DataFrame({_VALUE: present}).with_row_index(_CODE)
-    joined = pl.DataFrame({_VALUE: values}).join(table, on=_VALUE, how="left", maintain_order="left")
-    codes = joined[_CODE].cast(pl.Int64).fill_null(-1).to_numpy().copy()
+        codes = np.maximum(encode_column(values, Domain(tuple(domain))).codes, -1)
     null = values.is_null().to_numpy()
     weight = counts.to_numpy()
     unknown = int(weight[(codes < 0) & ~null].sum())
@@ -55,19 +57,3 @@ def encode(
     if unknown:
         flaws.append(f"{unknown:,} records have a value outside the declared domain")
     return codes, labels, "; ".join(flaws)
-
-
-def _as_labels(values: pl.Series, domain: Sequence[Label]) -> tuple[pl.Series, pl.Series]:
-    """The column and the domain in one type, so that 1 read from a file meets the declared 1, 1.0 or '1'."""
-    if all(isinstance(label, (int, float)) and not isinstance(label, bool) for label in domain):
-        null = values.is_null()
-        numbers = values.cast(pl.String).cast(pl.Float64, strict=False) if values.dtype == pl.String else values
-        numbers = numbers.cast(pl.Float64, strict=False)
-        # What is no number must stay an unknown value, not become a missing one.
-        numbers = pl.select(pl.when(numbers.is_null() & ~null).then(float("nan")).otherwise(numbers)).to_series()
-        return numbers, pl.Series([float(label) for label in domain], dtype=pl.Float64)
-    return values.cast(pl.String), pl.Series([_text(label) for label in domain], dtype=pl.String)
-
-
-def _text(label: Label) -> str:
-    return str(label).lower() if isinstance(label, bool) else str(label)
