@@ -6,6 +6,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
@@ -108,6 +109,16 @@ def test_a_line_with_too_many_fields_is_named_by_number_only(tmp_path: Path) -> 
 def test_unusable_files(tmp_path: Path, name: str, content: str, word: str) -> None:
     with pytest.raises(TableError, match=word):
         open_table(write(tmp_path, content, name))
+
+
+def test_a_truncated_arrow_stream_is_the_tables_fault(tmp_path: Path) -> None:
+    path = tmp_path / "t.arrow"
+    with pa.ipc.new_stream(path, TABLE.schema) as writer:
+        for _ in range(100):
+            writer.write_table(TABLE)
+    path.write_bytes(path.read_bytes()[:-600])
+    with pytest.raises(TableError, match="damaged Arrow file"):
+        rows(open_table(path))
 
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:

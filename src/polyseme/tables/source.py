@@ -168,14 +168,17 @@ class ArrowSource(Source):
         return self._schema
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with self._open() as reader:
-            batches = (
-                (reader.get_batch(index) for index in range(reader.num_record_batches))
-                if hasattr(reader, "get_batch")
-                else iter(reader)
-            )
-            for batch in batches:
-                yield batch.select(list(columns))
+        try:
+            with self._open() as reader:
+                batches = (
+                    (reader.get_batch(index) for index in range(reader.num_record_batches))
+                    if hasattr(reader, "get_batch")
+                    else iter(reader)
+                )
+                for batch in batches:
+                    yield batch.select(list(columns))
+        except (pa.ArrowException, OSError):
+            raise TableError(f"{self.path}: damaged Arrow file") from None
 
 
 class CsvSource(Source):
