@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from polyseme import stopping
-from polyseme.errors import InvalidInput
+from polyseme.errors import InvalidInput, Problem, TableError
 
 __all__ = ["FORMATS", "TableWriter", "whole_file", "whole_folder"]
 
@@ -33,6 +33,7 @@ class TableWriter:
         self._csv = file_format == "csv"
         self._writer: Any
         if self._csv:
+            _refuse_nested(schema)
             flat = pa.schema([(field.name, pa.string() if _is_list(field.type) else field.type) for field in schema])
             options = pa.csv.WriteOptions(quoting_style="needed")
             self._writer = pa.csv.CSVWriter(path, flat, write_options=options)
@@ -71,24 +72,27 @@ def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
+def _refuse_nested(schema: pa.Schema) -> None:
+    """A text table holds single values and lists of them, nothing deeper."""
+    kinds = {field.name: field.type.value_type if _is_list(field.type) else field.type for field in schema}
+    nested = [name for name, kind in kinds.items() if pa.types.is_nested(kind)]
+    if nested:
+        raise TableError(
+            Problem(f"column '{name}'", "a text table cannot hold nested values", "publish as parquet, or leave it out")
+            for name in nested
+        )
+
+
 def _flatten_sets(table: pa.Table) -> pa.Table:
     for index, field in enumerate(table.schema):
         if not _is_list(field.type):
             continue
         lists = pl.Series(table.column(index).cast(pa.list_(_plain(field.type.value_type))))
         # Every label is written once as JSON; lists then only join finished texts.
-        members = lists.explode(empty_as_null=False)
-        labels = members.unique().to_list()
-        texts = [json.dumps(label, ensure_ascii=False) for label in labels]
-        written = members.replace_strict(labels, texts, return_dtype=pl.String)
-        lengths = lists.list.len()
-        rows = pl.Series(range(len(lists)), dtype=pl.UInt32).repeat_by(lengths).explode(empty_as_null=False)
-        joined = (
-            pl.DataFrame({"row": rows, "text": written})
-            .group_by("row", maintain_order=True)
-            .agg(pl.col("text").str.join(", "))
-        )
-        column = ("[" + joined["text"] + "]").to_arrow().cast(pa.string())
+        labels = lists.explode(empty_as_null=False).unique()
+        texts = [json.dumps(label, ensure_ascii=False, default=str) for label in labels.to_list()]
+        written = lists.list.eval(pl.element().replace_strict(labels, texts, return_dtype=pl.String))
+        column = ("[" + written.list.join(", ") + "]").to_arrow().cast(pa.string())
         table = table.set_column(index, field.name, column)
     return table
 
