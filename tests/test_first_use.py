@@ -24,7 +24,6 @@ from polyseme.policy.resolving import resolve
 from polyseme.release import Manifest, _checksum, file_digest
 from polyseme.reports.tables import plan_remarks
 from polyseme.tables.source import FrameSource
-from polyseme.tables.writing import whole_folder
 
 LETTERS = list("abcdefgh")
 
@@ -181,19 +180,6 @@ def test_names_with_commas_stand_in_quotes() -> None:
 def test_an_option_given_again_adds_names() -> None:
     assert names(None, None, ("a", "b,c")) == ("a", "b", "c")  # type: ignore[arg-type]
     assert names(None, None, ()) == ()  # type: ignore[arg-type]
-
-
-def test_force_replaces_nothing_but_releases(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    (home / "thesis.txt").write_text("years of work")
-    with pytest.raises(ps.InvalidInput, match="not replaced"), whole_folder(home, overwrite=True):
-        pass
-    assert (home / "thesis.txt").read_text() == "years of work"
-    (home / "manifest.json").write_text("{}")
-    with whole_folder(home, overwrite=True) as folder:
-        (folder / "new").write_text("")
-    assert [path.name for path in home.iterdir()] == ["new"]
 
 
 def _run(*arguments: object) -> subprocess.Popen[str]:

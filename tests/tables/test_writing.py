@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
@@ -7,8 +9,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from polyseme.errors import TableError
-from polyseme.tables.writing import TableWriter
+from polyseme.errors import InvalidInput, TableError
+from polyseme.tables.writing import TableWriter, whole_folder
+
+MANIFEST = json.dumps({"format": 1, "data": {"file": "data.csv"}, "checksum": "0" * 64})
 
 
 def written(table: pa.Table, path: Path) -> str:
@@ -36,3 +40,73 @@ def test_what_a_text_table_cannot_hold_is_refused_before_anything_is_written(tmp
     with pytest.raises(TableError, match="column 'deep': a text table cannot hold nested values"):
         written(pa.table({"deep": [value]}), tmp_path / "t.csv")
     assert not list(tmp_path.iterdir())
+
+
+def filled(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"thesis.txt": "years of work"},
+        {"manifest.json": "{}"},
+        {"manifest.json": '{"name": "a web page", "icons": []}'},
+        {"manifest.json": "not JSON"},
+        {"manifest.json": MANIFEST, "data.csv": "", "thesis.txt": "years of work"},
+        {"manifest.json": MANIFEST, "data.csv/thesis.txt": "years of work"},
+    ],
+    ids=["no manifest", "empty", "of a web page", "unreadable", "more than a release", "a folder in it"],
+)
+def test_force_replaces_nothing_but_releases(tmp_path: Path, files: Mapping[str, str]) -> None:
+    home = filled(tmp_path / "home", files)
+    with pytest.raises(InvalidInput, match="not replaced"), whole_folder(home, overwrite=True):
+        pass
+    assert contents(home) == files
+
+
+@pytest.mark.parametrize("files", [{}, {"manifest.json": MANIFEST}, {"manifest.json": MANIFEST, "data.csv": ""}])
+def test_force_replaces_releases_and_empty_folders(tmp_path: Path, files: Mapping[str, str]) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    filled(home, files)
+    with whole_folder(home, overwrite=True) as folder:
+        (folder / "new").write_text("")
+    assert contents(tmp_path) == {"home/new": ""}
+
+
+def test_other_work_of_ours_is_replaced_when_it_is_whole_and_alone(tmp_path: Path) -> None:
+    whole = {"report.html": "", "release/manifest.json": MANIFEST, "release/data.csv": ""}
+    names = ("report.html", "release")
+    for number, extra in enumerate(("thesis.txt", "release/thesis.txt")):
+        home = filled(tmp_path / str(number), {**whole, extra: "years of work"})
+        with pytest.raises(InvalidInput, match=r"not replaced: thesis.txt"), whole_folder(home, True, names):
+            pass
+        (home / extra).unlink()
+        with whole_folder(home, True, names):
+            pass
+        assert not contents(home)
+
+
+def test_the_old_folder_stays_when_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = filled(tmp_path / "home", {"manifest.json": MANIFEST, "data.csv": "old"})
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if path.suffix == ".partial":
+            raise PermissionError
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(PermissionError), whole_folder(home, overwrite=True) as folder:
+        (folder / "new").write_text("")
+    assert contents(tmp_path) == {"home/manifest.json": MANIFEST, "home/data.csv": "old"}

@@ -16,7 +16,7 @@ __all__ = ["run_demo"]
 
 def run_demo(out: Path, records: int = 100_000, overwrite: bool = False) -> Iterator[str]:
     """Leave people.parquet, policy.yaml, release/ and report.html in `out`; say what happens."""
-    with whole_folder(out, overwrite, mark="report.html") as folder:
+    with whole_folder(out, overwrite, ("people.parquet", "policy.yaml", "release", "report.html")) as folder:
         people = income_table(records)
         people.write_parquet(folder / "people.parquet")
         (folder / "policy.yaml").write_text(INCOME_POLICY, encoding="utf-8")

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -102,16 +102,14 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 @contextmanager
-def whole_folder(target: Path, overwrite: bool = False, mark: str = "manifest.json") -> Iterator[Path]:
+def whole_folder(target: Path, overwrite: bool = False, contents: Collection[str] = ()) -> Iterator[Path]:
     """A temporary folder beside `target` that takes its place when the block ends well, and vanishes otherwise.
 
-    mark  a file that a folder must hold to be replaced: nothing but our own work is ever removed
+    contents  what a folder must hold to be replaced, or else be a release: nothing but our own work is ever removed
     """
     _refuse_existing(target, overwrite)
-    if target.exists() and not (target / mark).is_file() and not (target.is_dir() and not any(target.iterdir())):
-        raise InvalidInput(
-            f"{target}: not made by this command (no {mark} in it), so it is not replaced", "choose another place"
-        )
+    if target.exists():
+        _refuse_foreign(target, contents)
     target = target.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = _beside(target, ".partial")
@@ -121,14 +119,52 @@ def whole_folder(target: Path, overwrite: bool = False, mark: str = "manifest.js
         stopping.check()
         partial.chmod(0o777 & ~_umask())
         if target.exists():
-            old = _beside(target, ".old")
-            target.rename(old)
-            partial.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
+            _exchange(target, partial)
         else:
             partial.rename(target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def _refuse_foreign(folder: Path, contents: Collection[str] = ()) -> None:
+    """Raise unless a folder is empty, or whole work of ours without any other file."""
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder}: a file, so it is not replaced by a folder", "choose another place")
+    found = {path.name for path in folder.iterdir()}
+    ours = set(contents) if found.issuperset(contents) and contents else _files_of_release(folder)
+    if found and not ours:
+        raise InvalidInput(f"{folder}: not made by this command, so it is not replaced", "choose another place")
+    if found - ours:
+        raise InvalidInput(
+            f"{folder}: holds other files too, so it is not replaced: {', '.join(sorted(found - ours)[:6])}",
+            "move them away, or choose another place",
+        )
+    for path in folder.iterdir():
+        if path.is_dir():
+            _refuse_foreign(path)
+
+
+def _files_of_release(folder: Path) -> set[str]:
+    """The names of the files of a release; none where there is no manifest of ours."""
+    try:
+        document = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        ours = isinstance(document["format"], int) and isinstance(document["checksum"], str)
+        return {"manifest.json", str(document["data"]["file"])} if ours else set()
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
+
+
+def _exchange(target: Path, partial: Path) -> None:
+    """Put one folder in the place of another; when that fails, the old one stays."""
+    old = _beside(target, ".old")
+    try:
+        target.rename(old)
+        partial.rename(target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _beside(target: Path, suffix: str) -> Path:
