@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme import stopping
-from polyseme.distances.structure import Bools, Ints
+from polyseme.distances.structure import Ints
 from polyseme.errors import Problem, TableError
 from polyseme.randomness import StickyStream, Stream, SystemStream
 from polyseme.release import PublishedAttribute
@@ -32,7 +33,7 @@ __all__ = ["Job", "Outcome", "published_tables"]
 _ROLE_DROPPED = Role.IDENTIFIER
 
 PIECE = 1 << 17
-"""Rows that are labelled and written at a time."""
+"""Rows that are expanded, labelled and written at a time."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,10 @@ def published_tables(
     with Shuffler(order, folder, memory, rows=rows) as shuffler:
         for batch in job.source.batches([item.name for item in job.attributes]):
             stopping.check()
-            published = _publish(job, batch, decoys, outcome, problems)
+            for part in _publish(job, batch, decoys, outcome, problems):
+                stopping.check()
+                shuffler.add(part)
             progress(batch.num_rows)
-            if published is not None and not problems.found:
-                shuffler.add(published)
         problems.raise_any()
         pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
         yield from ahead(_labelled(job, piece, labels) for piece in pieces)
@@ -117,8 +118,8 @@ class _Problems:
 
 def _publish(
     job: Job, batch: pa.RecordBatch, decoys: SystemStream, outcome: Outcome, problems: _Problems
-) -> pa.RecordBatch | None:
-    """One batch as it will be published, or None when something in it is wrong."""
+) -> Iterator[pa.RecordBatch]:
+    """One batch as it will be published, part by part; nothing when something in it, or before it, is wrong."""
     coded = {item.name: _code(item, batch, job, problems) for item in job.attributes if item.mechanism is not None}
     keys = _record_keys(job, batch, problems)
     untouched = {
@@ -130,7 +131,7 @@ def _publish(
         if item.mechanism is not None
     }
     if problems.found:
-        return None
+        return
     keep = np.ones(batch.num_rows, dtype=bool)
     for column in coded.values():
         keep &= column.codes >= 0
@@ -142,9 +143,9 @@ def _publish(
         for item in job.published
         if item.mechanism is not None
     }
-    result = _arrange(job, untouched, sets, keep)
-    outcome.rows += result.num_rows
-    return result
+    for part in _arrange(job, untouched, sets, kept):
+        outcome.rows += part.num_rows
+        yield part
 
 
 def _code(item: PublishedAttribute, batch: pa.RecordBatch, job: Job, problems: _Problems) -> Coded:
@@ -218,21 +219,27 @@ def _take(keys: Sequence[bytes] | None, rows: Ints) -> Sequence[bytes] | None:
     return keys if keys is None or len(rows) == len(keys) else [keys[row] for row in rows.tolist()]
 
 
-def _arrange(job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Ints], keep: Bools) -> pa.RecordBatch:
-    """Columns in the table's order, sets still as codes; in the long form, a row for each combination of candidates."""
-    count = int(keep.sum())
-    rows = np.flatnonzero(keep)
-    if job.form == "long":
-        record, picks = _expand(sets, count)
-        rows = rows[record]
-        sets = {name: column[record, picks[name]] for name, column in sets.items()}
+def _arrange(
+    job: Job, untouched: Mapping[str, pa.Array], sets: Mapping[str, Ints], kept: Ints
+) -> Iterator[pa.RecordBatch]:
+    """The kept rows with columns in the table's order, sets still as codes; in the long form, all combinations."""
+    if job.form == "set":
+        yield _columns(job, untouched, sets, kept)
+        return
+    for record, picks in _expand(sets, len(kept)):
+        shown = {name: column[record, picks[name]] for name, column in sets.items()}
+        yield _columns(job, untouched, shown, kept[record])
+
+
+def _columns(job: Job, untouched: Mapping[str, pa.Array], codes: Mapping[str, Ints], rows: Ints) -> pa.RecordBatch:
+    """Codes beside the rows of the untouched columns that they belong to."""
     columns = []
     for item in job.published:
-        if item.name in sets:
-            columns.append(_code_column(sets[item.name], item.domain.size))
+        if item.name in codes:
+            columns.append(_code_column(codes[item.name], item.domain.size))
         else:
             column = untouched[item.name]
-            whole = job.form == "set" and count == len(column)
+            whole = job.form == "set" and len(rows) == len(column)
             columns.append(column if whole else column.take(pa.array(rows)))
     return pa.RecordBatch.from_arrays(columns, names=[item.name for item in job.published])
 
@@ -263,13 +270,13 @@ def _labelled(job: Job, table: pa.Table, labels: Mapping[str, pa.Array]) -> pa.T
 def _expansion(job: Job) -> int:
     """How many published rows a record becomes."""
     widths = [item.mechanism.l for item in job.published if item.mechanism is not None]
-    return int(np.prod(widths)) if job.form == "long" else 1
+    return prod(widths) if job.form == "long" else 1
 
 
-def _expand(sets: Mapping[str, Ints], count: int) -> tuple[Ints, Mapping[str, Ints]]:
-    """For the long form: which record each row comes from, and which candidate of each attribute it shows."""
+def _expand(sets: Mapping[str, Ints], count: int) -> Iterator[tuple[Ints, Mapping[str, Ints]]]:
+    """For the long form, piece by piece: which record each row comes from, and which candidate of each set it shows."""
     widths = [column.shape[1] for column in sets.values()]
-    combinations = int(np.prod(widths))
-    record = np.repeat(np.arange(count), combinations)
-    places = np.unravel_index(np.tile(np.arange(combinations), count), widths)
-    return record, dict(zip(sets, places))
+    combinations = prod(widths)
+    for start in range(0, count * combinations, PIECE):
+        record, place = np.divmod(np.arange(start, min(start + PIECE, count * combinations)), combinations)
+        yield record, dict(zip(sets, np.unravel_index(place, widths)))
