@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,11 @@ import pytest
 import polyseme as ps
 from polyseme.cli.console import names, print_json
 from polyseme.pipeline import warnings
+from polyseme.policy import ModelSpec
 from polyseme.policy.resolving import resolve
 from polyseme.release import Manifest, _checksum, file_digest
 from polyseme.reports.tables import plan_remarks
+from polyseme.schema import Role
 from polyseme.tables.source import FrameSource
 
 LETTERS = list("abcdefgh")
@@ -93,6 +96,30 @@ def test_obstacles_name_values_by_their_labels_but_never_values_found_in_the_tab
     assert "a, b, c, d" in declared.obstacle
     found = ps.plan(policy("letter", body), data=people())["letter"]
     assert "a, b, c, d" not in found.obstacle
+
+
+def test_models_do_not_let_a_sensitive_column_through() -> None:
+    rules = policy("letter", "    domain: [a, b, c, d, e, f, g, h]\n    protect: {diversity: {l: 2}}\n")
+    careless = replace(rules, attributes=tuple(replace(item, role=Role.SENSITIVE) for item in rules.attributes))
+    for models in ((), (ModelSpec("k-anonymity", {"k": 2}),)):
+        with pytest.raises(ps.PolicyError, match="nothing protects it") as caught:
+            ps.anonymize(people(), replace(careless, models=models))
+        assert len(caught.value.problems) == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("    reference: data\n    protect: {closeness: {t: 1}}\n", "published as it is"),
+        ("    protect: {ldp: {epsilon: 1000}}\n", "published as it is"),
+        ("    protect: {closeness: {t: 0}}\n", "nothing can be learnt"),
+        ("    protect: {diversity: {l: 9, adapt: true}}\n", "was adapted to 7"),
+    ],
+)
+def test_who_publishes_hears_what_the_plan_says(body: str, said: str) -> None:
+    heard: list[str] = []
+    ps.anonymize(people(), policy("letter", "    domain: [a, b, c, d, e, f, g, h]\n" + body), warn=heard.append)
+    assert any(warning.startswith("letter: ") and said in warning for warning in heard)
 
 
 def test_a_prior_with_zeros_is_a_problem_of_the_prior() -> None:

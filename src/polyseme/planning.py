@@ -153,12 +153,17 @@ class Plan:
         return all(item.usable for item in self.attributes)
 
     def warnings(self) -> list[str]:
-        """What would be regretted after publishing: distributions that nobody will be able to recover."""
-        return [
+        """What would be regretted after publishing: columns in clear, and distributions that nobody can recover."""
+        names: dict[str, list[str]] = {}
+        for item in self.attributes:
+            for warning in item.choice.warnings:
+                names.setdefault(warning, []).append(item.name)
+        found = [f"{', '.join(where)}: {warning}" for warning, where in names.items()]
+        return found + [
             f"{item.name}: some of its values cannot be told apart afterwards, whatever the number of records. "
             + _hint(item)
             for item in self.attributes
-            if item.feasible and not item.identifiable
+            if item.feasible and not item.identifiable and item.choice.estimable
         ]
 
     def __getitem__(self, name: str) -> AttributePlan:

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from polyseme.engines.local import Job, Outcome, published_tables
-from polyseme.errors import PolicyError, ReleaseError, TableError
+from polyseme.errors import PolicyError, Problem, ReleaseError, TableError
 from polyseme.planning import Plan, make_plan, published_attributes
-from polyseme.policy import Policy
+from polyseme.policy import PROTECT_HINT, Policy
 from polyseme.policy.resolving import Resolved, match_columns, resolve
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
@@ -26,6 +26,14 @@ Progress = Callable[[int], None]
 
 
 def require_protection(resolved: Resolved, unnamed: bool = False) -> None:
+    """Refuse what would publish a sensitive attribute as it is; a policy that only verifies may have such ones."""
+    bare = [
+        Problem(f"$.attributes.{item.name}", f"{item.role.value}, but nothing protects it", PROTECT_HINT)
+        for item in resolved.schema.attributes
+        if item.role.is_secret and item.protection is None
+    ]
+    if bare:
+        raise PolicyError(bare)
     if not resolved.schema.protected:
         raise PolicyError(
             "the policy protects no attribute that it names" if unnamed else "the policy protects no attribute",

@@ -28,6 +28,11 @@ class Role(Enum):
     SENSITIVE_QID = "sensitive-qid"
     INSENSITIVE = "insensitive"
 
+    @property
+    def is_secret(self) -> bool:
+        """Whether it must not be published as it is."""
+        return self in (Role.SENSITIVE, Role.SENSITIVE_QID)
+
 
 @dataclass(frozen=True)
 class Missing:

@@ -178,9 +178,9 @@ def test_protect_all_but(tmp_path) -> None:
 
 def test_priors_by_value_or_in_order() -> None:
     base = "role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}"
-    by_name = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: {{a: 1, c: 3}}}}}}")).schema["x"].domain
-    in_order = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 0, 3]}}}}")).schema["x"].domain
-    assert by_name.prior.tolist() == in_order.prior.tolist() == [0.25, 0.0, 0.75]
+    by_name = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: {{c: 3, a: 1, b: 4}}}}}}")).schema["x"].domain
+    in_order = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 4, 3]}}}}")).schema["x"].domain
+    assert by_name.prior.tolist() == in_order.prior.tolist() == [0.125, 0.5, 0.375]
     with pytest.raises(PolicyError, match="expected 3 numbers"):
         resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 2]}}}}"))
 
@@ -194,9 +194,9 @@ CLOSE = "role: sensitive-qid, domain: [a, b, c, d], protect: {closeness: {t: 0.3
 
 
 def test_references_from_a_file_or_from_the_table(tmp_path) -> None:
-    (tmp_path / "shares.csv").write_text("value,people\nb,3\na,1\n")
+    (tmp_path / "shares.csv").write_text("value,people\nb,3\na,1\nd,2\nc,2\n")
     from_file = Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: shares.csv}}}}", tmp_path)
-    assert resolve(from_file).schema["x"].domain.reference.tolist() == [0.25, 0.75, 0, 0]
+    assert resolve(from_file).schema["x"].domain.reference.tolist() == [0.125, 0.375, 0.25, 0.25]
     from_data = Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: data}}}}")
     domain = resolve(from_data, source(x=["a", "b", "b", "d"])).schema["x"].domain
     assert domain.reference.tolist() == [0.25, 0.5, 0, 0.25]
@@ -205,6 +205,40 @@ def test_references_from_a_file_or_from_the_table(tmp_path) -> None:
         resolve(from_data)
     with pytest.raises(PolicyError, match="no distribution in the file"):
         resolve(Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: none.csv}}}}", tmp_path))
+
+
+@pytest.mark.parametrize("key", ["prior", "reference"])
+@pytest.mark.parametrize("shares", ["{a: 60, b: 40}", "[1, 0, 1, 1]"])
+def test_a_value_without_a_share_is_refused(key: str, shares: str) -> None:
+    """Against a reference that rules values out, closeness would let them be published as they are."""
+    with pytest.raises(PolicyError, match="have no share") as caught:
+        resolve(Policy.loads(f"attributes: {{x: {{{CLOSE}, {key}: {shares}}}}}"))
+    assert [problem.where for problem in caught.value.problems] == [f"$.attributes.x.{key}"]
+
+
+@pytest.mark.parametrize("key", ["prior", "reference"])
+def test_messages_about_shares_do_not_show_values_of_the_table(key: str) -> None:
+    text = f"role: sensitive, protect: {{closeness: {{t: 0.3}}}}, {key}: {{secres: 1}}"
+    with pytest.raises(PolicyError, match="1 name is not in the domain") as caught:
+        resolve(Policy.loads(f"attributes: {{x: {{{text}}}}}"), source(x=["secret", "other"]))
+    assert "secret" not in str(caught.value)
+
+
+def test_words_stay_words_and_codes_keep_their_zeros() -> None:
+    text = "[no, yes, on, off, y, 010, 12:30, 1_000, 0x1F, 007.5, 1e3, 1, -2, 0.5, true]"
+    policy = Policy.loads(f"attributes: {{x: {{role: sensitive, domain: {text}, protect: {{diversity: {{l: 2}}}}}}}}")
+    assert policy.by_name["x"].values == (
+        *("no", "yes", "on", "off", "y", "010", "12:30", "1_000", "0x1F", "007.5"),
+        *(1000.0, 1, -2, 0.5),
+        True,
+    )
+
+
+def test_a_word_for_missing_that_yaml_reads_as_nothing() -> None:
+    base = "attributes: {x: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
+    with pytest.raises(PolicyError, match="found nothing"):
+        Policy.loads(base + "\ntable: {missing-values: ['', null]}")
+    assert Policy.loads(base + "\ntable: {missing-values: ['', 'null']}").table.missing_values == ("", "null")
 
 
 def test_a_prior_must_not_come_from_the_records() -> None:

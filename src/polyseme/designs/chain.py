@@ -17,10 +17,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+from scipy.special import gammaln
 
 from polyseme.distances.structure import Floats, Ints
+from polyseme.errors import ImpossibleError
 
-__all__ = ["Chain", "Steps"]
+__all__ = ["Chain", "EvenChain", "Steps"]
+
+_LARGEST_LOG = 700.0
 
 
 class Steps:
@@ -82,8 +86,17 @@ class Chain:
         self.before_scale, self.after_scale = before_scale, after_scale
         total = (w * self.before[l - 1])[steps.last_start :].sum()
         self.log_total = float(np.log(total) + before_scale[l - 1]) if total > 0 else -np.inf
-        # mix[r]: brings before[r] * after[l-1-r] to a probability
-        self.mix = np.exp(before_scale + after_scale[::-1] - self.log_total)
+
+    @cached_property
+    def mix(self) -> Floats:
+        """Brings `before[r] * after[l-1-r]` to a probability."""
+        logs = self.before_scale + self.after_scale[::-1] - self.log_total
+        if logs.max(initial=0.0) > _LARGEST_LOG:
+            raise ImpossibleError(
+                f"sets of {self.l:,} of {self.size:,} values are too large for values that are not drawn alike",
+                "ask for smaller sets",
+            )
+        return np.asarray(np.exp(logs), dtype=np.float64)
 
     @cached_property
     def split(self) -> Floats:
@@ -180,6 +193,45 @@ class Chain:
             before[r + 1] = _least(cost + before[r], steps.back_low, steps.back_high)
             after[r + 1] = _least(cost + after[r], steps.low, steps.high)
         least: Floats = cost + (before + after[::-1]).min(axis=0)
+        return least
+
+
+class EvenChain(Chain):
+    """Any `l` places, all chains alike: closed forms, for sets of any size."""
+
+    def __init__(self, steps: Steps, l: int) -> None:
+        self.steps, self.l, self.size = steps, l, steps.size
+        self.log_weights, self.weights = np.zeros(self.size), np.ones(self.size)
+        self.log_total = self.log_partition = float(
+            gammaln(self.size + 1.0) - gammaln(l + 1.0) - gammaln(self.size - l + 1.0)
+        )
+
+    @cached_property
+    def inclusion(self) -> Floats:
+        return np.full(self.size, self.l / self.size)
+
+    @property
+    def _pair(self) -> float:
+        """The probability that two given places are both members."""
+        return self.l * (self.l - 1) / max(self.size * (self.size - 1), 1)
+
+    def joint(self, places: Ints) -> Floats:
+        out = np.full((len(places), self.size), self._pair)
+        out[np.arange(len(places)), places] = self.l / self.size
+        return out
+
+    def joint_matrix(self) -> Floats:
+        return self.joint(np.arange(self.size))
+
+    def covariance_times(self, vector: Floats) -> Floats:
+        rho, total = self.l / self.size, float(vector.sum())
+        result: Floats = (rho - self._pair) * vector + (self._pair - rho**2) * total
+        return result
+
+    def lightest(self, cost: Floats) -> Floats:
+        cheap = np.argsort(cost, kind="stable")[: self.l]
+        # A place that is not among the l cheapest takes the room of the dearest of them.
+        least: Floats = np.maximum(cost - cost[cheap[-1]], 0.0) + cost[cheap].sum()
         return least
 
 

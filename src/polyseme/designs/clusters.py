@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.designs.alias import TABLE_LIMIT, alias_cells
-from polyseme.designs.chain import Chain, Steps
+from polyseme.designs.chain import Chain, EvenChain, Steps
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
 from polyseme.designs.listing import compatible_sets
@@ -74,8 +74,8 @@ class ClustersDesign(MaximumEntropy):
         labels = clusters.labels
         self._given, self._given_shares = log_weights, shares
         self.clusters = clusters.count
-        weights = np.zeros(self.clusters) if log_weights is None else log_weights
-        self.chain = Chain(cluster_steps(self.clusters, full), l, weights)
+        steps = cluster_steps(self.clusters, full)
+        self.chain = EvenChain(steps, l) if log_weights is None else Chain(steps, l, log_weights)
         self._sizes = np.bincount(labels, minlength=self.clusters)
         self.shares: Floats = 1.0 / self._sizes[labels] if shares is None else shares
         self._members: Ints = np.argsort(labels, kind="stable").astype(np.int64)

@@ -19,7 +19,7 @@ from polyseme.distances.structure import Floats, Ints
 __all__ = ["ChainSampler", "DistinctSampler", "Inverse", "Sampler", "TableSampler", "sort_rows"]
 
 _CHUNK = 1 << 15
-_MANY_MEMBERS, _SWAP_PLACES, _SWAP_BYTES = 20, 4_096, 1 << 20
+_MANY_MEMBERS, _SWAP_PLACES, _SWAP_BYTES, _SWAP_ROWS = 20, 4_096, 1 << 20, 512
 
 
 class Sampler(Protocol):
@@ -90,9 +90,11 @@ class DistinctSampler:
     def __init__(self, size: int, l: int) -> None:
         self.size, self.l, self.draws = size, l, max(l - 1, 1)
         # Insertion takes l * l steps; a row of all places to swap in takes l, but has to be laid out first.
-        swaps = l > _MANY_MEMBERS and size <= _SWAP_PLACES
+        swaps = l > _MANY_MEMBERS and size <= max(_SWAP_PLACES, l * l)
         self._draw = self._swapped if swaps else self._inserted
-        self._chunk = max(_SWAP_BYTES // (2 * size), 1) if swaps else _CHUNK
+        self._short = np.dtype(np.int16 if size <= np.iinfo(np.int16).max else np.int32)
+        fitting = _SWAP_BYTES // (self._short.itemsize * size)
+        self._chunk = max(fitting, _SWAP_ROWS) if swaps else _CHUNK
 
     def sample(self, places: Ints, uniforms: Floats) -> Ints:
         out = np.empty((len(places), self.l), dtype=np.int64)
@@ -115,7 +117,7 @@ class DistinctSampler:
     def _swapped(self, places: Ints, uniforms: Floats) -> Ints:
         """The first steps of a shuffle of all the other places."""
         rows = np.arange(len(places))
-        others = np.tile(np.arange(self.size - 1, dtype=np.int16), (len(places), 1))
+        others = np.tile(np.arange(self.size - 1, dtype=self._short), (len(places), 1))
         for taken in range(self.l - 1):
             drawn = taken + (uniforms[taken] * (self.size - 1 - taken)).astype(np.int64)
             chosen = others[rows, drawn]
@@ -123,7 +125,7 @@ class DistinctSampler:
             others[:, taken] = chosen
         chosen = others[:, : self.l - 1]
         chosen += chosen >= places[:, None]
-        members = np.column_stack([chosen, places.astype(np.int16)])
+        members = np.column_stack([chosen, places.astype(self._short)])
         members.sort(axis=1)
         return members.astype(np.int64)
 

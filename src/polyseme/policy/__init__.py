@@ -12,16 +12,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.errors import PolicyError, nearest
 from polyseme.policy.attributes import AttributePolicy, read_attribute
+from polyseme.policy.document import parse
 from polyseme.policy.reading import Reader
-from polyseme.schema import Role
 
-__all__ = ["METHODS", "AttributePolicy", "Exclusion", "ModelSpec", "Policy", "TableFormat"]
+__all__ = ["METHODS", "PROTECT_HINT", "AttributePolicy", "Exclusion", "ModelSpec", "Policy", "TableFormat"]
 
 METHODS = ("decoys",)
+PROTECT_HINT = "protect: {semantic-diversity: {l: 3, d: 2}}, or give it another role"
 _KEYS = ("attributes", "models", "method", "table", "record-key", "repeats", "impossible", "protect-all-but", "protect")
 _TABLE_KEYS = ("separator", "encoding", "missing-values", "wildcard")
 
@@ -88,13 +87,7 @@ class Policy:
     @classmethod
     def loads(cls, text: str, folder: str | Path = ".") -> Policy:
         """Read a policy from YAML text; files it names are looked up in `folder`."""
-        try:
-            document = yaml.load(text, Loader=_StrictLoader)  # noqa: S506 - a subclass of SafeLoader
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark
-            place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "$"
-            raise PolicyError(Problem(place, f"not valid YAML: {error.problem}")) from None
-        return cls.from_dict(document, folder)
+        return cls.from_dict(parse(text), folder)
 
     @classmethod
     def from_dict(cls, document: Any, folder: str | Path = ".") -> Policy:
@@ -114,23 +107,6 @@ class Policy:
     @property
     def protected(self) -> tuple[AttributePolicy, ...]:
         return tuple(attribute for attribute in self.attributes if attribute.protect)
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """Safe YAML in which a key that stands twice is an error, not a silent overwrite."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if isinstance(key, list | dict):
-                raise yaml.constructor.ConstructorError(None, None, "a key must be plain text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key '{key}' stands twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
 
 
 def _read(reader: Reader, folder: Path) -> Policy:
@@ -189,9 +165,13 @@ def _table(reader: Reader) -> TableFormat:
         reader.at("encoding", encoding).problem("no such encoding", "utf-8, latin-1, cp932, utf-16 ..")
     missing: tuple[str, ...] = ("",)
     if "missing-values" in given:
-        missing = tuple(
-            str(element.value) for element in reader.at("missing-values", given["missing-values"]).elements()
-        )
+        words = reader.at("missing-values", given["missing-values"]).elements()
+        for element in words:
+            if element.value is None:
+                element.problem(
+                    "expected a word, found nothing", "a word that YAML reads as nothing needs quotes: 'null'"
+                )
+        missing = tuple(str(element.value) for element in words)
     wildcard = reader.at("wildcard", given["wildcard"]).flag() if "wildcard" in given else False
     return TableFormat(separator, encoding, missing, wildcard)
 
@@ -240,13 +220,13 @@ def _check_names(reader: Reader, policy: Policy) -> None:
 
 
 def _check_protected(reader: Reader, policy: Policy) -> None:
-    """A sensitive attribute without protection is an oversight, unless the policy only verifies or groups."""
-    if policy.models or policy.method != "decoys" or policy.protect_all_but is not None:
+    """A sensitive attribute without protection is an oversight, unless the policy may be meant for verifying only."""
+    if policy.models or policy.protect_all_but is not None:
         return
     for attribute in policy.attributes:
-        if attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID) and not attribute.protect:
+        if attribute.role.is_secret and not attribute.protect:
             place = reader.at("attributes", None).at(attribute.name, None)
             place.problem(
                 f"{attribute.role.value}, but nothing protects it",
-                "protect: {semantic-diversity: {l: 3, d: 2}}, or give it another role",
+                PROTECT_HINT,
             )

@@ -199,6 +199,6 @@ def _protect(reader: Reader, role: Role) -> Mapping[str, Mapping[str, Any]]:
             read_promises(readable, _ANY_SIZE, has_distance=True)
         except PolicyError as error:
             reader.adopt(error)
-    if role not in (Role.SENSITIVE, Role.SENSITIVE_QID):
+    if not role.is_secret:
         reader.problem(f"an attribute with role {role.value} is not protected", "role: sensitive or sensitive-qid")
     return promises

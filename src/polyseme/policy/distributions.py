@@ -22,8 +22,13 @@ from polyseme.tables.source import Source
 __all__ = ["read_shares", "with_references"]
 
 
-def read_shares(shares: Shares | None, domain: Domain, policy: Policy, reader: Reader) -> Floats | None:
-    """A declared distribution in the order of the domain, adding up to one."""
+def read_shares(
+    shares: Shares | None, domain: Domain, policy: Policy, reader: Reader, declared: bool = True
+) -> Floats | None:
+    """A declared distribution in the order of the domain, adding up to one.
+
+    declared  whether the values are: those found in a table must not stand in a message
+    """
     if shares is None or shares == FROM_DATA:
         return None
     if isinstance(shares, str):
@@ -32,14 +37,27 @@ def read_shares(shares: Shares | None, domain: Domain, policy: Policy, reader: R
         labels = [str(value) for value in domain.values]
         unknown = [name for name in shares if name not in labels]
         if unknown:
-            reader.problem(f"{len(unknown)} names are not in the domain", nearest(unknown[0], labels))
+            reader.problem(f"{_names(len(unknown))} not in the domain", nearest(unknown[0], labels) if declared else "")
+            return None
         shares = tuple(shares.get(label, 0.0) for label in labels)
     weights = np.asarray(shares, dtype=np.float64)
-    if len(weights) != domain.size or not weights.sum() > 0:
-        reader.problem(f"expected {domain.size} numbers that are not all zero, found {len(weights)}")
+    if len(weights) != domain.size:
+        reader.problem(f"expected {domain.size:,} numbers, one for each value, found {len(weights):,}")
+        return None
+    without = int(np.count_nonzero(~(weights > 0.0)))
+    if without:
+        # Who believes that nobody has a value learns nothing from sets of such values, whoever is in them.
+        reader.problem(
+            f"{without:,} of the {domain.size:,} values have no share",
+            "leave values that nobody can have out of the domain, and give rare ones a small number",
+        )
         return None
     shares_of_one: Floats = weights / weights.sum()
     return shares_of_one
+
+
+def _names(count: int) -> str:
+    return "1 name is" if count == 1 else f"{count:,} names are"
 
 
 def _shares_file(path: Path, reader: Reader) -> Shares:

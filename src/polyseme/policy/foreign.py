@@ -26,7 +26,6 @@ from polyseme.tables.source import Source, open_table
 
 __all__ = ["ForeignTable", "read_foreign"]
 
-_JUDGED = (Role.SENSITIVE, Role.SENSITIVE_QID)
 _KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID)
 
 
@@ -44,7 +43,7 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     """The whole table with the policy's domains, distances, missing values and reference table."""
     described = _described(source, policy)
     frame = _frame(source, policy)
-    judged = {item.name for item in policy.attributes if item.role in _JUDGED}
+    judged = {item.name for item in policy.attributes if item.role.is_secret}
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
     columns = []
@@ -60,7 +59,7 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     return ForeignTable(
         frame,
         keys,
-        tuple(item.name for item in policy.attributes if item.role in _JUDGED),
+        tuple(item.name for item in policy.attributes if item.role.is_secret),
         _background(frame, policy, described),
     )
 

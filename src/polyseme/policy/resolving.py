@@ -46,6 +46,8 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
     """The schema of a policy; `source` is read only for what the policy leaves open."""
     if source is not None:
         policy = match_columns(policy, source)
+    else:
+        policy = replace(policy, attributes=tuple(_with_default(policy, item) for item in policy.attributes))
     seen = _look(policy, source) if source is not None else {}
     problems: list[Problem] = []
     attributes = []
@@ -103,8 +105,7 @@ def match_columns(policy: Policy, source: Source) -> Policy:
 def _with_default(policy: Policy, attribute: AttributePolicy) -> AttributePolicy:
     """The policy's general `protect` rule, for a sensitive attribute that has none of its own."""
     spared = policy.protect_all_but is not None and attribute.name in policy.protect_all_but
-    sensitive = attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID)
-    if policy.protect is None or attribute.protect or spared or not sensitive:
+    if policy.protect is None or attribute.protect or spared or not attribute.role.is_secret:
         return attribute
     return replace(attribute, protect=policy.protect)
 
@@ -114,7 +115,7 @@ def _described(attribute: AttributePolicy) -> bool:
     declared = attribute.distance is not None or attribute.values is not None or attribute.edges is not None
     if attribute.periods is not None:
         declared = declared or None not in (attribute.periods.first, attribute.periods.last)
-    return bool(attribute.protect) or (declared and attribute.role in (Role.SENSITIVE, Role.SENSITIVE_QID))
+    return bool(attribute.protect) or (declared and attribute.role.is_secret)
 
 
 def _open(attribute: AttributePolicy, policy: Policy) -> bool:
@@ -187,10 +188,13 @@ def _resolve_attribute(
         return Attribute(attribute.name, attribute.role)
     domain = _domain(attribute, seen.get(attribute.name), policy, reader)
     distance = _distance(attribute, domain, policy, reader) if domain.size else None
+    declared = attribute.name not in seen
     domain = replace(
         domain,
-        prior=read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior)),
-        reference=read_shares(attribute.reference, domain, policy, reader.at("reference", attribute.reference)),
+        prior=read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior), declared),
+        reference=read_shares(
+            attribute.reference, domain, policy, reader.at("reference", attribute.reference), declared
+        ),
     )
     return Attribute(attribute.name, attribute.role, domain, distance, protection)
 

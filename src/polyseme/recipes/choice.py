@@ -29,6 +29,7 @@ __all__ = ["Choice", "choose", "choose_within", "mechanism_for"]
 
 _LARGE_SET = 64
 """Sets beyond this are pointed out."""
+_NEARLY_ALWAYS = 0.99
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +232,8 @@ def _warnings(promises: Promises, size: int, eta: int, p: float) -> list[str]:
     ]
     if p == 0.0:
         warnings.append("p = 0: the sets do not depend on the values; nothing can be learnt, and nothing estimated")
-    elif p == 1.0 and eta == 1 and size > 1:
-        warnings.append("sets of one value at p = 1: the attribute is published as it is")
+    elif p > _NEARLY_ALWAYS and eta == 1 and size > 1:
+        warnings.append(f"sets of one value at p = {p:.4g}: the attribute is published as it is")
     elif eta > _LARGE_SET:
         warnings.append(
             f"sets of {eta:,} candidates make a large release; a size can be named, at the cost of accuracy"

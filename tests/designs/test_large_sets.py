@@ -1,0 +1,49 @@
+"""Sets of hundreds of candidates: closed forms where all values are alike, and a refusal where numbers would run over."""
+
+import numpy as np
+import pytest
+
+from polyseme.designs import make_design
+from polyseme.designs.chain import Chain, EvenChain, Steps
+from polyseme.distances.structure import Clusters
+from polyseme.errors import ImpossibleError
+
+
+def steps(size):
+    return Steps(np.arange(1, size + 1), np.empty(0, dtype=np.int64))
+
+
+@pytest.mark.parametrize(("size", "l"), [(size, l) for size in range(1, 8) for l in range(1, size + 1)])
+def test_alike_places_have_closed_forms(size, l):
+    rng = np.random.default_rng(size * 10 + l)
+    filled, closed = Chain(steps(size), l, np.zeros(size)), EvenChain(steps(size), l)
+    vector, cost = rng.normal(size=size), rng.random(size)
+    places = np.sort(rng.permutation(size)[:l])[None, :]
+    np.testing.assert_allclose(closed.inclusion, filled.inclusion)
+    np.testing.assert_allclose(closed.joint_matrix(), filled.joint_matrix())
+    np.testing.assert_allclose(closed.covariance_times(vector), filled.covariance_times(vector), atol=1e-12)
+    np.testing.assert_allclose(closed.lightest(cost), filled.lightest(cost))
+    np.testing.assert_allclose(closed.log_probability(places), filled.log_probability(places), atol=1e-12)
+    assert closed.log_partition == pytest.approx(filled.log_partition)
+
+
+@pytest.mark.parametrize(("size", "l"), [(2_000, 900), (10_000, 3_077), (40_000, 250)])
+def test_large_sets_are_drawn_evenly(size, l):
+    design = make_design("balanced", Clusters(np.arange(size)), l)
+    np.testing.assert_allclose(design.inclusion(), l / size)
+    codes = np.full(400, 7)
+    sets = design.sample(codes, np.random.default_rng(1).random((design.draws, 400)))
+    assert np.all(np.diff(sets, axis=1) > 0)
+    assert np.all((sets == 7).any(axis=1))
+    others = np.delete(np.bincount(sets.ravel(), minlength=size), 7)
+    share = (l - 1) / (size - 1)
+    assert others.mean() == pytest.approx(400 * share)
+    # Draws without replacement: by tenths of the domain, within five standard errors.
+    for tenth in np.array_split(others, 10):
+        spread = np.sqrt(400 * len(tenth) * share * (1 - share))
+        assert abs(tenth.sum() - 400 * len(tenth) * share) < 5 * spread
+
+
+def test_numbers_that_run_over_are_never_drawn_from():
+    with pytest.raises(ImpossibleError, match="too large for values that are not drawn alike"):
+        Chain(steps(4_000), 1_800, np.linspace(0, 1, 4_000)).inclusion  # noqa: B018
