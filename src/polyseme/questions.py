@@ -19,6 +19,7 @@ from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
 from polyseme.tables.counting import Grouped, Target, group_codes, group_sets
+from polyseme.tables.readings import alike
 from polyseme.tables.source import Source
 
 __all__ = ["ask", "published_counts", "true_table"]
@@ -192,7 +193,7 @@ def true_table(
     sizes = {item.name: item.domain.size for item in targets}
     grouped = group_codes(_coded(source, release.manifest, by), sizes, by)
     shape = [item.domain.size for item in targets]
-    place = _match(grouped.cells, cells, by)[grouped.cell]
+    place = _match(grouped.cells, cells, by, release.manifest.missing_values)[grouped.cell]
     table = np.zeros((max(cells.height, 1), *shape))
     kept = place >= 0
     np.add.at(table, (place[kept], *(codes[kept, 0] for codes in grouped.sets)), grouped.counts[kept])
@@ -209,21 +210,21 @@ def _coded(source: Source, manifest: Manifest, by: Sequence[str]) -> Iterator[pl
     protected = manifest.protected
     for batch in source.batches([*by, *(item.name for item in protected)]):
         columns = {name: as_series(batch.column(name)) for name in by}
-        columns_of_truth = [as_series(batch.column(item.name), manifest.missing_values) for item in protected]
+        columns_of_truth = [
+            as_series(batch.column(item.name), manifest.missing_values).alias(item.name) for item in protected
+        ]
         codes = [encode(column, item.domain).codes for column, item in zip(columns_of_truth, protected)]
         kept = np.all([column >= 0 for column in codes], axis=0)
         coded = {item.name: pl.Series(column) for item, column in zip(protected, codes)}
         yield pl.DataFrame({**columns, **coded}).filter(pl.Series(kept))
 
 
-def _match(found: pl.DataFrame, wanted: pl.DataFrame, by: Sequence[str]) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Where each cell of the original stands among the release's cells; -1 where it does not.
-
-    Values are compared as text, because a release may have typed what the original wrote as text.
-    """
+def _match(found: pl.DataFrame, wanted: pl.DataFrame, by: Sequence[str], missing_values: Sequence[str] = ()) -> Ints:
+    """Where each cell of the original stands among the release's cells; -1 where it does not."""
     if not by:
         return np.zeros(max(found.height, 1), dtype=np.int64)
-    left = found.select(pl.col(name).cast(pl.String) for name in by)
-    right = wanted.select(pl.col(name).cast(pl.String) for name in by).with_row_index("\0place")
-    joined = left.join(right, on=list(by), how="left", nulls_equal=True, maintain_order="left")
+    pairs = [alike(found[name], wanted[name], missing_values) for name in by]
+    left, right = pl.DataFrame([pair[0] for pair in pairs]), pl.DataFrame([pair[1] for pair in pairs])
+    places = right.with_row_index("\0place")
+    joined = left.join(places, on=list(by), how="left", nulls_equal=True, maintain_order="left")
     return joined["\0place"].cast(pl.Int64).fill_null(-1).to_numpy()

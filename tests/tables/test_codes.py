@@ -122,6 +122,12 @@ def test_casts_count_what_they_cannot_read() -> None:
     assert cast_column(pl.Series(["Yes", "0", "perhaps"]), "boolean")[0].to_list() == [True, False, None]
 
 
+@pytest.mark.parametrize("kind", ["date", "datetime", "boolean"])
+def test_columns_that_are_nothing_of_the_kind(kind: str) -> None:
+    assert cast_column(pl.Series(["x", None, "y"]), kind)[1] == 2
+    assert cast_column(pl.Series([b"x", None]), kind)[1] == 1
+
+
 @pytest.mark.parametrize(
     "values",
     [

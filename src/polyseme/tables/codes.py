@@ -15,8 +15,10 @@ from polyseme.errors import Problem, TableError
 from polyseme.schema import Bins, Domain, Label, Missing, Periods
 
 __all__ = [
+    "CASTS",
     "Coded",
     "as_series",
+    "cast",
     "cast_column",
     "code_array",
     "code_type",
@@ -26,19 +28,21 @@ __all__ = [
     "numbers",
     "period_labels",
     "set_array",
+    "without_words",
 ]
 
 MISSING = -1
 UNSEEN = -2
 _SPAN, _EXACT, _INT64 = 1 << 20, 1 << 53, 1 << 63
-_CASTS: dict[str, type[pl.DataType] | pl.DataType] = {
-    "text": pl.String,
-    "integer": pl.Int64,
-    "number": pl.Float64,
-    "boolean": pl.Boolean,
-    "date": pl.Date,
+CASTS: dict[str, pl.DataType] = {
+    "text": pl.String(),
+    "integer": pl.Int64(),
+    "number": pl.Float64(),
+    "boolean": pl.Boolean(),
+    "date": pl.Date(),
     "datetime": pl.Datetime("us"),
 }
+"""The types that a policy can declare."""
 _PERIOD_FORMATS = {"year": "%Y", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
 
 
@@ -64,12 +68,16 @@ def as_series(column: pa.Array, missing_values: Sequence[str] = ()) -> pl.Series
         raise TypeError("one column expected")
     if series.dtype in (pl.Categorical, pl.Enum):
         series = series.cast(pl.String)
-    if series.dtype == pl.String and missing_values:
-        words = pl.Series(missing_values, dtype=pl.String)
-        series = series.set(series.is_in(words.implode()), None)
     if series.dtype.is_float():
         series = series.fill_nan(None)
-    return series
+    return without_words(series, missing_values)
+
+
+def without_words(series: pl.Series, missing_values: Sequence[str]) -> pl.Series:
+    """A column with the declared words for "missing" as nulls."""
+    if series.dtype != pl.String or not missing_values:
+        return series
+    return series.set(series.is_in(pl.Series(missing_values, dtype=pl.String).implode()), None)
 
 
 def cast_column(series: pl.Series, kind: str) -> tuple[pl.Series, int]:
@@ -81,11 +89,30 @@ def cast_column(series: pl.Series, kind: str) -> tuple[pl.Series, int]:
             ["true", "false", "1", "0", "yes", "no"], [True, False] * 3, default=None, return_dtype=pl.Boolean
         )
     elif kind in ("date", "datetime") and series.dtype == pl.String:
-        result = series.str.to_date(strict=False) if kind == "date" else series.str.to_datetime(strict=False)
+        result = _dates(series, CASTS[kind])
     else:
         source = series.str.strip_chars() if series.dtype == pl.String and kind != "text" else series
-        result = source.cast(_CASTS[kind], strict=False)
+        result = cast(source, CASTS[kind])
     return result, result.null_count() - before
+
+
+def cast(series: pl.Series, dtype: pl.DataType) -> pl.Series:
+    """A column in another type, with nulls for what has no counterpart there: that may be all of it."""
+    try:
+        return series.cast(dtype, strict=False)
+    except pl.exceptions.InvalidOperationError:
+        return _nothing(series, dtype)
+
+
+def _dates(texts: pl.Series, dtype: pl.DataType) -> pl.Series:
+    try:
+        return texts.str.to_date(strict=False) if dtype == pl.Date else texts.str.to_datetime(strict=False)
+    except pl.exceptions.ComputeError:  # no text looks like a date
+        return _nothing(texts, dtype)
+
+
+def _nothing(series: pl.Series, dtype: pl.DataType) -> pl.Series:
+    return pl.Series(series.name, [None] * len(series), dtype=dtype)
 
 
 def encode(series: pl.Series, domain: Domain) -> Coded:

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from polyseme.errors import TableError
+from polyseme.tables.readings import alike
+
+WORDS = ("", "?")
+
+
+@pytest.mark.parametrize(
+    ("original", "shown"),
+    [
+        (["30", " 31.50", "?"], [31.5, 30.0, None]),
+        (["30", "?", ""], [None, 30]),
+        (["Yes", "no"], [False, True]),
+        (["29/02/2024"], [date(2024, 2, 29)]),
+        (["2024-02-29T10:00"], [datetime(2024, 2, 29, 10)]),
+        ([1, 2], [2.0, 1.0]),
+    ],
+    ids=["number", "integer", "boolean", "date", "time", "whole"],
+)
+def test_what_the_release_read_is_read_again(original: list, shown: list) -> None:
+    left, right = alike(pl.Series(original), pl.Series(shown), WORDS)
+    assert right.to_list() == shown
+    assert set(left) == set(shown)
+
+
+@pytest.mark.parametrize(
+    ("original", "shown"),
+    [
+        (["30.0", "3e1", "31"], ["30", "31"]),
+        ([30.0, 31.5], ["30", "31.5"]),
+        ([1, 2], ["2", "1"]),
+        (["Yes", "no"], ["true", "false"]),
+        (["2024-02-29T10:00"], ["2024-02-29 10:00:00.000000"]),
+        (["a", "?"], ["a", None]),
+    ],
+    ids=["number", "float", "integer", "boolean", "time", "missing"],
+)
+def test_what_a_text_file_shows_of_it(original: list, shown: list) -> None:
+    left, right = alike(pl.Series(original), pl.Series(shown), WORDS)
+    assert set(left) == set(right)
+    assert right.n_unique() == len(shown)
+
+
+@pytest.mark.parametrize("texts", [["007", "7", "07"], ["a", "?", ""], ["1.0", "1", "true"]])
+def test_texts_that_were_left_as_they_are_stay_apart(texts: list[str]) -> None:
+    left, right = alike(pl.Series(texts), pl.Series(texts), WORDS)
+    assert left.to_list() == right.to_list() == texts
+
+
+def test_another_table_is_not_made_to_fit() -> None:
+    left, right = alike(pl.Series(["30", "40", "x"]), pl.Series([30.0, None]), WORDS)
+    assert set(left).isdisjoint(right)
+    with pytest.raises(TableError, match="column 'age': the original and the release"):
+        alike(pl.Series([timedelta(1)]), pl.Series("age", ["30"]))
