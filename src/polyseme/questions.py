@@ -223,8 +223,8 @@ def _match(found: pl.DataFrame, wanted: pl.DataFrame, by: Sequence[str], missing
     """Where each cell of the original stands among the release's cells; -1 where it does not."""
     if not by:
         return np.zeros(max(found.height, 1), dtype=np.int64)
-    pairs = [alike(found[name], wanted[name], missing_values) for name in by]
-    left, right = pl.DataFrame([pair[0] for pair in pairs]), pl.DataFrame([pair[1] for pair in pairs])
+    pairs = {name: alike(found[name], wanted[name], missing_values) for name in by}
+    left, right = (pl.DataFrame({name: pair[side] for name, pair in pairs.items()}) for side in (0, 1))
     places = right.with_row_index("\0place")
     joined = left.join(places, on=list(by), how="left", nulls_equal=True, maintain_order="left")
     return joined["\0place"].cast(pl.Int64).fill_null(-1).to_numpy()
