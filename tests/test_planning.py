@@ -61,3 +61,14 @@ def test_the_grid_keeps_what_is_promised_about_truth():
         ).p,
         plan.attributes[0].choice.p,
     )
+
+
+def test_a_plan_says_what_the_reference_gives_away():
+    """Diversity bounds the guess of somebody who takes all values for equally likely; a reference is published too."""
+    policy = {
+        "attributes": {"age": {**AGE, "reference": [65, 5, 5, 5, 5, 5, 5, 5], "protect": {"diversity": {"l": 2}}}}
+    }
+    item = pipeline.plan(Policy.from_dict(policy)).attributes[0]
+    assert item.facts.worst_posterior == pytest.approx(0.5)
+    (warning,) = item.to_dict()["warnings"]
+    assert warning == f"who expects the reference distribution guesses right with probability up to {65 / 70:.3g}"

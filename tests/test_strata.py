@@ -192,9 +192,12 @@ def test_sticky_sets_are_the_same_in_any_order_and_company(tmp_path: Path) -> No
     assert not whole.equals(data(ps.anonymize(table, policy())).sort("id"))
 
 
+@pytest.mark.parametrize("reference", ["", "    reference: [20, 1, 1, 1, 1, 1, 1, 1, 4, 4]\n"])
 @pytest.mark.parametrize("promise", ["ldp: {epsilon: 1.0}", "closeness: {t: 0.2}"])
-def test_promises_about_odds_hold_in_every_stratum(promise: str) -> None:
-    text = POLICY.replace("semantic-diversity: {l: 2, d: 2}", promise)
+def test_promises_about_odds_hold_in_every_stratum(promise: str, reference: str) -> None:
+    text = POLICY.replace("semantic-diversity: {l: 2, d: 2}", promise).replace(
+        "    protect:", reference + "    protect:"
+    )
     release = ps.anonymize(people(500), policy(text))
     members = release.manifest["disease"].strata.members
     assert len({member.mechanism.l for member in members}) == 1

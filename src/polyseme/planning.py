@@ -120,11 +120,17 @@ class AttributePlan:
         }
 
     def _published(self) -> list[str]:
-        """What is published although it comes from the records."""
+        """What is published although it comes from the records, and what can be done with it."""
         domain = self.attribute.domain
-        if domain is None or not domain.reference_from_data:
+        if domain is None or domain.reference is None or self.mechanism is None:
             return []
-        return ["the reference distribution is that of the records, and is published with the release"]
+        said = []
+        if domain.reference_from_data:
+            said.append("the reference distribution is that of the records, and is published with the release")
+        guess = self.mechanism.worst_posterior(domain.reference)
+        if self.facts is not None and self.facts.worst_posterior is not None and guess > self.facts.worst_posterior:
+            said.append(f"who expects the reference distribution guesses right with probability up to {guess:.3g}")
+        return said
 
     @property
     def confounded(self) -> tuple[tuple[Any, ...], ...]:

@@ -23,8 +23,10 @@ from polyseme.models.base import SHOWN, TOLERANCE, Place, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
 from polyseme.recipes import PROMISES, closeness_of_epsilon, closeness_reached, ground_from
+from polyseme.recipes.ground import Equal, Ground
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Attribute, Role
+from polyseme.strata import Stratum
 from polyseme.tables.classes import PublishedSets, published_sets
 from polyseme.tables.codes import as_series, label_array
 from polyseme.tables.counting import Target, group_sets
@@ -184,7 +186,8 @@ def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribu
             set_diversity.check(sets, _least_size(promise, item.domain.size)), model=name, parameters=dict(promise)
         )
     if name == "closeness":
-        return _channel_verdict(name, item, promise, promise["t"], _closeness_reached(item, promise))
+        worst, known = _closeness_reached(item, promise)
+        return _channel_verdict(name, item, promise, promise["t"], worst, known)
     if name == "ldp":
         return _channel_verdict(name, item, promise, promise["epsilon"], _epsilon(item))
     return unchecked(name, item.name, promise, "this promise is not known to the verifier")
@@ -198,25 +201,37 @@ def _least_size(promise: Mapping[str, Any], size: int) -> int:
 
 def _epsilon(item: PublishedAttribute) -> float:
     """What the published channel gives; infinite where it could not be computed, so that the check fails closed."""
-    found = [epsilon(member.mechanism) for member in item.strata.members]
-    return max(math.inf if reached is None else reached for reached in found)
+    return max(_stratum_epsilon(member) for member in item.strata.members)
 
 
-def _closeness_reached(item: PublishedAttribute, promise: Mapping[str, Any]) -> float:
-    if item.domain.reference is not None and item.mechanism is not None and not item.restricted:
-        ground = ground_from(promise.get("ground", "equal"), item.attribute.distance)
-        exact = closeness_reached(item.mechanism, item.domain.reference, ground)
-        if exact is not None:
-            return exact
-    reached = _epsilon(item)
-    return closeness_of_epsilon(reached) if math.isfinite(reached) else 1.0
+def _stratum_epsilon(member: Stratum) -> float:
+    reached = epsilon(member.mechanism)
+    return math.inf if reached is None else reached
+
+
+def _closeness_reached(item: PublishedAttribute, promise: Mapping[str, Any]) -> tuple[float, bool]:
+    """How far a set can move the reference, or any prior where there is none; and whether it was the reference."""
+    ground = ground_from(promise.get("ground", "equal"), item.attribute.distance)
+    worst, known = 0.0, True
+    for member in item.strata.members:
+        # Among the values that are left the equal ground is at least as dear as any other.
+        exact = _from_reference(item, member, ground if not member.excluded else Equal())
+        known = known and exact is not None
+        worst = max(worst, closeness_of_epsilon(_stratum_epsilon(member)) if exact is None else exact)
+    return worst, known
+
+
+def _from_reference(item: PublishedAttribute, member: Stratum, ground: Ground) -> float | None:
+    if item.domain.reference is None:
+        return None
+    shares = np.asarray(item.domain.reference)[member.allowed]
+    return closeness_reached(member.mechanism, shares / shares.sum(), ground) if shares.sum() > 0.0 else None
 
 
 def _channel_verdict(
-    name: str, item: PublishedAttribute, promise: Mapping[str, Any], bound: float, worst: float
+    name: str, item: PublishedAttribute, promise: Mapping[str, Any], bound: float, worst: float, known: bool = False
 ) -> Verdict:
     holds = worst <= bound + 1e-9
-    known = name == "closeness" and item.domain.reference is not None
     note = f"from the channel in the manifest, for {'the reference distribution' if known else 'every prior'}"
     return Verdict(name, item.name, dict(promise), holds, worst, bound, bound - worst, note=note)
 

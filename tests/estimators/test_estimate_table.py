@@ -167,16 +167,29 @@ def test_long_form_says_that_it_is_composite():
     assert math.isclose(table.values.sum(), 3000, rel_tol=1e-6)
 
 
-def test_groups_without_records_have_no_mean():
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("estimator", ["ml", "inverse"])
+def test_groups_without_records_have_no_mean(estimator):
     mechanism = line(6, 2, 2)
     reports = report(np.array([0, 1, 2, 3] * 50), [mechanism], np.random.default_rng(0), np.zeros(200, dtype=int), 2)
-    table = estimate_table(reports, [mechanism], ["age"], [LABELS[0]], {"sex": ["f", "m"]}, estimator="ml")
+    table = estimate_table(reports, [mechanism], ["age"], [LABELS[0]], {"sex": ["f", "m"]}, estimator=estimator)
     assert any("1 groups have no records" in note for note in table.notes)
     for summary in (table.mean("age"), table.quantile(0.5, "age")):
         assert not math.isnan(summary.value[0])
         assert math.isnan(summary.value[1])
     assert not table.values[1].any()
     assert not table.high[1].any()
+
+
+@pytest.mark.parametrize("estimator", ["ml", "shrink", "smooth"])
+def test_no_standard_error_where_values_leave_the_same_traces(estimator):
+    mechanisms = [plain(4, 3, 0.0), plain(3, 2)]
+    codes = np.random.default_rng(2).integers(0, 3, (400, 2))
+    reports = report(codes, mechanisms, np.random.default_rng(3))
+    table = estimate_table(reports, mechanisms, ["a", "b"], [list("wxyz"), list("abc")], {}, estimator=estimator)
+    assert np.isnan(table.stderr).all()
+    with pytest.raises(QuestionError, match="independence cannot be tested"):
+        table.independence()
 
 
 def test_shows_itself(made):
@@ -204,6 +217,8 @@ def test_questions_that_cannot_be_asked(made):
         table.difference({"sex": "x"}, {"sex": "f"})
     with pytest.raises(QuestionError, match="margin first"):
         table.proportions().margin(of="age")
+    with pytest.raises(QuestionError, match="take it of the counts"):
+        table.proportions().difference({"sex": "f"}, {"sex": "m"})
     with pytest.raises(QuestionError) as caught:
         estimate_table(reports, MECHANISMS, ["age", "job"], [[1], ["a", "b", "c"]], BY, level=2.0, population="no")
     assert len(caught.value.problems) == 3

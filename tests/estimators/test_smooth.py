@@ -78,6 +78,16 @@ def test_an_attribute_of_one_value_has_no_effect():
     assert np.hstack(terms((1, 1, 3), (None, LineDistance.ranks(1), None), within=1)).shape == (3, 2)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_table_in_which_nothing_can_vary(groups, capfd):
+    mechanism = plain(1, 1)
+    reports = replace(report(np.zeros((9, 1), dtype=int), [mechanism], np.random.default_rng(0), cells=groups))
+    reports = replace(reports, distances=(LineDistance.ranks(1),))
+    assert Smooth().fit(reports, [mechanism]).values.sum() == 9
+    assert smoothed(reports, [mechanism]) is None
+    assert capfd.readouterr() == ("", "")
+
+
 # -- the search ------------------------------------------------------------------------------------------------------
 
 

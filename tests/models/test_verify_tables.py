@@ -323,6 +323,15 @@ def test_a_bound_that_cannot_be_met_fails(desk: Desk):
     assert err.count("models[") == 3
 
 
+def test_a_bound_beyond_whole_numbers_is_refused(desk: Desk):
+    """Multiplied with the size of a class it would run over and seem to hold."""
+    code, _, err = desk.run(
+        ARX, POLICY, f"[{{frequency-diversity: {{l: {2**58}}}}}, {{recursive-diversity: {{c: 1e30, l: 2}}}}]"
+    )
+    assert code == 2
+    assert err.count("up to 1e+09") == 2
+
+
 NINE = [
     "sex",
     "age",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, PublishedAttribute
 from polyseme.reports.assembling import attribute_line, fact_line, promise_line, release_page
 from polyseme.reports.document import Outcome
+from polyseme.reports.formats import quantity
 from polyseme.reports.page import render_page
 from polyseme.schema import Attribute, Domain, Protection, Role
 
@@ -48,7 +50,8 @@ def test_semantic_diversity_in_plain_words() -> None:
     line = promise_line(SEMANTIC)
     assert line.text == (
         "Each record shows 3 candidates for income, at least 4 apart. Someone who knows the method and nothing else "
-        "about a person guesses right with probability at most 0.333."
+        "about a person and takes every value for equally likely beforehand guesses right with probability at most "
+        "0.333."
     )
     assert line.models == ("semantic-diversity (l=3, d=4, mechanism=simple)",)
 
@@ -60,6 +63,17 @@ def test_closeness_and_ldp_in_plain_words() -> None:
     assert "moves what one believes about its income by at most 0.2" in line.text
     assert "more than 2 times as likely" in line.text
     assert "guesses right" not in line.text
+
+
+def test_closeness_to_a_reference_says_who_is_meant_and_how_far_others_get() -> None:
+    plain = published({"closeness": {"t": 0.3, "ground": "ordered"}}, d=None, p=0.25)
+    domain = replace(plain.domain, reference=np.full(14, 1 / 14))
+    text = promise_line(replace(plain, attribute=replace(plain.attribute, domain=domain))).text
+    assert "moves someone who expects the published distribution of income by at most 0.3" in text
+    assert "counted along their order" in text
+    # Sets of 3 of 14 at p = 1/4: in to out as 1 + (1/3) / (3/14) to 1.
+    others = math.tanh(math.log(1 + (0.25 / 0.75) / (3 / 14)) / 4)
+    assert f"whoever expects another one by at most {quantity(others)}" in text
 
 
 def test_the_strictest_diversity_decides() -> None:

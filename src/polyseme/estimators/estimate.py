@@ -153,8 +153,11 @@ class Estimate(Table):
         steps = (rank[None, :] <= np.arange(len(order))[:, None]).astype(np.float64)
         out = []
         for cell, total in enumerate(table.totals):
+            if total <= 0:
+                out.append([np.nan] * 3)
+                continue
             contrasts = np.zeros((len(order), *table.values.shape))
-            contrasts[:, cell] = steps / max(total, 1e-300)
+            contrasts[:, cell] = steps / total
             value, _, low, high = table.sums(contrasts)
             out.append([places[order][_first(column, q)] for column in (value, high, low)])
         value, low, high = np.array(out).T
@@ -165,6 +168,10 @@ class Estimate(Table):
 
         A group is named by values of untouched attributes, such as `{"sex": "F"}`.
         """
+        if self.factor is not None:
+            raise QuestionError(
+                Problem("difference", "this table holds shares", "a difference is one of shares: take it of the counts")
+            )
         rows = [self._group(group) for group in (left, right)]
         weight = np.zeros(len(self.values))
         for sign, here in zip((1.0, -1.0), rows):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from polyseme.distances.structure import Floats
+from polyseme.errors import QuestionError
 
 __all__ = ["Independence", "wald_independence"]
 
@@ -45,7 +46,10 @@ def wald_independence(shares: Floats, variances: Callable[[Floats], Floats]) -> 
             departures.append(shares[i, j] - row[i] * column[j])
     if not gradients:
         return Independence(0.0, 0, 1.0)
-    values, vectors = np.linalg.eigh(_covariance(np.array(gradients), variances))
+    covariance = _covariance(np.array(gradients), variances)
+    if not np.isfinite(covariance).all():
+        raise QuestionError("independence cannot be tested: some values leave the same traces in the sets")
+    values, vectors = np.linalg.eigh(covariance)
     kept = values > 1e-9 * values.max(initial=0.0)
     turned = vectors[:, kept].T @ np.array(departures)
     statistic, freedom = float((turned**2 / values[kept]).sum()), int(kept.sum())

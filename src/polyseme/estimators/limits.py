@@ -197,13 +197,14 @@ def around(
 ) -> Fit:
     """A fit that knows more than the reports say, by a penalty or by smoothness, which is no evidence.
 
-    Its errors are at least those of the plain fit, and its limits are those, widened to hold it.
+    Its errors are at least those of the plain fit, unknown where those are, and its limits are those, widened to hold
+    it.
     """
     return replace(
         plain,
         values=values,
         expected=expected,
-        variance=np.fmax(plain.variance, variance),
+        variance=np.maximum(plain.variance, variance),
         gap=gap,
         notes=notes,
         limits=None if plain.limits is None else Widened(plain.limits, values, expected),

@@ -46,7 +46,7 @@ WEIGHTS = 600
 """Most weights of a table: their matrix is factored some hundred times."""
 _ROUNDS, _STEPS, _HALVINGS, _REPEATS = 20, 30, 12, 100
 _FIRST, _LEAST, _MOST = 1.0, 1e-9, 100.0
-_NEAR, _SETTLED = 1e-5, 1e-2
+_NEAR, _SETTLED, _UNSEEN = 1e-5, 1e-2, 1e-12
 
 
 class Smooth(Estimator):
@@ -57,6 +57,8 @@ class Smooth(Estimator):
     def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
         check(reports, mechanisms)
         plain = MaximumLikelihood().fit(reports, mechanisms)
+        if max(shape_of(mechanisms)) == 1:
+            return plain
         if not reports.paired:
             return replace(plain, notes=("smoothing needs the sets: not applied to counts only", *plain.notes))
         found = smoothed(reports, mechanisms)
@@ -104,13 +106,13 @@ class Smoothed:
 
 
 def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:
-    """The smooth table that the reports support; None when it would be too large."""
+    """The smooth table that the reports support; None when it would be too large, or has nothing that can vary."""
     shape = (reports.cells, *shape_of(mechanisms))
     if int(np.prod(shape)) > MATRIX_CELLS:
         return None
     distances = reports.distances if reports.distances is not None else (None,) * len(mechanisms)
     parts = terms(shape, (None, *distances), within=1)
-    if sum(part.shape[1] for part in parts) > WEIGHTS:
+    if not 0 < sum(part.shape[1] for part in parts) <= WEIGHTS:
         return None
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
     return _Search(likelihoods, parts).run(shape)
@@ -145,12 +147,11 @@ class _Search:
 
     def __init__(self, likelihoods: Sequence[RecordLikelihood], parts: Sequence[Floats]) -> None:
         self.likelihoods = likelihoods
-        cells = sum(likelihood.size for likelihood in likelihoods)
-        self.functions = np.hstack([np.zeros((cells, 0)), *parts])
-        self.term: Ints = np.repeat(np.arange(len(parts)), np.array([part.shape[1] for part in parts], dtype=np.int64))
+        self.functions = np.hstack(parts)
+        self.term: Ints = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
 
     def run(self, shape: tuple[int, ...]) -> Smoothed:
-        sizes = np.full(int(self.term.max(initial=-1)) + 1, _FIRST)
+        sizes = np.full(int(self.term.max()) + 1, _FIRST)
         point = self.at(np.zeros(len(self.term)))
         for _ in range(_ROUNDS):
             point, information, pull = self.settle(point, sizes)
@@ -246,7 +247,8 @@ class _Search:
         for _ in range(_REPEATS):
             found = np.bincount(self.term, weights=latest.weights**2, minlength=len(sizes)) / sizes
             determined = np.bincount(self.term, weights=latest.used, minlength=len(sizes))
-            factor = found / np.maximum(determined, np.finfo(float).tiny)
+            # What the reports say nothing about keeps its size.
+            factor = np.divide(found, determined, out=np.ones_like(found), where=determined > _UNSEEN)
             # The whole step is twice as fast; its root never fails.
             for step in (factor, np.sqrt(factor)):
                 tried = np.clip(sizes * step, _LEAST, _MOST)

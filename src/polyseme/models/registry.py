@@ -85,9 +85,11 @@ class Spec:
     attribute: str | None = None
 
 
-_L = Parameter("l", "whole", low=1)
-_REAL_L = Parameter("l", low=1)
-_K = Parameter("k", "whole", low=1)
+_MOST = 10**9
+"""More is never meant, and products with counts of records stay within whole numbers of 64 bits."""
+_L = Parameter("l", "whole", low=1, high=_MOST)
+_REAL_L = Parameter("l", low=1, high=_MOST)
+_K = Parameter("k", "whole", low=1, high=_MOST)
 
 
 def _ancestors(counts: Counts, background: Background) -> Ints | None:
@@ -158,7 +160,11 @@ _ALL = (
     Model("distinct-diversity", (_L,), check=_plain(distinct_diversity.check)),
     Model("frequency-diversity", (_REAL_L,), check=_plain(frequency_diversity.check)),
     Model("entropy-diversity", (_REAL_L,), check=_plain(entropy_diversity.check)),
-    Model("recursive-diversity", (Parameter("c", low=0, above=True), _L), check=_plain(recursive_diversity.check)),
+    Model(
+        "recursive-diversity",
+        (Parameter("c", low=0, high=_MOST, above=True), _L),
+        check=_plain(recursive_diversity.check),
+    ),
     Model(
         "diversity",
         (_L,),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from polyseme.facts.summary import epsilon
 from polyseme.mechanism import Mechanism
 from polyseme.models.base import Verdict
-from polyseme.recipes.promises import Promises, read_promises
+from polyseme.recipes.closeness import closeness_of_epsilon
+from polyseme.recipes.promises import Closeness, Promises, read_promises
 from polyseme.release import Manifest, PublishedAttribute
 from polyseme.reports.document import (
     AttributeLine,
@@ -93,14 +95,11 @@ def promise_line(published: PublishedAttribute) -> PromiseLine:
     promised = _promised(published)
     if promised is not None:
         sentences.append(
-            "Someone who knows the method and nothing else about a person guesses right with probability at most "
-            f"{quantity(promised)}."
+            f"Someone who knows the method and nothing else about a person{_expecting(published)} guesses right with "
+            f"probability at most {quantity(promised)}."
         )
     if promises.closeness is not None:
-        sentences.append(
-            f"Seeing a record moves what one believes about its {name} by at most {quantity(promises.closeness.t)}, "
-            "where 0 is not at all and 1 is from one certainty to another."
-        )
+        sentences.append(_closeness_sentence(published, promises.closeness))
     if promises.ldp is not None:
         factor = quantity(math.exp(promises.ldp.epsilon))
         sentences.append(
@@ -110,6 +109,29 @@ def promise_line(published: PublishedAttribute) -> PromiseLine:
     models = published.attribute.protection.models if published.attribute.protection else {}
     return PromiseLine(
         name, " ".join(sentences), tuple(f"{model} ({parameters(values)})" for model, values in models.items())
+    )
+
+
+def _expecting(published: PublishedAttribute) -> str:
+    """What the attacker of the diversity promises takes for likely beforehand."""
+    if published.domain.prior is not None:
+        return ", but expects the declared distribution,"
+    return " and takes every value for equally likely beforehand"
+
+
+_ALONG = {"equal": "", "ordered": ", counted along their order", "hierarchical": ", counted by how far apart they are"}
+
+
+def _closeness_sentence(published: PublishedAttribute, closeness: Closeness) -> str:
+    name, moved = published.name, f"by at most {quantity(closeness.t)}"
+    scale = "where 0 is not at all and 1 is from one certainty to another" + _ALONG[closeness.ground]
+    if published.domain.reference is None:
+        return f"Seeing a record moves what one believes about its {name} {moved}, {scale}."
+    reached = [epsilon(member.mechanism) for member in published.strata.members]
+    others = closeness_of_epsilon(max(math.inf if found is None else found for found in reached))
+    return (
+        f"Seeing a record moves someone who expects the published distribution of {name} {moved}, {scale}; whoever "
+        f"expects another one by at most {quantity(others)}, all moves counted alike."
     )
 
 
