@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -8,8 +11,11 @@ import pytest
 
 import polyseme as ps
 from polyseme.attacks.base import Finding
+from polyseme.auditing import scenes
 from polyseme.errors import QuestionError, ReleaseError, TableError
+from polyseme.mechanism import Mechanism
 from polyseme.randomness import new_key
+from polyseme.schema import Protection
 
 LABELS = [f"rank {code:02d}" for code in range(14)]
 
@@ -155,3 +161,186 @@ def test_suppressed_records_are_no_class() -> None:
     everything = table.with_columns(zip=pl.lit("*"))
     found = by_name(ps.attack(ps.anonymize(everything, policy("balanced", 3, 4))))["linkage-prosecutor"]
     assert found.success == pytest.approx(1 / 300)
+
+
+# -- promises that are kept, and promises that are not -----------------------------------------------------------------
+
+IMPOSSIBLE = """
+impossible:
+  - {attribute: ill, when: {sex: f}, values: [a, b]}
+  - {attribute: ill, when: {sex: x}, values: [h]}
+"""
+
+
+def ill_policy(values: str, rest: str, extra: str = "") -> ps.Policy:
+    """One attribute with these values, described by the rest."""
+    return ps.Policy.loads(
+        f"""
+attributes:
+  id: {{role: identifier}}
+  zip: {{role: quasi-identifier}}
+  sex: {{role: insensitive}}
+  ill: {{role: sensitive, domain: [{", ".join(values)}], {rest}}}
+{extra}
+"""
+    )
+
+
+def patients(values: str, rows: int = 3_000) -> pl.DataFrame:
+    """Nobody has an impossible value; values are as uneven as no prior says."""
+    rng = np.random.default_rng(5)
+    weights = np.arange(1, len(values) + 1) ** 3.0
+    table = pl.DataFrame(
+        {
+            "id": np.arange(rows),
+            "zip": [f"z{number}" for number in rng.permutation(rows)],
+            "sex": rng.choice(["m", "f", "x"], rows, p=[0.5, 0.3, 0.2]),
+            "ill": rng.choice(list(values), rows, p=weights / weights.sum()),
+        }
+    )
+    return table.filter(
+        ~(pl.col("sex").eq("f") & pl.col("ill").is_in(["a", "b"])), ~(pl.col("sex").eq("x") & (pl.col("ill") == "h"))
+    )
+
+
+def alarms(findings: tuple[Finding, ...]) -> list[str]:
+    return [finding.attack for finding in findings if finding.exceeded]
+
+
+EIGHT = "abcdefgh"
+KEPT = [
+    (EIGHT, "reference: [93, 1, 1, 1, 1, 1, 1, 1], protect: {closeness: {t: 0.3}}"),
+    (EIGHT, "reference: [1, 1, 1, 1, 1, 1, 1, 1], protect: {closeness: {t: 0.3, ground: ordered}}"),
+    (EIGHT, "distance: {line: rank}, reference: [8, 7, 6, 5, 4, 3, 2, 1], "
+            "protect: {closeness: {t: 0.2, ground: hierarchical}}"),
+    (EIGHT, "protect: {closeness: {t: 0.3}}"),
+    (EIGHT, "prior: [30, 5, 5, 5, 5, 5, 5, 4], protect: {ldp: {epsilon: 2, size: 2}}"),
+    (EIGHT, "protect: {ldp: {epsilon: 1, size: 1}}"),
+    (EIGHT, "prior: [9, 8, 8, 8, 8, 8, 8, 7], protect: {diversity: {l: 3}, ldp: {epsilon: 3}}"),
+    (EIGHT, "protect: {entropy-diversity: {l: 2.5}}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("extra", ["", IMPOSSIBLE], ids=["", "strata"])
+@pytest.mark.parametrize(("values", "rest"), KEPT, ids=[rest for _, rest in KEPT])
+def test_a_kept_promise_is_not_reported_as_broken(values: str, rest: str, extra: str, tmp_path: Path) -> None:
+    table, rules = patients(values), ill_policy(values, rest, extra + "record-key: id")
+    new_key(tmp_path / "key")
+    release, again = (ps.anonymize(table, rules, key_file=tmp_path / "key") for _ in range(2))
+    assert ps.verify(release).holds
+    assert not alarms(ps.attack(release, other=again))
+    assert not alarms(ps.attack(release, table))
+    assert not alarms(ps.attack(release, table.with_columns(zip=pl.lit("same"))))
+
+
+def test_an_adapted_diversity_is_held_to_what_it_was_adapted_to() -> None:
+    table = patients("abcd")
+    release = ps.anonymize(table, ill_policy("abcd", "protect: {diversity: {l: 5, adapt: true}}"))
+    assert not alarms(ps.attack(release, table))
+    assert by_name(ps.attack(release))["bayes"].bound == pytest.approx(1 / 3)
+
+
+def promising(release: ps.Release, models: Mapping[str, Any], p: float | None = None) -> ps.Release:
+    """The same release with other promises, or with a mechanism for some stratum that tells the truth more often."""
+    (ill,) = release.manifest.protected
+    restricted = ill.restricted
+    if p is not None:
+        lax = replace(restricted[0], mechanism=Mechanism(restricted[0].mechanism.design, p))
+        restricted = (lax, *restricted[1:])
+    changed = replace(ill, attribute=replace(ill.attribute, protection=Protection(models)), restricted=restricted)
+    attributes = tuple(changed if item is ill else item for item in release.manifest.attributes)
+    return replace(release, manifest=replace(release.manifest, attributes=attributes))
+
+
+@pytest.mark.parametrize(
+    ("rest", "stricter", "found"),
+    [
+        (KEPT[0][1], {"closeness": {"t": 0.25}}, "skewness"),
+        (KEPT[1][1], {"closeness": {"t": 0.25, "ground": "ordered"}}, "skewness"),
+        (KEPT[2][1], {"closeness": {"t": 0.15, "ground": "hierarchical"}}, "skewness"),
+        (KEPT[3][1], {"closeness": {"t": 0.29}}, "any-prior"),
+        (KEPT[4][1], {"ldp": {"epsilon": 1.9, "size": 2}}, "any-prior"),
+        (KEPT[7][1], {"diversity": {"l": 12, "adapt": True}}, "bayes"),
+    ],
+)
+@pytest.mark.parametrize("extra", ["", IMPOSSIBLE], ids=["", "strata"])
+def test_a_broken_promise_is_found(rest: str, stricter: Mapping[str, Any], found: str, extra: str) -> None:
+    release = ps.anonymize(patients(EIGHT), ill_policy(EIGHT, rest, extra))
+    assert found in alarms(ps.attack(promising(release, stricter)))
+
+
+def test_a_promise_that_is_broken_in_a_small_stratum_is_found() -> None:
+    promise = {"closeness": {"t": 0.3}}
+    release = ps.anonymize(patients(EIGHT), ill_policy(EIGHT, "protect: {closeness: {t: 0.3}}", IMPOSSIBLE))
+    broken = ps.attack(promising(release, promise, p=0.99))
+    assert "any-prior" in alarms(broken)
+    assert all("another stratum" in finding.knows for finding in broken if finding.exceeded)
+
+
+def test_fresh_decoys_add_up_also_where_sets_may_lie() -> None:
+    table, rules = patients(EIGHT), ill_policy(EIGHT, "protect: {ldp: {epsilon: 4, size: 2}}")
+    first, second = (ps.anonymize(table, rules) for _ in range(2))
+    assert "repetition" in alarms(ps.attack(first, other=second))
+
+
+# -- the original beside the release -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "csv"])
+def test_people_are_matched_whatever_their_columns_are_written_as(tmp_path: Path, file_format: str) -> None:
+    """Numbers, truth values and words for "missing" are read as they were when the release was made."""
+    rng = np.random.default_rng(1)
+    rows = 2_000
+    table = pl.DataFrame(
+        {
+            "weight": [f"{number / 4:.2f}" for number in rng.permutation(rows)],
+            "old": rng.choice(["True", "False"], rows),
+            "town": rng.choice(["a", "NA"], rows),
+            "ill": rng.choice(list(EIGHT), rows),
+        }
+    )
+    table.write_csv(tmp_path / "people.csv")
+    rules = ps.Policy.loads(
+        f"""
+table: {{missing-values: ["NA"]}}
+attributes:
+  weight: {{role: quasi-identifier, type: number}}
+  old: {{role: quasi-identifier, type: boolean}}
+  town: {{role: insensitive, type: text}}
+  ill: {{role: sensitive, domain: [{", ".join(EIGHT)}], protect: {{diversity: {{l: 2}}}}}}
+"""
+    )
+    release = ps.anonymize(tmp_path / "people.csv", rules, tmp_path / "release", file_format=file_format)
+    found = by_name(ps.attack(release, tmp_path / "people.csv"))
+    assert found["bayes"].detail["matched_records"] == rows
+
+
+def test_a_sorted_original_does_not_move_the_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenes, "SAMPLE", 1_000)
+    table = people(4_000).with_columns(zip=pl.lit("same"))
+    release = ps.anonymize(table, policy("balanced", 3, 4))
+    for original in (table, table.sort("rank")):
+        found = by_name(ps.attack(release, original))["bayes"]
+        assert found.detail["fresh_sets"] == 1_000
+        assert found.baseline < 0.15
+
+
+def test_a_related_attribute_helps_to_guess() -> None:
+    table = patients(EIGHT).with_columns(
+        cure=pl.col("ill"), hobby=pl.Series(np.random.default_rng(2).choice(list(EIGHT), patients(EIGHT).height))
+    )
+    promise = f"{{role: sensitive, domain: [{', '.join(EIGHT)}], protect: {{diversity: {{l: 3}}}}}}"
+    rules = ps.Policy.loads(
+        "attributes:\n  id: {role: identifier}\n  zip: {role: quasi-identifier}\n  sex: {role: insensitive}\n"
+        + "".join(f"  {name}: {promise}\n" for name in ("ill", "cure", "hobby"))
+    )
+    release = ps.anonymize(table, rules)
+    assert "correlation" not in by_name(ps.attack(release))
+    for original in (table, table.with_columns(zip=pl.lit("same"))):
+        found = {
+            finding.attribute: finding for finding in ps.attack(release, original) if finding.attack == "correlation"
+        }
+        assert found["ill"].success > found["ill"].detail["without_the_other"] + 0.1
+        assert "'cure'" in found["ill"].knows
+        assert found["ill"].bound is None
+        assert found["hobby"].success == pytest.approx(found["hobby"].detail["without_the_other"], abs=0.05)

@@ -18,7 +18,7 @@ from scipy import stats
 
 from polyseme.distances.structure import Bools, Floats, Ints
 
-__all__ = ["CONFIDENCE", "TOLERANCE", "Finding", "above", "hit_rate", "significantly_above"]
+__all__ = ["CONFIDENCE", "TOLERANCE", "Finding", "above", "hit_rate", "largest_share", "significantly_above"]
 
 TOLERANCE = 1e-9
 CONFIDENCE = 0.999

@@ -1,6 +1,6 @@
-"""The homogeneity adversary: knows which class, or which set, a person is in, and guesses its most frequent value.
+"""The homogeneity adversary: knows which set was published for a person, and guesses one of its members.
 
-Success is the share of the most frequent value in the class of the person worst off; exact, from the release alone.
+Success is the chance of that guess for the person whose set is shortest; exact, from the release alone.
 """
 
 from __future__ import annotations
@@ -8,30 +8,12 @@ from __future__ import annotations
 import numpy as np
 
 from polyseme.attacks.base import Finding, above
-from polyseme.tables.classes import Counts, PublishedSets
+from polyseme.tables.classes import PublishedSets
 
-__all__ = ["attack", "attack_sets"]
-
-_KNOWS = "which class of records the person belongs to"
-_GAINS = "the value that all or most of the class share"
-_HELPS = "frequency or entropy l-diversity instead of k-anonymity alone; merging or suppressing the classes named"
+__all__ = ["attack"]
 
 
-def attack(counts: Counts, bound: float | None = None) -> Finding:
-    """On a table published in classes."""
-    largest = np.maximum.reduceat(counts.count, counts.starts[:-1])
-    share = largest / counts.sizes
-    success = float(share.max())
-    detail = {
-        "hit_rate": float(largest.sum() / counts.sizes.sum()),
-        "records_certain": float(counts.sizes[counts.distinct == 1].sum() / counts.sizes.sum()),
-    }
-    baseline = float(counts.total.max() / counts.records)
-    exceeded = above(success, bound)
-    return Finding("homogeneity", counts.attribute, success, bound, baseline, exceeded, _KNOWS, _GAINS, _HELPS, detail)
-
-
-def attack_sets(sets: PublishedSets, bound: float | None = None, truthful: float = 1.0) -> Finding:
+def attack(sets: PublishedSets, bound: float | None = None, truthful: float = 1.0) -> Finding:
     """On published sets: the shortest one.
 
     truthful  how likely a set holds the true value at all; less than 1 where the mechanism lies now and then

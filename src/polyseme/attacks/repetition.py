@@ -1,18 +1,26 @@
-"""The patient adversary: has two releases of the same people and intersects what they say.
+"""The patient adversary: has two releases of the same people and puts together what they say.
+
+    P(v | R, S)  ~  pi_v P(R | v) P(S | v)
+
+where
+    R, S   the sets of a person in the two releases, drawn independently of each other
+    pi     the adversary's prior over the values
 
 With fresh decoys the true value is the only one sure to be in both sets; with sticky decoys (keyed randomness) both
-sets are the same and nothing is gained. Success is the chance that a guess among the common candidates is right, on
-average over the records: 1/|intersection|, exact for the release alone when every set holds its true value. With the
-original, the observed share.
+sets are one draw and nothing is gained. Success is the probability of the best guess, on average over the records;
+exact, and 1 / (number of common candidates) when every set holds its true value.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, above, hit_rate, significantly_above
-from polyseme.distances.structure import Ints
+from polyseme.attacks.base import Finding, above
+from polyseme.attacks.posterior import posterior_of, uniform
+from polyseme.designs.sequential import heaviest_outside
+from polyseme.distances.structure import Bools, Floats, Ints
 from polyseme.errors import TableError
+from polyseme.mechanism import Mechanism
 
 __all__ = ["attack"]
 
@@ -20,39 +28,57 @@ __all__ = ["attack"]
 def attack(
     first: Ints,
     second: Ints,
+    mechanism: Mechanism,
+    other: Mechanism | None = None,
     *,
-    size: int,
     attribute: str = "",
+    prior: Floats | None = None,
     bound: float | None = None,
-    truth: Ints | None = None,
+    sticky: bool = False,
 ) -> Finding:
-    """Rows of `first` and `second` belong to the same people; `size` is the number of values of the domain."""
+    """Rows of `first` and `second` belong to the same people.
+
+    other   the mechanism of the second release; that of the first unless given
+    sticky  whether decoys were keyed in both releases, so that equal sets are one draw
+    """
     if len(first) != len(second) or len(first) == 0:
         raise TableError(
             f"the releases have {len(first):,} and {len(second):,} records", "match the people first, one row each"
         )
-    bound = 1.0 / first.shape[1] if bound is None else bound
-    common = (first[:, :, None] == second[:, None, :]).any(axis=2)
-    left = common.sum(axis=1)
-    detail = {"records_certain": float((left == 1).mean()), "same_set": float((left == first.shape[1]).mean())}
-    if truth is None:
-        chances = np.divide(1.0, left, out=np.zeros(len(left)), where=left > 0)
-        success = float(chances.mean())
-        exceeded = above(success, bound)
-    else:
-        # Without anything in common (a mechanism that may lie) the first set is all there is to guess from.
-        chances = hit_rate(np.where(common.any(axis=1, keepdims=True), common, True) * 1.0, first == truth[:, None])
-        success = float(chances.mean())
-        exceeded = significantly_above(float(chances.sum()), len(chances), bound)
+    bound = 1.0 / mechanism.l if bound is None else bound
+    prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
+    common = np.asarray(first[:, :, None] == second[:, None, :], dtype=np.bool_)
+    same = (common.sum(axis=(1, 2)) == first.shape[1]) & (first.shape == second.shape)
+    sure = _surest(first, second, common, mechanism, other or mechanism, prior)
+    if sticky:
+        sure = np.where(same, posterior_of(first, mechanism, prior).best, sure)
+    success = float(sure.mean())
     return Finding(
         "repetition",
         attribute,
         success,
         bound,
-        1.0 / size if truth is None else float(np.bincount(truth).max() / len(truth)),
-        exceeded,
+        float(prior.max()),
+        above(success, bound),
         knows="two releases about the same people",
         gains="the value, when it is the only one both sets have in common",
         helps="sticky decoys: anonymize with the same key file and record keys",
-        detail=detail,
+        detail={"records_certain": float((sure > 1.0 - 1e-9).mean()), "same_set": float(same.mean())},
     )
+
+
+def _surest(first: Ints, second: Ints, common: Bools, mechanism: Mechanism, other: Mechanism, prior: Floats) -> Floats:
+    """The largest probability of any value for each record, given both sets."""
+    (inside, outside), (again, beyond) = mechanism.weights(first), other.weights(second)
+    fresh = ~common.any(axis=1)
+    said = np.where(common.any(axis=2), (common * again[:, None, :]).sum(axis=2), beyond[:, None])
+    known = prior[first] * inside * said
+    added = prior[second] * again * outside[:, None] * fresh
+    neither = outside * beyond
+    mass = prior[first].sum(axis=1) + (prior[second] * fresh).sum(axis=1)
+    total = known.sum(axis=1) + added.sum(axis=1) + np.maximum(1.0 - mass, 0.0) * neither
+    best = np.maximum(known.max(axis=1), added.max(axis=1))
+    best = np.maximum(best, neither * heaviest_outside(prior, np.hstack([first, second])))
+    # Sets that no value can have drawn belong to different people.
+    sure: Floats = np.divide(best, total, out=np.zeros(len(total)), where=total > 0)
+    return sure

@@ -1,8 +1,8 @@
 """The similarity adversary: is content to learn the branch of the tree or the range of the number.
 
 It guesses a neighbourhood, all values nearer than d to some value v, and is right when the true value lies in it.
-Success is the largest share of a class, or the largest posterior probability of a set's members, that one such
-neighbourhood holds; exact, from the release alone. Diversity does not bound it; semantic diversity does.
+Success is the largest posterior probability of a set's members that one such neighbourhood holds; exact, from the
+release alone. Diversity does not bound it; semantic diversity does.
 """
 
 from __future__ import annotations
@@ -10,45 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from polyseme.attacks.base import Finding, above
-from polyseme.attacks.posterior import distinct_rows, posterior_of, uniform
+from polyseme.attacks.posterior import posterior_of, uniform
 from polyseme.distances.base import Distance
 from polyseme.distances.structure import Floats, Ints
+from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
-from polyseme.models.far_apart import heaviest_balls
-from polyseme.tables.classes import Counts
 
-__all__ = ["attack", "attack_sets"]
-
-_GAINS = "the branch of the tree or the range of the number, though not the exact value"
-_HELPS = "semantic diversity: candidates at least d apart"
+__all__ = ["attack"]
 
 
-def attack(counts: Counts, distance: Distance, d: float, bound: float | None = None) -> Finding:
-    """On a table published in classes."""
-    share = heaviest_balls(counts, distance, d) / counts.sizes
-    whole = Counts.from_codes(
-        np.zeros(counts.records, dtype=np.int64),
-        np.repeat(np.arange(counts.domain_size), counts.total),
-        counts.domain_size,
-    )
-    baseline = float(heaviest_balls(whole, distance, d)[0] / counts.records)
-    success = float(share.max())
-    detail = {"hit_rate": float((share * counts.sizes).sum() / counts.sizes.sum())}
-    return Finding(
-        "similarity",
-        counts.attribute,
-        success,
-        bound,
-        baseline,
-        above(success, bound),
-        "which class of records the person belongs to, and which values are alike",
-        _GAINS,
-        _HELPS,
-        detail,
-    )
-
-
-def attack_sets(
+def attack(
     sets: Ints,
     mechanism: Mechanism,
     distance: Distance,
@@ -61,7 +32,7 @@ def attack_sets(
     """On published sets, with the posterior of each candidate. Values outside the set are not added to a guess."""
     prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
     bound = 1.0 / mechanism.l if bound is None else bound
-    unique, inverse = distinct_rows(sets, mechanism.size)
+    unique, inverse = distinct(sets, mechanism.size)
     posterior = posterior_of(unique, mechanism, prior).inside
     held = np.zeros(len(unique))
     for center in range(unique.shape[1]):
@@ -77,7 +48,7 @@ def attack_sets(
         float(prior.max()),
         above(success, bound),
         "the published set, the mechanism, and which values are alike",
-        _GAINS,
-        _HELPS,
+        "the branch of the tree or the range of the number, though not the exact value",
+        "semantic diversity: candidates at least d apart",
         {"hit_rate": float(held[inverse].mean())},
     )

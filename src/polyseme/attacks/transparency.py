@@ -1,10 +1,13 @@
 """The transparent adversary (minimality): knows the algorithm, and that some members of a set draw it more readily.
 
 It guesses the member v of R with the largest `P(R | v)`. With the original, success is the observed share of right
-guesses; without, the expected share under the reference prior (uniform unless given), which is exact.
+guesses; without, the expected share under the prior of the promise (uniform unless given), which is exact.
 
-Under the balanced design with a uniform reference all members are equally ready, and the guess is no better than 1/l;
+Under the balanced design with a uniform prior all members are equally ready, and the guess is no better than 1/l;
 under the papers' sequential algorithm they are not.
+
+The promise is made for its prior. Where it holds for that one but the truth is distributed otherwise, the mechanism may
+let more guesses be right; observed success is then held against what the mechanism allows for the true distribution.
 """
 
 from __future__ import annotations
@@ -33,14 +36,16 @@ def attack(
     posterior = posterior_of(sets, mechanism, uniform(mechanism.size))
     expected = posterior.best if prior is None else _readiest(posterior.inside, sets, mechanism, prior)
     detail = {"worst_person": float(expected.max())}
-    if truth is None:
-        success = float(expected.mean())
-        exceeded = above(success, bound)
-    else:
+    success = float(expected.mean())
+    exceeded = above(success, bound)
+    if truth is not None:
+        detail["expected"] = success
         hits = hit_rate(posterior.inside, sets == truth[:, None])
         success = float(hits.mean())
-        exceeded = significantly_above(float(hits.sum()), len(hits), bound)
-        detail["expected"] = float(expected.mean())
+        if not exceeded:
+            met = np.bincount(truth, minlength=mechanism.size) / len(truth)
+            bound = max(bound, float(_readiest(posterior.inside, sets, mechanism, met).mean()))
+            exceeded = significantly_above(float(hits.sum()), len(hits), bound)
     return Finding(
         "transparency",
         attribute,
