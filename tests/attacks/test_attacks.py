@@ -224,6 +224,16 @@ def test_set_attacks_literally(p):
     assert found.success == pytest.approx(max(near))
 
 
+def test_skewness_on_a_ground_is_never_too_large_where_it_looks_at_some_sets_only(monkeypatch):
+    mechanism = balanced(8, 3, 2, 0.7)
+    sets = mechanism.design.sets()
+    whole = skewness.attack(sets, mechanism, ground=Ordered())
+    monkeypatch.setattr(skewness, "_MOST", len(sets) * 4)
+    some = skewness.attack(sets, mechanism, ground=Ordered())
+    assert 0 < some.detail["sets_looked_at"] < len(sets)
+    assert some.success <= whole.success
+
+
 def test_plain_diversity_gives_the_range_away_and_semantic_diversity_does_not():
     ranks = LineDistance.ranks(9)
     plain, apart = balanced(9, 3, 1), balanced(9, 3, 3)

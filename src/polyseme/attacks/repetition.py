@@ -18,11 +18,14 @@ import numpy as np
 from polyseme.attacks.base import Finding, above
 from polyseme.attacks.posterior import posterior_of, uniform
 from polyseme.designs.sequential import heaviest_outside
-from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import TableError
 from polyseme.mechanism import Mechanism
 
 __all__ = ["attack"]
+
+_CHUNK = 4_000_000
+"""Pairs of candidates that are compared at a time."""
 
 
 def attack(
@@ -47,9 +50,11 @@ def attack(
         )
     bound = 1.0 / mechanism.l if bound is None else bound
     prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
-    common = np.asarray(first[:, :, None] == second[:, None, :], dtype=np.bool_)
-    same = (common.sum(axis=(1, 2)) == first.shape[1]) & (first.shape == second.shape)
-    sure = _surest(first, second, common, mechanism, other or mechanism, prior)
+    step = max(1, _CHUNK // (first.shape[1] * second.shape[1]))
+    parts = [slice(start, start + step) for start in range(0, len(first), step)]
+    sure = np.concatenate([_surest(first[part], second[part], mechanism, other or mechanism, prior) for part in parts])
+    # Rows are ascending.
+    same = (first == second).all(axis=1) if first.shape == second.shape else np.zeros(len(first), dtype=np.bool_)
     if sticky:
         sure = np.where(same, posterior_of(first, mechanism, prior).best, sure)
     success = float(sure.mean())
@@ -67,8 +72,9 @@ def attack(
     )
 
 
-def _surest(first: Ints, second: Ints, common: Bools, mechanism: Mechanism, other: Mechanism, prior: Floats) -> Floats:
+def _surest(first: Ints, second: Ints, mechanism: Mechanism, other: Mechanism, prior: Floats) -> Floats:
     """The largest probability of any value for each record, given both sets."""
+    common = np.asarray(first[:, :, None] == second[:, None, :], dtype=np.bool_)
     (inside, outside), (again, beyond) = mechanism.weights(first), other.weights(second)
     fresh = ~common.any(axis=1)
     said = np.where(common.any(axis=2), (common * again[:, None, :]).sum(axis=2), beyond[:, None])
