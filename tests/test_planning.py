@@ -2,9 +2,11 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from polyseme import pipeline
+from polyseme.errors import QuestionError
 from polyseme.policy import Policy
 from polyseme.recipes import choose
 
@@ -72,3 +74,45 @@ def test_a_plan_says_what_the_reference_gives_away():
     assert item.facts.worst_posterior == pytest.approx(0.5)
     (warning,) = item.to_dict()["warnings"]
     assert warning == f"who expects the reference distribution guesses right with probability up to {65 / 70:.3g}"
+
+
+@pytest.mark.parametrize("other", [{"diversity": {"l": 4}}, {"ldp": {"epsilon": 1, "size": 4}}])
+def test_what_would_work_keeps_the_other_promises(other):
+    item = planned(**{"semantic-diversity": {"l": 2, "d": 3}, **other})
+    assert not item.feasible
+    assert item.nearest
+    for l, d in item.nearest:
+        assert l >= 4
+        assert planned(**{"semantic-diversity": {"l": l, "d": d}, **other}).usable
+
+
+def test_sets_of_the_whole_domain():
+    item = planned(**{"semantic-diversity": {"l": 8, "d": 0}})
+    assert item.feasible
+    assert not item.identifiable
+
+
+def test_hints_name_only_what_can_be_chosen():
+    uneven = {"role": "sensitive", "domain": list("abcdefgh"), "prior": [50, 20, 10, 5, 5, 5, 3, 2]}
+    policy = Policy.from_dict({"attributes": {"x": {**uneven, "protect": {"diversity": {"l": 3}}}}})
+    obstacle = pipeline.plan(policy).attributes[0].obstacle
+    assert "the largest l here is 2" in obstacle
+    assert "smaller d" not in obstacle
+    assert "least-risk" not in obstacle
+
+
+def test_an_even_prior_is_none():
+    even, none = ({"role": "sensitive", "domain": list("abcdefgh"), **prior} for prior in ({"prior": [2] * 8}, {}))
+    choices = []
+    for entry in (even, none):
+        policy = Policy.from_dict({"attributes": {"x": {**entry, "protect": {"closeness": {"t": 0.3}}}}})
+        choices.append(pipeline.plan(policy).attributes[0].choice)
+    assert [(choice.l, choice.p) for choice in choices] == [(choices[1].l, choices[1].p)] * 2
+    uneven = choose(8, None, {"closeness": {"t": 0.3}}, prior=np.arange(1.0, 9.0))
+    assert "the best one is not sought" in uneven.lines[0]
+
+
+@pytest.mark.parametrize("records", [0, -5, "abc", 2.5])
+def test_records_to_expect(records):
+    with pytest.raises(QuestionError, match="whole number above 0"):
+        pipeline.plan(Policy.from_dict({"attributes": {"age": {**AGE, "protect": {"diversity": {"l": 2}}}}}), records)

@@ -254,9 +254,18 @@ def test_an_attribute_that_is_published_as_it_is_has_no_decoys() -> None:
 def test_values_that_do_not_occur_need_no_exclusion() -> None:
     text = POLICY.replace("    domain: [A1, A2, B1, B2, C1, C2, D1, D2, O80, O81]\n", "")
     text = text.replace("O81, D1", "O81, D1, Z9")
-    release = ps.anonymize(people(), policy(text))
+    heard: list[str] = []
+    release = ps.anonymize(people(), policy(text), warn=heard.append)
     assert len(release.manifest["disease"].restricted) == 2
     assert ps.verify(release).holds
+    (warning,) = heard
+    assert "'Z9' does not occur in the table" in warning
+
+
+def test_a_condition_that_no_record_fulfils_is_pointed_out() -> None:
+    heard: list[str] = []
+    ps.anonymize(people(), policy(POLICY.replace("when: {sex: male}", "when: {sex: Male}")), warn=heard.append)
+    assert heard == ["$.impossible[0]: no record fulfils this condition; check how its values are written in the table"]
 
 
 def test_a_stratum_without_decoys_is_named_in_plan_and_error() -> None:

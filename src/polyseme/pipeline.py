@@ -7,12 +7,14 @@ import warnings as python_warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyseme.adoption import adopt_table
 from polyseme.distances.line import LineDistance
-from polyseme.errors import PolicyError
+from polyseme.engines.local import Outcome
+from polyseme.errors import PolicyError, Problem, QuestionError
 from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
@@ -22,6 +24,7 @@ from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
 from polyseme.policy.resolving import open_domains, resolve
 from polyseme.publishing import (
+    idle_conditions,
     make_job,
     publish_in_folder,
     publish_in_memory,
@@ -67,12 +70,18 @@ def plan(policy: Policy | str | Path, records: int | None = None, data: Any = No
     data     a table, for domains that the policy leaves open (and for the number of records)
     """
     policy = _policy(policy)
+    if not (records is None or _is_count(records)):
+        raise QuestionError(Problem("records", "expected a whole number above 0"))
     source = _source(data, policy) if data is not None else None
     if records is None and source is not None:
         records = source.count()
     resolved = resolve(policy, source)
     require_protection(resolved, policy.protect_all_but is not None)
     return make_plan(resolved, records)
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, Integral) and int(number) > 0
 
 
 def anonymize(
@@ -102,9 +111,14 @@ def anonymize(
     job, made = make_job(source, policy, form, seed, key_file)
     for warning in [*warnings(policy, key_file is not None, seed is not None), *made.warnings()]:
         warn(warning)
+    outcome = Outcome()
     if out is None:
-        return publish_in_memory(job, policy, progress)
-    return publish_in_folder(job, policy, Path(out), file_format, overwrite, progress)
+        release = publish_in_memory(job, policy, outcome, progress)
+    else:
+        release = publish_in_folder(job, policy, Path(out), file_format, overwrite, outcome, progress)
+    for warning in idle_conditions(job, outcome):
+        warn(warning)
+    return release
 
 
 def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:

@@ -15,6 +15,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.policy.reading import Reader
 from polyseme.policy.resolving import Resolved
 from polyseme.recipes import Choice, choose, choose_within, mechanism_for
+from polyseme.recipes.promises import read_promises
 from polyseme.release import PublishedAttribute
 from polyseme.schema import Attribute
 from polyseme.strata import Stratum, possible_exclusions
@@ -152,6 +153,7 @@ class Plan:
     attributes: tuple[AttributePlan, ...]
     records: int | None
     from_data: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -165,7 +167,7 @@ class Plan:
             for warning in item.choice.warnings:
                 names.setdefault(warning, []).append(item.name)
         found = [f"{', '.join(where)}: {warning}" for warning, where in names.items()]
-        return found + [
+        return [*self.remarks, *found] + [
             f"{item.name}: some of its values cannot be told apart afterwards, whatever the number of records. "
             + _hint(item)
             for item in self.attributes
@@ -179,6 +181,7 @@ class Plan:
         return {
             "records": self.records,
             "usable": self.usable,
+            "remarks": list(self.remarks),
             "attributes": {item.name: item.to_dict() for item in self.attributes},
         }
 
@@ -210,7 +213,7 @@ def make_plan(resolved: Resolved, records: int | None = None) -> Plan:
             plans.append(planned)
     if problems:
         raise PolicyError(problems)
-    return Plan(tuple(plans), records, resolved.from_data)
+    return Plan(tuple(plans), records, resolved.from_data, resolved.remarks)
 
 
 def _plan_attribute(
@@ -282,9 +285,13 @@ def mechanism_at(item: AttributePlan, l: int, d: float) -> Mechanism:
 
 
 def _nearest(attribute: Attribute, choice: Choice) -> tuple[tuple[int, float], ...]:
-    if attribute.distance is None or attribute.domain is None:
+    if attribute.distance is None or attribute.domain is None or attribute.protection is None:
         return ()
-    return tuple(nearest_settings(attribute.distance, choice.l, choice.d, choice.design, attribute.domain.prior))
+    promises = read_promises(attribute.protection.models, choice.size, has_distance=True)
+    least = max((item.l for item in promises.diversities), default=2)
+    sizes = list(promises.fixed_sizes.values())[:1] or range(max(least, 2), choice.l + 2)
+    found = nearest_settings(attribute.distance, choice.l, choice.d, choice.design, attribute.domain.prior, sizes)
+    return tuple(found)
 
 
 def published_attributes(resolved: Resolved, plan: Plan) -> tuple[PublishedAttribute, ...]:

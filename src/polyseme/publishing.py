@@ -20,7 +20,14 @@ from polyseme.release import MANIFEST, Manifest, Release, file_digest
 from polyseme.tables.source import Source
 from polyseme.tables.writing import TableWriter, whole_folder
 
-__all__ = ["make_job", "publish_in_folder", "publish_in_memory", "require_protection", "save_release"]
+__all__ = [
+    "idle_conditions",
+    "make_job",
+    "publish_in_folder",
+    "publish_in_memory",
+    "require_protection",
+    "save_release",
+]
 
 Progress = Callable[[int], None]
 
@@ -92,8 +99,21 @@ def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) 
     )
 
 
-def publish_in_memory(job: Job, policy: Policy, progress: Progress) -> Release:
-    outcome = Outcome()
+def idle_conditions(job: Job, outcome: Outcome) -> list[str]:
+    """Declared combinations that no record came near: a word that is written otherwise in the table, perhaps."""
+    found = []
+    for item in job.published:
+        members = item.strata.members if item.name in outcome.strata else ()
+        met = [set(members[place].excluded) for place in outcome.strata.get(item.name, ())]
+        found += [
+            f"{constraint.where}: no record fulfils this condition; check how its values are written in the table"
+            for constraint in item.attribute.constraints
+            if not any(set(constraint.excluded) <= excluded for excluded in met)
+        ]
+    return found
+
+
+def publish_in_memory(job: Job, policy: Policy, outcome: Outcome, progress: Progress) -> Release:
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
         tables = list(published_tables(job, Path(folder), outcome, progress))
     manifest = _manifest(job, policy, outcome, {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64})
@@ -101,9 +121,8 @@ def publish_in_memory(job: Job, policy: Policy, progress: Progress) -> Release:
 
 
 def publish_in_folder(
-    job: Job, policy: Policy, out: Path, file_format: str, overwrite: bool, progress: Progress
+    job: Job, policy: Policy, out: Path, file_format: str, overwrite: bool, outcome: Outcome, progress: Progress
 ) -> Release:
-    outcome = Outcome()
     with whole_folder(out, overwrite) as folder:
         path = folder / f"data.{file_format}"
         writer = None

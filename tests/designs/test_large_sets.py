@@ -1,4 +1,4 @@
-"""Sets of hundreds of candidates: closed forms where all values are alike, and a refusal where numbers would run over."""
+"""Sets of hundreds of candidates: closed forms where all values are alike, a refusal where numbers would run over."""
 
 import numpy as np
 import pytest

@@ -216,6 +216,25 @@ def test_a_value_without_a_share_is_refused(key: str, shares: str) -> None:
     assert [problem.where for problem in caught.value.problems] == [f"$.attributes.x.{key}"]
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,1\nb,inf\nc,1\nd,1\n", "none of them infinite"),
+        ("a,1\nb,nan\nc,1\nd,1\n", "none of them infinite"),
+        ("a,1\nb,1\nc,1\nd,1\na,7\n", "1 of the values stand twice"),
+    ],
+)
+def test_files_of_shares_that_say_nothing_clear(tmp_path, text: str, message: str) -> None:
+    (tmp_path / "shares.csv").write_text(text)
+    with pytest.raises(PolicyError, match=message):
+        resolve(Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: shares.csv}}}}", tmp_path))
+
+
+def test_a_reference_from_no_records() -> None:
+    with pytest.raises(PolicyError, match=r"\$\.attributes\.x\.reference: there are no records"):
+        resolve(Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: data}}}}"), source(x=[]))
+
+
 @pytest.mark.parametrize("key", ["prior", "reference"])
 def test_messages_about_shares_do_not_show_values_of_the_table(key: str) -> None:
     text = f"role: sensitive, protect: {{closeness: {{t: 0.3}}}}, {key}: {{secres: 1}}"

@@ -111,6 +111,9 @@ def _impossible(structure: Structure, l: int, pi: Floats, labels: Sequence[objec
             )
     else:
         what = f"no balanced design of {l} candidates: no mixture of valid sets includes every value in proportion"
+    if isinstance(structure, Clusters) and structure.count == structure.size:
+        # Without distances there is neither another design nor a d to choose.
+        return ImpossibleError(what, f"{way_out}; or declare a prior that is less uneven")
     if largest_l(structure) >= l:
         floor = least_posterior(structure, pi)
         way_out += f"; or use the least-risk design, whose worst posterior is at least {floor:.4g}"
@@ -133,7 +136,11 @@ def least_risk(structure: Structure, l: int, prior: Floats | None = None) -> Max
         pass
     if isinstance(structure, Clusters):
         if structure.count < l:
-            raise ImpossibleError(f"{structure.count} clusters cannot give {l} candidates")
+            raise ImpossibleError(
+                f"{l} candidates that are far enough apart do not exist: the values form {structure.count} groups, "
+                "and a set holds at most one of each",
+                f"l can be at most {structure.count}; or choose a smaller d",
+            )
         mass = cluster_masses(structure, pi)
         return _over_clusters(structure, l, _capped(l, mass), pi, "least-risk")
     edge = least_uneven(structure, l, pi)

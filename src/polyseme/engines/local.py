@@ -61,6 +61,8 @@ class Outcome:
     records: int = 0
     dropped: int = 0
     rows: int = 0
+    strata: dict[str, set[int]] = field(default_factory=dict)
+    """The strata that occurred, of each attribute for which some combinations are impossible."""
 
 
 def published_tables(
@@ -137,6 +139,9 @@ def _publish(
         keep &= column.codes >= 0
     outcome.dropped += int(batch.num_rows - keep.sum())
     outcome.records += int(keep.sum())
+    for item in job.published:
+        if item.attribute.constraints and item.name in places:
+            outcome.strata.setdefault(item.name, set()).update(np.unique(places[item.name][keep]).tolist())
     kept = np.flatnonzero(keep)
     sets = {
         item.name: _draw(job, item, coded[item.name].codes[kept], places[item.name][kept], _take(keys, kept), decoys)

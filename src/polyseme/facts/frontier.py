@@ -69,9 +69,16 @@ def thresholds(distance: Distance) -> list[float]:
 
 
 def nearest_settings(
-    distance: Distance, l: int, d: float, name: str = "balanced", prior: Floats | None = None
+    distance: Distance,
+    l: int,
+    d: float,
+    name: str = "balanced",
+    prior: Floats | None = None,
+    sizes: Iterable[int] | None = None,
 ) -> list[tuple[int, float]]:
-    """Settings that work, nearest first: for each l from 2 to one more than asked, the largest d up to the asked one.
+    """Settings that work, nearest first: for each l the largest d up to the asked one.
+
+    sizes  the l to look at: from 2 to one more than asked
 
     A setting works when the design exists and no two values are confounded.
     """
@@ -80,10 +87,12 @@ def nearest_settings(
     if len(candidates) > 2 * _PAIRS:
         candidates = candidates[:: len(candidates) // _PAIRS]
     found: dict[tuple[int, float], float] = {}
-    for size in range(min(l + 1, distance.size), 1, -1):
+    for size in range(2, l + 2) if sizes is None else sizes:
+        if size > distance.size:
+            continue
         reached = _largest(distance, size, candidates, name, prior)
         if reached is not None and (size, reached) != (l, d):
-            found[size, reached] = abs(size - l) / l + abs(reached - d) / d
+            found[size, reached] = abs(size - l) / l + (abs(reached - d) / d if d else 0.0)
     return sorted(found, key=lambda pair: (found[pair], -pair[0]))
 
 

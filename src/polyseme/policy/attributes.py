@@ -175,7 +175,7 @@ def _shares(reader: Reader) -> Shares | None:
         return reader.value
     weights = reader.value if isinstance(reader.value, list) else list(reader.mapping().values())
     if any(not isinstance(weight, int | float) or isinstance(weight, bool) or not weight >= 0 for weight in weights):
-        reader.problem("a distribution holds numbers from 0", "prior: [0.2, 0.5, 0.3] or prior: {low: 2, high: 5}")
+        reader.problem("a distribution holds numbers from 0", "[0.2, 0.5, 0.3] or {low: 2, high: 5}")
         return None
     return tuple(weights) if isinstance(reader.value, list) else dict(reader.mapping())
 

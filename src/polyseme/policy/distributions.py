@@ -44,7 +44,10 @@ def read_shares(
     if len(weights) != domain.size:
         reader.problem(f"expected {domain.size:,} numbers, one for each value, found {len(weights):,}")
         return None
-    without = int(np.count_nonzero(~(weights > 0.0)))
+    if not np.isfinite(weights).all() or (weights < 0.0).any():
+        reader.problem("a distribution holds numbers from 0, none of them infinite")
+        return None
+    without = int(np.count_nonzero(weights == 0.0))
     if without:
         # Who believes that nobody has a value learns nothing from sets of such values, whoever is in them.
         reader.problem(
@@ -65,10 +68,14 @@ def _shares_file(path: Path, reader: Reader) -> Shares:
     try:
         rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
         # A first line whose second field is no number is a header.
-        return {row[0]: float(row[1]) for row in rows[0 if _is_number(rows[0][1]) else 1 :]}
+        pairs = [(row[0], float(row[1])) for row in rows[0 if _is_number(rows[0][1]) else 1 :]]
     except (OSError, UnicodeDecodeError, ValueError, IndexError):
         reader.problem(f"no distribution in the file '{path.name}'", "two columns: value, number; beside the policy")
         return ()
+    repeated = len(pairs) - len(dict(pairs))
+    if repeated:
+        reader.problem(f"{repeated:,} of the values stand twice in the file '{path.name}'")
+    return dict(pairs)
 
 
 def _is_number(text: str) -> bool:
@@ -87,12 +94,15 @@ def with_references(schema: Schema, policy: Policy, source: Source | None, reade
         for item in asked:
             reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
         return schema
-    counts = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
+    counts: dict[str, Floats] = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
     for batch in source.batches(list(counts)):
         for index, (name, found) in enumerate(counts.items()):
             series = as_series(batch.column(index), policy.table.missing_values)
             codes = encode(series, cast("Domain", schema[name].domain)).codes
             found += np.bincount(codes[codes >= 0], minlength=len(found))
+    for name, found in counts.items():
+        if not found.any():
+            reader.at(name, None).at("reference", None).problem("there are no records to take it from")
     domains = {
         name: replace(
             cast("Domain", schema[name].domain), reference=found / max(found.sum(), 1.0), reference_from_data=True

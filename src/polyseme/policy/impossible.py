@@ -15,24 +15,31 @@ from polyseme.strata import texts_of
 __all__ = ["with_constraints"]
 
 
-def with_constraints(schema: Schema, exclusions: Sequence[Exclusion], from_data: Sequence[str]) -> Schema:
-    """The schema with its constraints; every problem of the policy's `impossible` at once.
+def with_constraints(
+    schema: Schema, exclusions: Sequence[Exclusion], from_data: Sequence[str]
+) -> tuple[Schema, tuple[str, ...]]:
+    """The schema with its constraints, and remarks; every problem of the policy's `impossible` at once.
 
-    from_data  attributes whose domain was found in the table: a value that does not occur there needs no exclusion
+    from_data  attributes whose domain was found in the table: a value that does not occur there needs no exclusion, but
+               may be one that is written otherwise
     """
     if not exclusions:
-        return schema
+        return schema, ()
     problems: list[Problem] = []
+    remarks: list[str] = []
     found: dict[str, list[Constraint]] = {}
     for index, exclusion in enumerate(exclusions):
         reader = Reader(None, f"$.impossible[{index}]", problems)
         when = _when(exclusion, schema, reader.at("when", None))
-        excluded = _excluded(exclusion, schema, exclusion.attribute in from_data, reader)
+        excluded = _excluded(exclusion, schema, exclusion.attribute in from_data, reader, remarks)
         if excluded:
             found.setdefault(exclusion.attribute, []).append(Constraint(when, excluded, reader.where))
     if problems:
         raise PolicyError(problems)
-    return Schema(tuple(replace(item, constraints=tuple(found.get(item.name, ()))) for item in schema.attributes))
+    constrained = Schema(
+        tuple(replace(item, constraints=tuple(found.get(item.name, ()))) for item in schema.attributes)
+    )
+    return constrained, tuple(remarks)
 
 
 def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> dict[str, tuple[str, ...]]:
@@ -57,7 +64,9 @@ def _untouched(schema: Schema) -> list[str]:
     return [item.name for item in schema.attributes if not item.protected and item.role is not Role.IDENTIFIER]
 
 
-def _excluded(exclusion: Exclusion, schema: Schema, from_data: bool, reader: Reader) -> tuple[int, ...]:
+def _excluded(
+    exclusion: Exclusion, schema: Schema, from_data: bool, reader: Reader, remarks: list[str]
+) -> tuple[int, ...]:
     attribute = schema.by_name.get(exclusion.attribute)
     protected = [item.name for item in schema.protected]
     if attribute is None or attribute.domain is None or not attribute.protected:
@@ -70,8 +79,10 @@ def _excluded(exclusion: Exclusion, schema: Schema, from_data: bool, reader: Rea
     for index, value in enumerate(exclusion.values):
         matching = _matching(value, labels)
         codes.update(matching)
-        if not matching and not from_data:
-            inner = reader.at("values", None).at(index, None)
+        inner = reader.at("values", None).at(index, None)
+        if not matching and from_data:
+            remarks.append(f"{inner.where}: '{value}' does not occur in the table; check how it is written there")
+        elif not matching:
             inner.problem(f"'{value}' is not in the domain of '{attribute.name}'", nearest(str(value), labels))
     if len(codes) == attribute.domain.size:
         reader.at("values", None).problem("every value of the domain is impossible")

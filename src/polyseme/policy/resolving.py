@@ -36,10 +36,11 @@ _DOMAIN_LIMIT = 1_000_000
 
 @dataclass(frozen=True)
 class Resolved:
-    """A schema, and the names of the protected attributes whose domain was found in the data."""
+    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd."""
 
     schema: Schema
     from_data: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
 
 def resolve(policy: Policy, source: Source | None = None) -> Resolved:
@@ -60,7 +61,8 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
     if problems:
         raise PolicyError(problems)
     open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
-    return Resolved(with_constraints(schema, policy.exclusions, open_names), open_names)
+    schema, remarks = with_constraints(schema, policy.exclusions, open_names)
+    return Resolved(schema, open_names, remarks)
 
 
 def match_columns(policy: Policy, source: Source) -> Policy:

@@ -30,6 +30,7 @@ __all__ = ["Choice", "choose", "choose_within", "mechanism_for"]
 _LARGE_SET = 64
 """Sets beyond this are pointed out."""
 _NEARLY_ALWAYS = 0.99
+_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,8 @@ def choose(
         raise PolicyError(Problem("distance", f"made for {distance.size:,} values, but the domain has {domain_size:,}"))
     promises = read_promises(protection, domain_size, distance is not None)
     reference, prior = _distribution("reference", reference, domain_size), _distribution("prior", prior, domain_size)
+    if prior is not None and np.ptp(prior) <= _ROUNDING:
+        prior = None
     ground = ground_from(promises.closeness.ground, distance) if promises.closeness else ground_from("equal")
     frame = _frame(promises, domain_size, distance, prior)
     if domain_size == 1:
@@ -203,10 +206,12 @@ def _lines(limits: Limits, eta: int, p: float, epsilon: float, t: float | None, 
         lines[0] += f", as {asked_by} asks"
     elif promises.fixed_sizes:
         lines[0] += f", as {next(iter(promises.fixed_sizes))} asks"
-    else:
+    elif limits.frame.uniform:
         lines[0] += ", the size with the least expected error" + (
             f" (at least {least}: {asked_by})" if asked_by else ""
         )
+    else:
+        lines[0] += ", the least there is; the best one is not sought for uneven designs, but a size can be named"
     if limits.frame.d > 0.0:
         lines.append(f"any two of them are at least {limits.frame.d:g} apart ({limits.frame.design} design)")
     if p == 1.0:

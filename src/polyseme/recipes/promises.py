@@ -107,7 +107,7 @@ class _Reader:
             self.complain(where, f"expected a whole number, found {value!r}")
             return None
         if not low <= value <= high:
-            limits = f"at least {low:g}" if math.isinf(high) else f"between {low:g} and {high:g}"
+            limits = f"at least {low:g}" if high > _ANY else f"between {low:g} and {high:g}"
             self.complain(where, f"expected {kind} {limits}, found {value!r}")
             return None
         return value
@@ -189,6 +189,8 @@ class _Reader:
         return None if size is None else int(size)
 
 
+_ANY = 10**9
+"""No domain has so many values: an upper limit beyond is none."""
 _EXAMPLES = {"l": 3, "d": 2, "t": 0.2, "epsilon": 2.0, "size": 3}
 
 

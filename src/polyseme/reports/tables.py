@@ -86,7 +86,7 @@ def _groups(groups: Sequence[Sequence[object]], shown: int = 12) -> str:
 
 def plan_remarks(plan: Planned) -> list[str]:
     """What stands in the way, what would work instead, and warnings."""
-    remarks = []
+    remarks = list(plan.to_dict().get("remarks", ()))
     for name, entry in plan.to_dict()["attributes"].items():
         if not entry["feasible"]:
             remarks.append(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip())
