@@ -14,10 +14,10 @@ from polyseme.errors import Problem, ReleaseError
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Role
 from polyseme.strata import Stratum
-from polyseme.tables.alike import as_published, plain_text, published_types
 from polyseme.tables.classes import SUPPRESSED
 from polyseme.tables.codes import as_series
 from polyseme.tables.matching import Fingerprints, fingerprints
+from polyseme.tables.readings import plain_text, published_types, read_as
 
 __all__ = ["Part", "Reading", "Seen", "joined", "memory_of", "prints_of", "remember", "untouched"]
 
@@ -76,9 +76,7 @@ class Reading:
 
     def columns(self, batch: pa.RecordBatch) -> pl.DataFrame:
         """With the types they have in the release."""
-        return pl.DataFrame(
-            {name: as_published(as_series(batch.column(name)), self.types[name]) for name in self.names}
-        )
+        return pl.DataFrame({name: read_as(as_series(batch.column(name)), self.types[name])[0] for name in self.names})
 
     def texts(self, frame: pl.DataFrame) -> pl.DataFrame:
         """As text in which whatever is equal is written alike."""

@@ -9,11 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
+import pyarrow as pa
 
 from polyseme.errors import Problem, TableError
-from polyseme.tables.codes import CASTS, cast, cast_column, without_words
+from polyseme.tables.codes import CASTS, as_series, cast, cast_column, without_words
 
-__all__ = ["alike", "read_as"]
+__all__ = ["alike", "plain_text", "published_types", "read_as"]
+
+_TRUTH = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
+
+
+def published_types(schema: pa.Schema) -> dict[str, pl.DataType]:
+    """The type that each column of a release has once it is read."""
+    return {field.name: as_series(pa.array([], type=field.type)).dtype for field in schema}
 
 
 def read_as(series: pl.Series, dtype: pl.DataType, missing_values: Sequence[str] = ()) -> tuple[pl.Series, int]:
@@ -50,3 +58,17 @@ def alike(original: pl.Series, shown: pl.Series, missing_values: Sequence[str] =
 
 def _holds(shown: pl.Series, values: pl.Series) -> bool:
     return bool(values.is_in(shown.implode(), nulls_equal=True).all())
+
+
+def plain_text(series: pl.Series, missing_values: Sequence[str] = ()) -> pl.Series:
+    """A column as text in which equal numbers and truth values are written alike; words for "missing" are nulls.
+
+    >>> plain_text(pl.Series(["30.0", "7.50", "007", "True", "NA"]), ["NA"]).to_list()
+    ['30', '7.5', '007', 'true', None]
+    >>> plain_text(pl.Series([30.0, 7.5])).to_list(), plain_text(pl.Series([True])).to_list()
+    (['30', '7.5'], ['true'])
+    """
+    text = without_words(series.cast(pl.String), missing_values)
+    if text.str.contains(".", literal=True).any():
+        text = text.str.replace(r"^(-?\d+\.\d*?)0+$", "$1").str.replace(r"^(-?\d+)\.$", "$1")
+    return text.replace(_TRUTH)
