@@ -104,8 +104,12 @@ class _Trial(ABC):
         target = self.simpler.table
         joined = Joined(self.fitted, strength * target)
         start = towards(self.x, target, strength / self.fitted.records)
-        self.x = maximise(joined, tolerance_for(joined.records), limit=60, start=start).x
+        self.x = maximise(joined, self.tolerance(joined.records), limit=60, start=start).x
         return self.judged(strength)
+
+    def tolerance(self, records: float) -> float:
+        """How near to the maximum a fit has to be."""
+        return tolerance_for(records)
 
     @abstractmethod
     def judged(self, strength: float) -> float:
@@ -127,8 +131,13 @@ class _HeldOut(_Trial):
     """A part of the reports held out."""
 
     def __init__(self, fitted: Likelihood, held: Likelihood, simpler: Simpler, start: Floats) -> None:
-        super().__init__(fitted, simpler, maximise(fitted, start=start, limit=60).x)
+        near = self.tolerance(fitted.records)
+        super().__init__(fitted, simpler, maximise(fitted, near, start=start, limit=60).x)
         self.held = held
+
+    def tolerance(self, records: float) -> float:
+        # The log-likelihood is then within a tenth of the slack of its maximum: strengths are not told apart by less.
+        return max(0.1 * _SLACK / records, tolerance_for(records))
 
     def judged(self, strength: float) -> float:
         return self.held.value(self.x)
