@@ -371,7 +371,7 @@ def test_the_plan_names_the_values_that_nobody_can_tell_apart() -> None:
     ranks = ", ".join(f"r{number}" for number in range(1, 15))
     body = f"    domain: [{ranks}]\n    distance: {{line: rank}}\n    protect: {{semantic-diversity: {{l: 2, d: 7}}}}\n"
     made = ps.plan(policy("letter", body))
-    assert "r1 = r8; r2 = r9; " in plan_remarks(made)[0]
+    assert "r1, r8; r2, r9; " in plan_remarks(made)[0]
 
 
 def test_a_key_without_a_settled_domain_is_warned_of() -> None:

@@ -77,10 +77,10 @@ def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _groups(groups: Sequence[Sequence[object]], shown: int = 12) -> str:
-    """The values that look alike, group by group, as far as they are known."""
+    """The values that can be traded, group by group, as far as they are known."""
     if not groups:
         return ""
-    named = [" = ".join(map(str, group[:shown])) + (" = .." if len(group) > shown else "") for group in groups[:shown]]
+    named = [", ".join(map(str, group[:shown])) + (", .." if len(group) > shown else "") for group in groups[:shown]]
     return ": " + "; ".join(named) + ("; .." if len(groups) > shown else "")
 
 
@@ -92,8 +92,8 @@ def plan_remarks(plan: Planned) -> list[str]:
             remarks.append(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip())
         elif not entry["identifiable"]:
             remarks.append(
-                f"{name}: not estimable. Some values leave the same traces, and no method can tell them apart"
-                f"{_groups(entry.get('confounded', ()))}."
+                f"{name}: not estimable. Records could trade some values without leaving a trace, so no method can "
+                f"count these one by one{_groups(entry.get('confounded', ()))}."
             )
         if entry.get("strata"):
             remarks.append(
