@@ -396,6 +396,17 @@ def test_correlation_literally(p):
     assert found.success > found.detail["without_the_other"] + 0.02
 
 
+def test_what_a_set_says_about_another_attribute():
+    rng = np.random.default_rng(4)
+    values = rng.integers(0, 5, 20_000)
+    mechanism = Mechanism(make_design("balanced", Clusters(np.arange(5)), 2))
+    equal, none = (mechanism.sample(other, SystemStream.seeded(1)) for other in (values, rng.permutation(values)))
+    # A random candidate is the value itself in one case of two, each of the others in one of eight.
+    exact = np.log(5) + 0.5 * np.log(0.5) + 4 * 0.125 * np.log(0.125)
+    assert correlation.information(values, 5, equal, 5) == pytest.approx(exact, abs=0.01)
+    assert abs(correlation.information(values, 5, none, 5)) < 0.0005
+
+
 def test_correlation_of_independent_attributes_adds_nothing():
     one, two = balanced(6, 2, 2), balanced(6, 2, 2)
     a, sets_a = publish(one, 4_000, 1)

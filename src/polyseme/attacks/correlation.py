@@ -24,7 +24,7 @@ from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.solver import expectation_maximisation
 from polyseme.mechanism import Mechanism
 
-__all__ = ["LARGEST_TABLE", "attack"]
+__all__ = ["LARGEST_TABLE", "attack", "information"]
 
 LARGEST_TABLE = 4_000_000
 """Most combinations of two values whose shares are estimated."""
@@ -60,6 +60,22 @@ def attack(
         helps="protect strongly related attributes as one combined attribute, or raise l for both",
         detail={"without_the_other": float(hit_rate(alone, right).mean())},
     )
+
+
+def information(values: Ints, size: int, others: Ints, other_size: int) -> float:
+    """How much a random candidate of another attribute's set says about a value: mutual information, in nats.
+
+    What pure chance would show in a table of this size is taken off (Miller and Madow).
+    """
+    table = np.zeros(size * other_size)
+    for column in others.T:
+        table += np.bincount(values * other_size + column, minlength=len(table))
+    joint = table.reshape(size, other_size) / max(table.sum(), 1.0)
+    mine, theirs = joint.sum(axis=1), joint.sum(axis=0)
+    seen = joint > 0.0
+    told = float(joint[seen] @ np.log((joint / np.maximum(np.outer(mine, theirs), np.finfo(float).tiny))[seen]))
+    chance = (np.count_nonzero(mine) - 1) * (np.count_nonzero(theirs) - 1) / (2.0 * max(len(values), 1))
+    return float(told - chance / max(others.shape[1], 1))
 
 
 def _scores(sets: Ints, mechanism: Mechanism, others: Ints, other: Mechanism, joint: Floats) -> Floats:

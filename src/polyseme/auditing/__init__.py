@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from polyseme.auditing.scenes import (
 from polyseme.auditing.seen import Part, Reading, Seen, prints_of, remember, untouched
 from polyseme.distances.structure import Ints
 from polyseme.errors import QuestionError, ReleaseError
+from polyseme.randomness import SystemStream
 from polyseme.release import Release
 from polyseme.schema import Role
 from polyseme.tables.classes import Classes
@@ -41,6 +41,9 @@ from polyseme.tables.matching import class_sizes, matched
 from polyseme.tables.source import Source
 
 __all__ = ["attack_release", "finding_dict"]
+
+_SHARED_BY = 10
+"""A tenth of the people who are attacked is enough to find out which attributes are related."""
 
 
 def attack_release(
@@ -138,29 +141,42 @@ def _attack_other_strata(release: Release, largest: Part, seen: Seen) -> list[Fi
 
 
 def _correlation(release: Release, parts: Sequence[Part], seen: Seen, truth: Truth) -> dict[str, Finding]:
-    """For each attribute the other one whose sets help most to guess it."""
-    best: dict[str, Finding] = {}
-    for pair in combinations(parts, 2):
-        if np.prod([part.stratum.mechanism.size for part in pair]) > correlation.LARGEST_TABLE:
-            continue
-        scene = make_scene(release, pair, seen, truth)
+    """Each attribute guessed with the help of the other one whose sets say most about it."""
+    found = {}
+    for mine, other in _helpers(parts, truth):
+        scene = make_scene(release, (mine, other), seen, truth)
         if scene.people is None:
             continue
-        for mine, other in ((0, 1), (1, 0)):
-            found = correlation.attack(
-                scene.sets[mine],
-                pair[mine].stratum.mechanism,
-                scene.sets[other],
-                pair[other].stratum.mechanism,
-                truth.values(pair[mine], scene.people),
-                attribute=pair[mine].item.name,
-                helper=f"'{pair[other].item.name}'",
-            )
-            where = "; shown for the largest strata" if any(part.item.restricted for part in pair) else ""
-            name = pair[mine].item.name
-            if name not in best or found.success > best[name].success:
-                best[name] = _marked(found, where, scene.measured)
-    return best
+        finding = correlation.attack(
+            scene.sets[0],
+            mine.stratum.mechanism,
+            scene.sets[1],
+            other.stratum.mechanism,
+            truth.values(mine, scene.people),
+            attribute=mine.item.name,
+            helper=f"'{other.item.name}'",
+        )
+        where = "; shown for the largest strata" if mine.item.restricted or other.item.restricted else ""
+        found[mine.item.name] = _marked(finding, where, scene.measured)
+    return found
+
+
+def _helpers(parts: Sequence[Part], truth: Truth) -> list[tuple[Part, Part]]:
+    """Every attribute with the one that helps it most, as some people show; to attack with all would take too long."""
+    people = sample(np.flatnonzero(np.all([truth.possible(part) for part in parts], axis=0)), _SHARED_BY)
+    values = [truth.values(part, people) for part in parts]
+    sets = [part.stratum.mechanism.sample(codes, SystemStream()) for part, codes in zip(parts, values)]
+    sizes = [part.stratum.mechanism.size for part in parts]
+    pairs = []
+    for mine, part in enumerate(parts):
+        told = {
+            other: correlation.information(values[mine], sizes[mine], sets[other], sizes[other])
+            for other in range(len(parts))
+            if other != mine and sizes[mine] * sizes[other] <= correlation.LARGEST_TABLE
+        }
+        if told:
+            pairs.append((part, parts[max(told, key=told.__getitem__)]))
+    return pairs
 
 
 def _repetition(release: Release, part: Part, seen: Seen, other: Release, twice: tuple[Ints, Ints]) -> list[Finding]:
