@@ -69,6 +69,8 @@ def plain_text(series: pl.Series, missing_values: Sequence[str] = ()) -> pl.Seri
     (['30', '7.5'], ['true'])
     """
     text = without_words(series.cast(pl.String), missing_values)
+    if series.dtype != pl.String:
+        return text.str.strip_suffix(".0") if series.dtype.is_float() else text
     if text.str.contains(".", literal=True).any():
         text = text.str.replace(r"^(-?\d+\.\d*?)0+$", "$1").str.replace(r"^(-?\d+)\.$", "$1")
     return text.replace(_TRUTH)
