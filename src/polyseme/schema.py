@@ -137,6 +137,3 @@ class Schema:
     @property
     def protected(self) -> tuple[Attribute, ...]:
         return tuple(attribute for attribute in self.attributes if attribute.protected)
-
-    def with_role(self, *roles: Role) -> tuple[Attribute, ...]:
-        return tuple(attribute for attribute in self.attributes if attribute.role in roles)

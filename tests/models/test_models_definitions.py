@@ -397,13 +397,16 @@ def crowded(kind, rng):
         return CircleDistance(places, 12.0)
     if kind == "ring":
         return Ring(places)
+    if kind in ("ancestor", "path"):
+        parents = [-1, *(int(rng.integers(0, node)) for node in range(1, 8))]
+        return TreeDistance(parents, rng.integers(0, 8, F), measure=kind)
     labels = rng.integers(0, 3, F)
     entries = rng.integers(1, 7, (F, F)) if kind == "graph" else np.where(labels[:, None] == labels, 1, 4)
     entries = np.triu(entries, 1)
     return Table(entries + entries.T)
 
 
-@pytest.mark.parametrize("kind", ["line", "circle", "ring", "graph", "clusters"])
+@pytest.mark.parametrize("kind", ["line", "circle", "ring", "graph", "clusters", "ancestor", "path"])
 def test_far_apart_on_crowded_classes(kind):
     """Classes with most of the values, where small examples leave mistakes unseen: every number of every class."""
     rng = np.random.default_rng(7)

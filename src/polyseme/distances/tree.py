@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -103,6 +104,13 @@ class TreeDistance(Distance):
     def height(self) -> int:
         """The largest number of steps from the root down to a value: the largest `ancestor` distance there can be."""
         return int(self._heights[0])
+
+    @cached_property
+    def places(self) -> Ints:
+        """The place of each value in an order in which the values under any node stand together."""
+        places = np.empty(self.size, dtype=np.int64)
+        places[np.lexsort(self._line[self.values].T[::-1])] = np.arange(self.size)
+        return places
 
     def between(self, left: Ints, right: Ints) -> Floats:
         one, other = self.values[left], self.values[right]

@@ -8,7 +8,7 @@ from scipy import special
 from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Fit, Population
 
-__all__ = ["intervals", "project", "standard_errors", "sum_intervals"]
+__all__ = ["intervals", "normal_quantile", "project", "standard_errors", "sum_intervals"]
 
 
 def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
@@ -30,7 +30,7 @@ def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") 
     """
     if fit.limits is not None:
         return fit.limits.cells(level, population)
-    half = _normal(level) * standard_errors(fit, population)
+    half = normal_quantile(level) * standard_errors(fit, population)
     known = np.isfinite(half)
     total = np.broadcast_to(_totals(fit), fit.values.shape)
     low = np.where(known, np.clip(fit.values - half, 0.0, total), 0.0)
@@ -50,7 +50,7 @@ def sum_intervals(
     if fit.limits is not None:
         low, high = fit.limits(contrasts, level, population)
     else:
-        low, high = values - _normal(level) * errors, values + _normal(level) * errors
+        low, high = values - normal_quantile(level) * errors, values + normal_quantile(level) * errors
     floor, roof = _possible(fit, contrasts)
     return values, errors, np.clip(low, floor, roof), np.clip(high, floor, roof)
 
@@ -70,7 +70,8 @@ def project(values: Floats, totals: Floats) -> Floats:
     return out.reshape(values.shape)
 
 
-def _normal(level: float) -> float:
+def normal_quantile(level: float) -> float:
+    """How many standard errors to either side hold so large a share of a normal distribution."""
     return float(special.ndtri(0.5 + level / 2.0))
 
 

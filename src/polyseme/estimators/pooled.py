@@ -26,12 +26,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.choosing import choose
-from polyseme.estimators.intervals import intervals, sum_intervals
+from polyseme.estimators.intervals import intervals, normal_quantile, sum_intervals
 from polyseme.estimators.registry import estimator_named
 from polyseme.mechanism import Mechanism
 
@@ -149,7 +148,7 @@ class _Sum:
                 value[touched] += here
                 below[touched] += np.maximum(here - low, 0.0) ** 2
                 above[touched] += np.maximum(high - here, 0.0) ** 2
-        drawn = _normal(level) ** 2 * self._between(contrasts) if population == "super" else 0.0
+        drawn = normal_quantile(level) ** 2 * self._between(contrasts) if population == "super" else 0.0
         return value - np.sqrt(below + drawn), value + np.sqrt(above + drawn)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
@@ -161,7 +160,7 @@ class _Sum:
         total = self._totals.reshape(-1, *[1] * (len(self.shape) - 1))
         if population == "super":
             squares = self._added([_ratio(fit.values**2, piece.column) for fit, piece in zip(fits, self.pieces)])
-            drawn = _normal(level) ** 2 * np.maximum(squares - _ratio(values**2, total), 0.0)
+            drawn = normal_quantile(level) ** 2 * np.maximum(squares - _ratio(values**2, total), 0.0)
             below, above = below + drawn, above + drawn
         return np.clip(values - np.sqrt(below), 0.0, total), np.clip(values + np.sqrt(above), 0.0, total)
 
@@ -199,7 +198,3 @@ class _Sum:
 
 def _ratio(numerator: Floats, records: Floats) -> Floats:
     return np.asarray(numerator / np.maximum(records, 1e-300), dtype=np.float64)
-
-
-def _normal(level: float) -> float:
-    return float(special.ndtri(0.5 + level / 2.0))

@@ -94,8 +94,7 @@ def diversity_degrees(counts: Counts, distance: Distance) -> Floats:
     """
     degree = np.zeros(len(counts.sizes))
     for rows, values, count in counts.blocks():
-        first, second = np.triu_indices(values.shape[1], 1)
-        for one, other in zip(first, second, strict=True):
-            apart = distance.between(values[:, one], values[:, other])
-            degree[rows] += apart * count[:, one] * count[:, other]
+        for step in range(1, values.shape[1]):
+            apart = distance.between(values[:, :-step], values[:, step:])
+            degree[rows] += (apart * count[:, :-step] * count[:, step:]).sum(axis=1)
     return degree / counts.sizes

@@ -14,6 +14,7 @@ from polyseme.distances.base import Distance
 from polyseme.distances.circle import CircleDistance
 from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line
+from polyseme.distances.tree import TreeDistance
 from polyseme.tables.classes import Counts, PublishedSets
 
 __all__ = ["closest_pairs", "heaviest_balls", "largest_subsets"]
@@ -25,20 +26,28 @@ _CHUNK = 2_000_000
 def closest_pairs(subject: Counts | PublishedSets, distance: Distance) -> Floats:
     """The smallest distance between two different values of each class; infinite for a single value."""
     closest = np.full(len(subject.first), np.inf)
+    positions = _positions(distance)
     for rows, values, _ in subject.blocks():
         if values.shape[1] < 2:
             continue
-        if isinstance(distance, LineDistance | CircleDistance):
-            # Nobody is nearer than a neighbour; on a circle the last is the first one's neighbour too.
-            ordered = np.take_along_axis(values, np.argsort(distance.positions[values], axis=1), axis=1)
+        if positions is not None:
+            # On a circle the last is the first one's neighbour too; elsewhere that pair does no harm.
+            ordered = np.take_along_axis(values, np.argsort(positions[values], axis=1), axis=1)
             closest[rows] = distance.between(ordered, np.roll(ordered, -1, axis=1)).min(axis=1)
             continue
-        first, second = np.triu_indices(values.shape[1], 1)
-        for part in _parts(len(rows), len(first)):
-            for pairs in _parts(len(first), 1):
-                apart = distance.between(values[part][:, first[pairs]], values[part][:, second[pairs]])
+        for part in _parts(len(rows), values.shape[1]):
+            block = values[part]
+            for step in range(1, values.shape[1]):
+                apart = distance.between(block[:, :-step], block[:, step:])
                 closest[rows[part]] = np.minimum(closest[rows[part]], apart.min(axis=1))
     return closest
+
+
+def _positions(distance: Distance) -> Floats | Ints | None:
+    """An order in which nobody is nearer than a neighbour, if there is one."""
+    if isinstance(distance, LineDistance | CircleDistance):
+        return distance.positions
+    return distance.places if isinstance(distance, TreeDistance) and distance.measure == "ancestor" else None
 
 
 def largest_subsets(subject: Counts, distance: Distance, l: int, d: float) -> Ints:
