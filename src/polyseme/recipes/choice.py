@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -129,7 +129,7 @@ def choose(
     try:
         odds, names = limits.odds(etas)
     except ImpossibleError:
-        return _without_design(frame, int(etas[0]), next(iter(protection)))
+        return _silent(frame, int(etas[0]), next(iter(protection)), "no such sets exist")
     best = 0 if len(etas) == 1 else int(expected_l2(1.0, domain_size, etas, probability(odds)).argmin())
     return _explain(limits, int(etas[best]), float(odds[best]), names[best])
 
@@ -252,24 +252,12 @@ def _warnings(promises: Promises, size: int, eta: int, p: float) -> list[str]:
 
 def _constant(frame: Frame, promises: Promises, binding: str) -> Choice:
     """A domain of one value: every promise about what a set reveals holds by itself."""
-    return Choice(
-        structure=frame.structure,
-        l=1,
-        d=frame.d,
-        p=1.0,
-        design=frame.design,
-        prior=frame.prior,
-        binding=binding,
-        epsilon=0.0,
-        t_any=0.0,
-        t=0.0,
-        lines=("the domain has one value: a set tells nothing that is not known",),
-        warnings=tuple(_warnings(promises, 1, 1, 1.0)),
-    )
+    line = "the domain has one value: a set tells nothing that is not known"
+    return replace(_silent(frame, 1, binding, line), p=1.0, warnings=tuple(_warnings(promises, 1, 1, 1.0)))
 
 
-def _without_design(frame: Frame, eta: int, binding: str) -> Choice:
-    """What was asked for, where no sets exist from which odds of truth could be derived."""
+def _silent(frame: Frame, eta: int, binding: str, line: str) -> Choice:
+    """Sets that reveal nothing, or do not exist."""
     return Choice(
         structure=frame.structure,
         l=eta,
@@ -281,7 +269,7 @@ def _without_design(frame: Frame, eta: int, binding: str) -> Choice:
         epsilon=0.0,
         t_any=0.0,
         t=0.0,
-        lines=("no such sets exist",),
+        lines=(line,),
     )
 
 

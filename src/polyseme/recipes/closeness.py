@@ -28,6 +28,7 @@ from math import comb, log
 
 import numpy as np
 
+from polyseme.designs.base import Design
 from polyseme.distances.structure import Floats, Ints
 from polyseme.recipes.ground import Equal, Ground
 
@@ -36,6 +37,7 @@ __all__ = [
     "closeness_of_epsilon",
     "exact_distance",
     "exact_odds",
+    "listed_pulls",
     "probability",
     "safe_odds",
     "subsets",
@@ -125,6 +127,16 @@ def _learnt(sets: Ints, pull: Floats, prior: Floats, ground: Ground) -> tuple[Fl
         shift[np.arange(len(share))[:, None], sets[part]] += share
         strength[part], distance[part] = total, ground.work(shift)
     return strength, distance
+
+
+def listed_pulls(design: Design) -> tuple[Ints, Floats] | None:
+    """Every set that a design can draw and its members' pulls; None when they are too many to list."""
+    if design.count() * design.structure.size > CELL_LIMIT:
+        return None
+    sets = design.sets()
+    blind = design.blind_likelihood(sets)
+    drawn = blind > 0.0
+    return sets[drawn], design.likelihood(sets[drawn]) / blind[drawn, None]
 
 
 def exact_odds(sets: Ints, pull: Floats, prior: Floats, t: float, ground: Ground) -> float:

@@ -13,10 +13,10 @@ from polyseme.designs import make_design
 from polyseme.designs.base import Design, SetDistribution
 from polyseme.distances.structure import Clusters, Floats, Ints, Structure
 from polyseme.recipes.closeness import (
-    CELL_LIMIT,
     closeness_of_epsilon,
     exact_distance,
     exact_odds,
+    listed_pulls,
     safe_odds,
     uniform_distance,
     uniform_odds,
@@ -117,12 +117,7 @@ class Limits:
     @cached_property
     def _listed(self) -> tuple[Ints, Floats] | None:
         """Every valid set of that design and its members' pulls, if they are few enough."""
-        if self._design.count() * self.size > CELL_LIMIT:
-            return None
-        sets = self._design.sets()
-        blind = self._design.blind_likelihood(sets)
-        drawn = blind > 0.0
-        return sets[drawn], self._design.likelihood(sets[drawn]) / blind[drawn, None]
+        return listed_pulls(self._design)
 
     def reached(self, eta: int, odds: float) -> float | None:
         """The largest distance from the reference that a set can cause; exact, or an upper bound."""

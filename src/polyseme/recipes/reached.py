@@ -7,7 +7,7 @@ import numpy as np
 from polyseme.designs.base import SetDistribution
 from polyseme.distances.structure import Clusters, Floats
 from polyseme.mechanism import Mechanism
-from polyseme.recipes.closeness import CELL_LIMIT, exact_distance, uniform_distance
+from polyseme.recipes.closeness import exact_distance, listed_pulls, uniform_distance
 from polyseme.recipes.ground import Ground
 
 __all__ = ["closeness_reached"]
@@ -30,10 +30,5 @@ def closeness_reached(mechanism: Mechanism, reference: Floats, ground: Ground) -
     free = isinstance(structure, Clusters) and structure.count == structure.size
     if free and isinstance(design, SetDistribution) and np.ptp(design.inclusion()) < 1e-12:
         return uniform_distance(reference, mechanism.l, odds, ground)
-    if design.count() * structure.size > CELL_LIMIT:
-        return None
-    sets = design.sets()
-    blind = design.blind_likelihood(sets)
-    drawn = blind > 0.0
-    pull = design.likelihood(sets[drawn]) / blind[drawn, None]
-    return exact_distance(sets[drawn], pull, reference, odds, ground)
+    listed = listed_pulls(design)
+    return None if listed is None else exact_distance(*listed, reference, odds, ground)
