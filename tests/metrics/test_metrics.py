@@ -219,5 +219,6 @@ def test_queries_range_over_each_attribute_of_the_cells():
     assert grid[0, 1].tolist() == table[0].tolist()
     assert grid[3, 1].tolist() == table[4].tolist()
     assert as_grid(table[:1], {}).shape == (3,)  # type: ignore[union-attr]
+    assert as_grid(np.ones((2, 3)), {"tags": [["a", "b"], None]}).shape == (2, 3)  # type: ignore[union-attr]
     many = {f"a{i}": list(range(300)) for i in range(3)}
     assert as_grid(np.ones((300, 1)), many) is None

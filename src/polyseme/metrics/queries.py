@@ -53,8 +53,9 @@ def as_grid(table: Floats, cells: Mapping[str, Sequence[Any]]) -> Floats | None:
         return np.asarray(table[0], dtype=np.float64)
     ranks = []
     for values in cells.values():
-        order = {value: rank for rank, value in enumerate(sorted(set(values), key=_order))}
-        ranks.append(np.array([order[value] for value in values]))
+        keys = [_order(value) for value in values]
+        order = {key: rank for rank, key in enumerate(sorted(set(keys)))}
+        ranks.append(np.array([order[key] for key in keys]))
     shape = tuple(int(rank.max()) + 1 for rank in ranks)
     if math.prod((*shape, *table.shape[1:])) > _GRID:
         return None
