@@ -142,6 +142,17 @@ def test_an_open_domain_does_not_take_in_the_suppressed(desk: Desk):
     assert not desk.verdict(table, values, "[{semantic-diversity: {l: 3, d: 2}}]")["holds"]
 
 
+@pytest.mark.parametrize("role", ["sensitive", "sensitive-qid"])
+def test_an_open_domain_has_no_values_of_suppressed_rows(desk: Desk, role: str):
+    """Values that nobody in a class has would stretch the order, and make every class look close."""
+    policy = BY_SALARY.replace("role: sensitive", f"role: {role}, distance: {{line: values}}")
+    table = SALARIES + "".join(f"*;{amount}\n" for amount in range(100, 140))
+    verdict = desk.verdict(table, policy, "[{closeness: {t: 0.3, ground: ordered, attribute: salary}}]")
+    assert (verdict["worst"], verdict["holds"]) == (pytest.approx(0.375), False)
+    all_suppressed = "zip;salary\n*;1\n*;2\n"
+    assert desk.verdict(all_suppressed, policy, "[{closeness: {t: 0, ground: ordered, attribute: salary}}]")["holds"]
+
+
 def test_codes_of_digits_are_not_numbers(desk: Desk):
     """Classes 0130 and 130 are two; as numbers they would be one class of two."""
     table = "zip;disease\n0130;flu\n130;flu\n"

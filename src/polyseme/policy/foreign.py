@@ -3,12 +3,13 @@
 - A quasi-identifier of a text file stays text: 0130 and 130 are two codes. Only where a model looks at the values of
   an attribute does a column of nothing but numbers become numbers, so that order means size.
 - A `*` among sensitive values says nothing: it is no value of the domain, and no reason to read numbers as text.
+- Suppressed rows are in no class, so that a domain found in the table has none of their values either.
 - Bins and periods that the policy declares are applied, unless the table already holds their labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,11 +19,12 @@ import polars as pl
 from polyseme.errors import PolicyError, Problem
 from polyseme.models import Background
 from polyseme.policy import Policy
+from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.resolving import resolve
 from polyseme.schema import Attribute, Domain, Role
-from polyseme.tables.classes import SUPPRESSED, MissingAs
+from polyseme.tables.classes import SUPPRESSED, MissingAs, class_of_rows
 from polyseme.tables.codes import as_series, cast_column, encode
-from polyseme.tables.source import Source, open_table
+from polyseme.tables.source import FrameSource, Source, open_table
 
 __all__ = ["ForeignTable", "read_foreign"]
 
@@ -41,8 +43,8 @@ class ForeignTable:
 
 def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     """The whole table with the policy's domains, distances, missing values and reference table."""
-    described = _described(source, policy)
     frame = _frame(source, policy)
+    described = _described(frame, policy, source.name)
     judged = {item.name for item in policy.attributes if item.role.is_secret}
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
@@ -64,18 +66,29 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     )
 
 
-def _described(source: Source, policy: Policy) -> Mapping[str, Attribute]:
+def _described(frame: pl.DataFrame, policy: Policy, name: str) -> Mapping[str, Attribute]:
     """Attributes with a domain that was declared, or that a distance needs."""
-    present = tuple(attribute for attribute in policy.attributes if attribute.name in source.schema.names)
+    present = tuple(attribute for attribute in policy.attributes if attribute.name in frame.columns)
     silent = replace(policy.table, missing_values=(*policy.table.missing_values, SUPPRESSED))
-    columns = tuple(source.schema.names)
+    columns = tuple(frame.columns)
     readable = replace(policy, attributes=present, table=silent, protect_all_but=columns, protect=None, exclusions=())
-    resolved = resolve(readable, source)
+    resolved = resolve(readable, FrameSource(_in_classes(frame, present).to_arrow(), name))
     return {
         item.name: item
         for item in resolved.schema.attributes
         if item.domain is not None and (item.distance is not None or item.name not in resolved.from_data)
     }
+
+
+def _in_classes(frame: pl.DataFrame, attributes: Sequence[AttributePolicy]) -> pl.DataFrame:
+    """The secret columns without what suppressed rows say; each is judged in the classes of the other keys."""
+    keys = [item.name for item in attributes if item.role in _KEYS]
+    columns = []
+    for item in attributes:
+        if item.role.is_secret and (item.distance is not None or item.bins is not None or item.periods is not None):
+            classes = class_of_rows(frame, [key for key in keys if key != item.name])
+            columns.append(pl.when(pl.Series(classes >= 0)).then(pl.col(item.name)).alias(item.name))
+    return frame.with_columns(columns)
 
 
 def _frame(source: Source, policy: Policy) -> pl.DataFrame:
