@@ -22,7 +22,7 @@ import pyarrow as pa
 from polyseme.designs import design_from, restrict
 from polyseme.distances import Distance, distance_from
 from polyseme.distances.structure import Clusters, Structure
-from polyseme.errors import ReleaseError, nearest
+from polyseme.errors import Problem, ReleaseError, nearest
 from polyseme.mechanism import Mechanism
 from polyseme.schema import Attribute, Bins, Constraint, Domain, Label, Missing, Periods, Protection, Role, Schema
 from polyseme.strata import Strata, Stratum, possible_exclusions
@@ -207,6 +207,14 @@ class Manifest:
     models: tuple[Mapping[str, Any], ...] = ()
     missing_values: tuple[str, ...] = ("",)
     data: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        bare = [item.name for item in self.attributes if item.attribute.role.is_secret and item.mechanism is None]
+        if bare:
+            raise ReleaseError(
+                Problem(f"{MANIFEST}: '{name}'", "sensitive, but published as it is", "no release may hold it")
+                for name in bare
+            )
 
     def __getitem__(self, name: str) -> PublishedAttribute:
         for attribute in self.attributes:

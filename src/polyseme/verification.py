@@ -22,7 +22,7 @@ from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, TOLERANCE, Place, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
-from polyseme.recipes import PROMISES, closeness_of_epsilon, closeness_reached, ground_from
+from polyseme.recipes import closeness_of_epsilon, closeness_reached, ground_from
 from polyseme.recipes.ground import Equal, Ground
 from polyseme.release import PublishedAttribute, Release
 from polyseme.schema import Attribute, Role
@@ -77,9 +77,11 @@ def verify_release(release: Release) -> Verification:
         verdicts += _set_verdicts(release, item) if release.manifest.form == "set" else _long_verdicts(release, item)
         if item.restricted:
             verdicts.append(_believable_verdict(release, item))
-    verdicts.append(_count_verdict(release))
     if release.manifest.models:
         verdicts += _model_verdicts(release)
+    if not verdicts:
+        verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
+    verdicts.append(_count_verdict(release))
     return Verification(tuple(verdicts))
 
 
@@ -172,25 +174,50 @@ def _row_sets(release: Release, item: PublishedAttribute) -> PublishedSets:
     return published_sets(pl.DataFrame({item.name: column}), item.name, label_array(item.domain.values).to_pylist())
 
 
-def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribute, sets: PublishedSets) -> Verdict:
-    needed = {"semantic-diversity": ("l", "d"), "closeness": ("t",), "ldp": ("epsilon",)}.get(name, ("l",))
-    if any(not isinstance(promise.get(key), int | float) for key in needed if name in PROMISES):
+_NUMBERS = {
+    "semantic-diversity": ("l", "d"),
+    "diversity": ("l",),
+    "entropy-diversity": ("l",),
+    "closeness": ("t",),
+    "ldp": ("epsilon",),
+}
+"""What each promise must name to be checked."""
+
+
+def _flaw(name: str, promise: Mapping[str, Any], item: PublishedAttribute) -> Verdict | None:
+    """The verdict on a promise that cannot be checked, whatever the data say; None for the others."""
+    if name not in _NUMBERS:
+        return unchecked(name, item.name, promise, "this promise is not known to the verifier")
+    if not all(_is_number(promise.get(key)) for key in _NUMBERS[name]):
         return unchecked(name, item.name, promise, "the promise lacks a number")
-    if name == "semantic-diversity":
-        if item.attribute.distance is None:
-            return unchecked(name, item.name, promise, "the manifest gives no distance")
+    if name == "semantic-diversity" and item.attribute.distance is None:
+        return unchecked(name, item.name, promise, "the manifest gives no distance")
+    return None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _check_promise(name: str, promise: Mapping[str, Any], item: PublishedAttribute, sets: PublishedSets) -> Verdict:
+    flaw = _flaw(name, promise, item)
+    if flaw is not None:
+        return flaw
+    if name == "semantic-diversity" and item.attribute.distance is not None:
         return set_semantic_diversity.check_sets(sets, item.attribute.distance, promise["l"], promise["d"])
     if name in ("diversity", "entropy-diversity"):
         # Members of a set are equally represented in its expansion, so entropy is the logarithm of their number.
         return replace(
             set_diversity.check(sets, _least_size(promise, item.domain.size)), model=name, parameters=dict(promise)
         )
+    return _check_channel(name, promise, item)
+
+
+def _check_channel(name: str, promise: Mapping[str, Any], item: PublishedAttribute) -> Verdict:
     if name == "closeness":
         worst, known = _closeness_reached(item, promise)
         return _channel_verdict(name, item, promise, promise["t"], worst, known)
-    if name == "ldp":
-        return _channel_verdict(name, item, promise, promise["epsilon"], _epsilon(item))
-    return unchecked(name, item.name, promise, "this promise is not known to the verifier")
+    return _channel_verdict(name, item, promise, promise["epsilon"], _epsilon(item))
 
 
 def _least_size(promise: Mapping[str, Any], size: int) -> int:
@@ -240,19 +267,43 @@ def _long_verdicts(release: Release, item: PublishedAttribute) -> list[Verdict]:
     """In the long form it is not known which rows belong together: classes of equal quasi-identifiers are checked."""
     if item.mechanism is None or item.attribute.protection is None:
         return []
-    specs: list[Mapping[str, Mapping[str, Any]]] = [
-        {"frequency-diversity": {"l": item.mechanism.l, "attribute": item.name}}
-    ]
-    semantic = item.attribute.protection.models.get("semantic-diversity")
-    if semantic is not None:
-        reading = {"l": semantic["l"], "d": semantic["d"], "reading": "exists", "attribute": item.name}
-        specs.append({"semantic-diversity": reading})
-    verdicts = list(_check_on_table(release, specs))
-    for name in ("closeness", "ldp"):
-        if name in item.attribute.protection.models:
-            empty = PublishedSets.from_codes(np.zeros((0, 1), dtype=np.int64), item.domain.size, item.name)
-            verdicts.append(_check_promise(name, item.attribute.protection.models[name], item, empty))
+    promises = item.attribute.protection.models
+    counted = {"frequency-diversity": {"l": item.mechanism.l, "attribute": item.name}}
+    asked = {name: _on_classes(name, promise, item) for name, promise in promises.items()}
+    found = iter(_check_on_table(release, [counted, *(spec for spec in asked.values() if isinstance(spec, Mapping))]))
+    verdicts = [next(found)]
+    for name, spec in asked.items():
+        told = spec if isinstance(spec, Verdict) else next(found)
+        verdicts.append(replace(told, model=name, parameters=dict(promises[name])))
     return verdicts
+
+
+def _on_classes(
+    name: str, promise: Mapping[str, Any], item: PublishedAttribute
+) -> Mapping[str, Mapping[str, Any]] | Verdict:
+    """What a promise asks of the classes; a verdict where the manifest alone decides."""
+    flaw = _flaw(name, promise, item)
+    if flaw is not None:
+        return flaw
+    if name in ("closeness", "ldp"):
+        return _check_channel(name, promise, item)
+    # A class of many records has more values than its sets: it cannot show that these are smaller than promised.
+    made = min(member.mechanism.l for member in item.strata.members)
+    least = math.ceil(promise["l"]) if name == "semantic-diversity" else _least_size(promise, item.domain.size)
+    if made < least:
+        return _manifest_verdict(name, item, promise, made, least, "the mechanism draws fewer candidates")
+    if name != "semantic-diversity":
+        return {"frequency-diversity": {"l": least, "attribute": item.name}}
+    apart = item.threshold or 0.0
+    if apart < promise["d"]:
+        return _manifest_verdict(name, item, promise, apart, promise["d"], "the mechanism draws them less far apart")
+    return {"semantic-diversity": {"l": least, "d": promise["d"], "reading": "exists", "attribute": item.name}}
+
+
+def _manifest_verdict(
+    name: str, item: PublishedAttribute, promise: Mapping[str, Any], worst: float, bound: float, note: str
+) -> Verdict:
+    return Verdict(name, item.name, dict(promise), False, float(worst), float(bound), float(worst - bound), note=note)
 
 
 def _model_verdicts(release: Release) -> tuple[Verdict, ...]:
