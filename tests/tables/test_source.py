@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from polyseme.errors import TableError
-from polyseme.tables.source import BATCH_ROWS, Source, open_table
+from polyseme.tables.source import BATCH_ROWS, CsvSource, Source, open_table
 
 TABLE = pa.table({"zip": ["007", "12"], "age": [31, None], "note": ["a,b", ""]})
 
@@ -94,6 +94,52 @@ def test_a_line_with_too_many_fields_is_named_by_number_only(tmp_path: Path) -> 
     assert "line 3" in str(caught.value)
     assert "expected 2 fields, found 3" in str(caught.value)
     assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ('Ann,flu,fine\nBob,cold,"tall\nCarol,SECRET,ok\nDave,flu,ok\n', 3, "never closed"),
+        ('Ann,flu,fine\nBob,cold,"SECRET', 3, "never closed"),
+        ('Ann,flu,fine\nBob,cold,"tall\nCarol,SECRET,6"\nDave,flu,ok\n', 3, "seems to hold other records"),
+        ('Ann,flu,fine\nBob,cold,"tall, very\rCarol,SECRET,"ok"\r', 3, "seems to hold other records"),
+        ('Ann,flu,fine\nBob,"cold,tall\nCarol,SECRET",6\n', 3, "seems to hold other records"),
+        ('Ann,flu,fine\n"Bob,cold,tall\nCarol",SECRET,6\n', 3, "seems to hold other records"),
+        ('Ann,flu,"fine\nBob,"",SECRET\nCarol"\n', 2, "seems to hold other records"),
+        ('Ann,flu,"fine\nBob,cold,"SECRET, tall"\n', 2, "seems to hold other records"),
+    ],
+)
+def test_a_stray_quote_is_refused_by_its_line_only(tmp_path: Path, text: str, line: int, what: str) -> None:
+    for start, encoding in (("", "utf-8"), ("\ufeff", "utf-8"), ("", "utf-16"), ("", "cp1250")):
+        path = write(tmp_path, f"{start}name,disease,note\n{text}".encode(encoding))
+        with pytest.raises(TableError, match=rf"t.csv, line {line}: .*{what}") as caught:
+            rows(open_table(path, encoding=encoding))
+        assert "SECRET" not in str(caught.value)
+
+
+def test_a_stray_quote_far_from_the_end(tmp_path: Path) -> None:
+    for count in (100_000, 400_000):
+        path = write(tmp_path, "a,b,c\n" + "1,2,3\n" * 150 + '1,2,"3\n' + "1,SECRET,3\n" * count)
+        with pytest.raises(TableError, match="line 152: a quote is opened and never closed"):
+            rows(open_table(path))
+
+
+def test_a_stray_quote_among_the_column_names(tmp_path: Path) -> None:
+    for text in ('a,"b\n1,SECRET\n2,3\n', 'a,"b\n1,SECRET\n2,3"\n'):
+        with pytest.raises(TableError, match="line 1: ") as caught:
+            open_table(write(tmp_path, text))
+        assert "SECRET" not in str(caught.value)
+
+
+def test_real_text_of_several_lines_is_read(tmp_path: Path) -> None:
+    notes = ["12 Main St, Apt 4\nBudapest, Hungary", "Dear Sir,\n\na, b and c.\n", 'he said "so, it is"\r\nand left\n']
+    table = pl.DataFrame({"name": list("abc"), "note": notes, "day": ["1"] * 3, "last": notes})
+    path = tmp_path / "t.csv"
+    for text in (table.write_csv(), table.write_csv().rstrip("\n"), table.write_csv(line_terminator="\r\n")):
+        assert rows(open_table(write(tmp_path, text))) == table.to_dicts()
+    with pytest.raises(TableError, match="hold other records"):
+        rows(open_table(write(tmp_path, 'a,b\n1,"one\ntwo, three"\n')))
+    assert rows(CsvSource(path, well_formed=True)) == [{"a": "1", "b": "one\ntwo, three"}]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ policy declares its type. Messages of the readers underneath are never passed on
 from __future__ import annotations
 
 import csv
+import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 
 from polyseme.errors import Problem, TableError
+from polyseme.tables.quotes import breaks_line, first_problem, holds_records, swallows_records
 
 __all__ = ["BATCH_ROWS", "CsvSource", "FrameSource", "ParquetSource", "Source", "open_table", "sniff_separator"]
 
@@ -182,20 +185,30 @@ class ArrowSource(Source):
 
 
 class CsvSource(Source):
-    """A text table; every column is text, an unquoted empty field is missing."""
+    """A text table; every column is text, an unquoted empty field is missing.
+
+    well_formed  we wrote it ourselves: a cell that looks like other records is nevertheless one cell
+    """
 
     typed = False
 
-    def __init__(self, path: Path, separator: str | None = None, encoding: str = "utf-8") -> None:
+    def __init__(
+        self, path: Path, separator: str | None = None, encoding: str = "utf-8", well_formed: bool = False
+    ) -> None:
         self.path = path
         self.name = path.name
         self.encoding = encoding
+        self.well_formed = well_formed
         head = self._head()
         self.separator = separator or sniff_separator(head)
         header = next(csv.reader(head.splitlines(keepends=True), delimiter=self.separator), [])
         if not header:
             raise TableError(f"{path}: the file is empty", "the first line must hold the column names")
         self._schema = pa.schema([(name, pa.string()) for name in header])
+        if not well_formed and holds_records(header, len(header), self.separator):
+            raise self._unreadable()
+        if breaks_line(header[-1]) and head.endswith(header[-1]):
+            self._refuse_open_quote()
         self.check()
 
     def _head(self) -> str:
@@ -230,36 +243,57 @@ class CsvSource(Source):
                     quoted_strings_can_be_null=False,
                 ),
             )
-            yield from reader
+            last = None
+            for batch in reader:
+                if not self.well_formed and swallows_records(batch, self._schema.names, self.separator):
+                    raise self._unreadable()
+                last = batch if batch.num_rows else last
+                yield batch
+            if last is not None and self._may_end_inside_quotes(last):
+                self._refuse_open_quote()
         except (pa.ArrowException, UnicodeError, OSError, KeyError) as error:
             raise self._explain(error) from None
+
+    def _may_end_inside_quotes(self, last: pa.RecordBatch) -> bool:
+        """Whether the last cell of the table may be all that follows a quote that is never closed."""
+        name = self._schema.names[-1]
+        cell = last.column(name)[-1].as_py() if name in last.schema.names else None
+        if self.well_formed or cell is None:
+            return False
+        before = self.separator if len(self._schema) > 1 else ""
+        opened = f'{before}"{cell.replace(chr(34), chr(34) * 2)}'
+        data = opened.encode(self.encoding).removeprefix("".encode(self.encoding))
+        with self.path.open("rb") as file:
+            file.seek(-min(len(data), self.path.stat().st_size), os.SEEK_END)
+            return breaks_line(cell) or file.read() == data
+
+    def _refuse_open_quote(self) -> None:
+        """Raise if the suspicion holds that a quote is never closed."""
+        problem = self._first_problem()
+        if problem is not None:
+            raise TableError(problem)
 
     def _explain(self, error: Exception) -> TableError:
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
             return self._bad_encoding()
-        uneven = self._uneven_line()
-        if uneven is not None:
-            line, found = uneven
-            return TableError(
-                Problem(
-                    f"{self.path}, line {line}",
-                    f"expected {len(self._schema)} fields, found {found}",
-                    "is the separator right?",
-                )
-            )
+        return self._unreadable()
+
+    def _unreadable(self) -> TableError:
+        problem = self._first_problem()
+        if problem is not None:
+            return TableError(problem)
         return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
 
-    def _uneven_line(self) -> tuple[int, int] | None:
-        """The first line with too few or too many fields, and how many it has.
+    def _first_problem(self) -> Problem | None:
+        """What is wrong with the table, and in which line.
 
         Looked for only after reading failed: a callback of the reader may run while Python shuts down, and abort it.
         """
         with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
-            rows = csv.reader(file, delimiter=self.separator)
-            try:
-                return next(((rows.line_num, len(row)) for row in rows if len(row) not in (0, len(self._schema))), None)
-            except csv.Error:
-                return None
+            if file.read(1) != "\ufeff":
+                file.seek(0)
+            problem = first_problem(file, len(self._schema), self.separator)
+        return problem and replace(problem, where=f"{self.path}, {problem.where}")
 
 
 def sniff_separator(head: str) -> str:
