@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from polyseme.errors import InvalidInput, TableError
-from polyseme.tables.writing import TableWriter, whole_folder
+from polyseme.tables.writing import TableWriter, whole_file, whole_folder
 
 MANIFEST = json.dumps({"format": 1, "data": {"file": "data.csv"}, "checksum": "0" * 64})
 
@@ -110,3 +110,52 @@ def test_the_old_folder_stays_when_the_new_one_cannot_take_its_place(
     with pytest.raises(PermissionError), whole_folder(home, overwrite=True) as folder:
         (folder / "new").write_text("")
     assert contents(tmp_path) == {"home/manifest.json": MANIFEST, "home/data.csv": "old"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_that_came_in_the_meantime_stays(tmp_path: Path, overwrite: bool) -> None:
+    home = tmp_path / "home"
+    with pytest.raises(InvalidInput, match=r"exists already|not replaced"), whole_folder(home, overwrite):
+        filled(home, {"thesis.txt": "years of work"})
+    assert contents(tmp_path) == {"home/thesis.txt": "years of work"}
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_a_file_that_came_in_the_meantime_stays(tmp_path: Path, whole) -> None:
+    target = tmp_path / "home"
+    with pytest.raises(InvalidInput, match="exists already"), whole(target):
+        target.write_text("years of work")
+    assert contents(tmp_path) == {"home": "years of work"}
+    if whole is whole_file:
+        with whole(target, overwrite=True) as partial:
+            partial.write_text("new")
+        assert contents(tmp_path) == {"home": "new"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_comes_at_the_very_last_moment_stays_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrite: bool
+) -> None:
+    home = filled(tmp_path / "home", {"manifest.json": MANIFEST}) if overwrite else tmp_path / "home"
+    rename = Path.rename
+
+    def late(path: Path, target: Path) -> Path:
+        if path == home or (target == home and path.suffix == ".partial" and not overwrite):
+            filled(home, {"thesis.txt": "years of work"})
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    with pytest.raises(InvalidInput), whole_folder(home, overwrite) as folder:
+        (folder / "new").write_text("")
+    assert contents(tmp_path).get("home/thesis.txt") == "years of work"
+    assert not list(tmp_path.glob(".*.partial"))
+
+
+def test_files_where_there_are_no_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(path: Path, file: Path) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "hardlink_to", missing)
+    with whole_file(tmp_path / "new") as partial:
+        partial.write_text("new")
+    assert contents(tmp_path) == {"new": "new"}

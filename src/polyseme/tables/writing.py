@@ -118,10 +118,13 @@ def whole_folder(target: Path, overwrite: bool = False, contents: Collection[str
         yield partial
         stopping.check()
         partial.chmod(0o777 & ~_umask())
+        # Others may have come to the same place in the meantime.
+        _refuse_existing(target, overwrite)
         if target.exists():
-            _exchange(target, partial)
+            _refuse_foreign(target, contents)
+            _exchange(target, partial, contents)
         else:
-            partial.rename(target)
+            _move_folder(partial, target)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -154,17 +157,27 @@ def _files_of_release(folder: Path) -> set[str]:
         return set()
 
 
-def _exchange(target: Path, partial: Path) -> None:
+def _exchange(target: Path, partial: Path, contents: Collection[str]) -> None:
     """Put one folder in the place of another; when that fails, the old one stays."""
     old = _beside(target, ".old")
     try:
         target.rename(old)
-        partial.rename(target)
+        _refuse_foreign(old, contents)  # nobody can add to it under its name any more
+        _move_folder(partial, target)
     except BaseException:
         if old.exists() and not target.exists():
             old.rename(target)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _move_folder(folder: Path, target: Path) -> None:
+    """Give a folder a name that nothing has; at most an empty folder is replaced."""
+    try:
+        folder.rename(target)
+    except OSError:
+        _refuse_existing(target)
+        raise
 
 
 def _beside(target: Path, suffix: str) -> Path:
@@ -183,12 +196,24 @@ def whole_file(target: Path, overwrite: bool = False) -> Iterator[Path]:
         yield partial
         stopping.check()
         partial.chmod(0o666 & ~_umask())
-        partial.replace(target)
+        if overwrite:
+            partial.replace(target)
+        else:
+            _move_file(partial, target)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _refuse_existing(target: Path, overwrite: bool) -> None:
+def _move_file(file: Path, target: Path) -> None:
+    """Give a file a name that nothing has: unlike a new name, a second name never replaces another file."""
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        _refuse_existing(target)
+        file.rename(target)  # not every file system has second names
+
+
+def _refuse_existing(target: Path, overwrite: bool = False) -> None:
     if target.exists() and not overwrite:
         raise InvalidInput(f"{target}: exists already", "choose another place, or say --force to replace it")
 
