@@ -45,6 +45,7 @@ class _Column:
     rows: int = 0
     missing: int = 0
     values: set[Any] = field(default_factory=set)
+    opaque: bool = False
     numeric: bool = True
     integer: bool = True
     dates: bool = True
@@ -56,6 +57,12 @@ class _Column:
     @property
     def many(self) -> bool:
         return len(self.values) > _TRACKED
+
+    @property
+    def wide(self) -> bool:
+        """Whether edges of twelve digits can cut the range."""
+        largest = max(abs(self.low), abs(self.high))
+        return bool(np.isfinite(self.high - self.low) and self.high - self.low > max(1e-9 * largest, 1e-300))
 
     @property
     def present(self) -> int:
@@ -133,6 +140,9 @@ def _note(column: _Column, series: pl.Series) -> None:
     column.rows += len(series)
     column.missing += series.null_count()
     present = series.drop_nulls()
+    column.opaque = series.dtype.is_nested() or series.dtype == pl.Binary
+    if column.opaque:
+        return
     if not column.many:
         column.values.update(present.unique().head(_TRACKED + 1).to_list())
     if not len(present):
@@ -144,10 +154,9 @@ def _note(column: _Column, series: pl.Series) -> None:
             found = numbers.to_numpy()
             column.low, column.high = min(column.low, float(found.min())), max(column.high, float(found.max()))
             # "007" and "1.0" would come back as 7 and 1: such columns stay text.
-            same = present.dtype != pl.String or bool(
-                (cast_column(present, "integer")[0].cast(pl.String) == present).all()
-            )
-            column.integer = column.integer and same and not present.dtype.is_float()
+            whole, failures = cast_column(present, "integer")
+            same = present.dtype != pl.String or bool((whole.cast(pl.String) == present).all())
+            column.integer = column.integer and failures == 0 and same and not present.dtype.is_float()
     else:
         column.numeric = False
     if column.dates and (present.dtype == pl.String or present.dtype.is_temporal()):
@@ -191,6 +200,8 @@ def _role(column: _Column) -> tuple[str, str]:
     distinct = f"{len(column.values):,}{' or more' if column.many else ''} different values"
     if column.present == 0:
         return "insensitive", "no value in any row"
+    if column.opaque:
+        return "identifier", "lists, records or bytes, of which a policy cannot speak; identifiers are dropped"
     if any(map(_SENSITIVE.fullmatch, words)):
         return "sensitive", f"by its name; {distinct}"
     if any(map(_IDENTIFIER.fullmatch, words)):
@@ -211,7 +222,7 @@ def _sensitive_lines(column: _Column) -> list[str]:
     lines: list[str] = []
     if column.missing:
         lines.append(f"    missing: drop   # {column.missing:,} rows have none; or missing: {{category: unknown}}")
-    if column.numeric and len(column.values) > _MANY:
+    if column.numeric and column.wide and len(column.values) > _MANY:
         return lines + _numeric_lines(column)
     if column.dates and not column.numeric:
         return [
@@ -219,7 +230,7 @@ def _sensitive_lines(column: _Column) -> list[str]:
             f"    periods: {{every: year, from: {column.low_day}, to: {column.high_day}}}",
             *_protect_lines(int(column.high_day[:4]) - int(column.low_day[:4]) + 1, ordered=True),
         ]
-    values = sorted(column.values, key=lambda value: (isinstance(value, str), value))
+    values = sorted(column.values, key=lambda value: (float(value) if column.numeric else 0.0, str(value)))
     if column.many:
         lines.append(
             "    # More values than fit here: the domain is taken from the table, and published with the release."
