@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from polyseme.cli.console import PathType, force_option, json_option, print_json, show
+from polyseme.errors import PolicyError
 
 
 @click.command("plan")
@@ -14,7 +15,7 @@ from polyseme.cli.console import PathType, force_option, json_option, print_json
 @click.option("--records", type=click.IntRange(min=1), help="How many records to expect, for the expected error.")
 @click.option("--data", type=PathType, help="A table, for domains that the policy leaves open.")
 @click.option("--frontier", is_flag=True, help="The grid of risk against expected error over (l, d).")
-@click.option("--chart", type=PathType, help="With --frontier: draw it into this PNG or SVG file.")
+@click.option("--chart", type=PathType, help="Draw the grid into this PNG or SVG file; --frontier is then implied.")
 @force_option
 @json_option
 def command(
@@ -33,7 +34,9 @@ def command(
     from polyseme import pipeline
 
     made = pipeline.plan(policy, records, data)
-    grid = pipeline.frontier(made) if frontier else None
+    grid = pipeline.frontier(made) if frontier or chart else None
+    if chart and not grid:
+        raise PolicyError("no attribute has a distance, so there is no grid to draw", "leave --chart out")
     if as_json:
         extra = (
             {"frontier": {name: [asdict(setting) for setting in settings] for name, settings in grid.items()}}
@@ -47,7 +50,7 @@ def command(
         show(plan_view(made))
         for name, settings in (grid or {}).items():
             show(frontier_view(name, settings))
-    if chart is not None and grid:
+    if chart and grid:
         from polyseme.reports.charts import frontier_chart, save_chart
         from polyseme.tables.writing import whole_file
 
