@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import polyseme as ps
 from polyseme.engines import local
+from polyseme.errors import TableError
+from polyseme.randomness import new_key
 
 POLICY = """
 attributes:
@@ -34,3 +38,47 @@ def test_the_long_form_is_expanded_in_bounded_pieces(monkeypatch: pytest.MonkeyP
     assert shown["grade"].to_list() == [6] * 9
     assert shown["grades"].to_list() == [3] * 9
     assert rows.join(people, on=["name", "grade", "level"]).height == 9, "the truth is one of the combinations"
+
+
+STICKY = """
+attributes:
+  id: {role: identifier}
+  place: {role: insensitive}
+  grade: {role: sensitive, domain: [a, b, c, d, e, f, g, h], protect: {diversity: {l: 3}}}
+record-key: id
+"""
+
+
+def sticky(ids: pl.Series, folder: Path) -> list[set[str]]:
+    if not (folder / "key").exists():
+        new_key(folder / "key")
+    people = pl.DataFrame({"id": ids, "place": range(len(ids)), "grade": ["a"] * len(ids)})
+    release = ps.anonymize(people, ps.Policy.loads(STICKY), key_file=folder / "key")
+    return [set(row) for row in pl.DataFrame(pl.from_arrow(release.table)).sort("place")["grade"].to_list()]
+
+
+def test_the_decoys_of_a_person_do_not_depend_on_how_the_key_is_stored(tmp_path: Path) -> None:
+    whole = pl.Series(range(50))
+    texts = whole.cast(pl.String)
+    decoys = sticky(whole, tmp_path)
+    assert len(set(map(frozenset, decoys))) > 5
+    decimals = whole.cast(pl.Decimal(10, 2))
+    for ids in (whole.cast(pl.Float64), whole.cast(pl.UInt8), decimals, texts, texts + " ", texts + ".0", "00" + texts):
+        assert sticky(ids, tmp_path) == decoys
+    names = "n" + texts
+    assert sticky(names, tmp_path) == sticky((names + "  ").cast(pl.Categorical), tmp_path) != decoys
+
+
+@pytest.mark.parametrize(
+    ("ids", "what"),
+    [
+        ([1.0, 2.5, 2.0**60, float("inf")], "3 record keys are not whole numbers"),
+        ([1.0, None, float("nan")], "2 records have no record key"),
+        (["a", " ", None], "2 records have no record key"),
+        ([[1], [2]], "a column of type list"),
+    ],
+)
+def test_record_keys_that_tell_nobody_apart_are_refused(tmp_path: Path, ids: list, what: str) -> None:
+    with pytest.raises(TableError, match=what) as caught:
+        sticky(pl.Series(ids), tmp_path)
+    assert "2.5" not in str(caught.value)

@@ -13,7 +13,6 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from polyseme import stopping
@@ -24,7 +23,18 @@ from polyseme.release import PublishedAttribute
 from polyseme.schema import Role
 from polyseme.strata import Stratum
 from polyseme.tables.ahead import ahead
-from polyseme.tables.codes import Coded, as_series, cast_column, code_array, code_type, encode, label_array, set_array
+from polyseme.tables.codes import (
+    Coded,
+    as_series,
+    cast_column,
+    code_array,
+    code_type,
+    encode,
+    label_array,
+    set_array,
+    without_words,
+)
+from polyseme.tables.keys import key_texts
 from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
 from polyseme.tables.source import Source
 
@@ -196,9 +206,14 @@ def _found_categories(kind: pa.DataType) -> bool:
 def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> list[bytes] | None:
     if job.key is None or job.record_key is None:
         return None
-    series = as_series(batch.column(job.record_key), job.missing_values).cast(pl.String)
-    problems.add(job.record_key, series.null_count(), "records have no record key", "sticky decoys need one for each")
-    return [text.encode() for text in series.fill_null("")]
+    column = as_series(batch.column(job.record_key), job.missing_values).alias(job.record_key)
+    keys = without_words(key_texts(column), job.missing_values)
+    broken = keys.null_count() - column.null_count() if column.dtype.is_float() else 0
+    hint = "keys are texts or whole numbers; floats tell them apart below 2^53 only"
+    problems.add(job.record_key, broken, "record keys are not whole numbers", hint)
+    missing = keys.null_count() - broken
+    problems.add(job.record_key, missing, "records have no record key", "sticky decoys need one for each")
+    return [text.encode() for text in keys.fill_null("")]
 
 
 def _draw(
