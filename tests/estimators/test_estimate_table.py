@@ -5,9 +5,11 @@ import numpy as np
 import polars as pl
 import pytest
 from listed_designs import line, long_form, plain, report, tabulate
+from scipy import stats
 
 from polyseme.errors import QuestionError
 from polyseme.estimators.estimate import Estimate, estimate_table
+from polyseme.estimators.pooled import Part, pool
 
 MECHANISMS = [line(6, 2, 2), plain(3, 2, 0.9)]
 LABELS = [[10, 20, 30, 40, 50, 60], ["a", "b", "c"]]
@@ -125,6 +127,80 @@ def test_independence_keeps_its_level():
         )
         rejected += table.independence().p_value < 0.05
     assert 1 <= rejected <= 14
+
+
+SPARSE, COMMON = [0.45, 0.25, 0.15, 0.10, 0.04, 0.01], [0.5, 0.3, 0.15, 0.05]
+
+
+def significant(table) -> bool:
+    return table.independence().p_value < 0.05
+
+
+@pytest.mark.parametrize("estimator", ["ml", "inverse"])
+@pytest.mark.parametrize("n", [60, 300])
+def test_independence_keeps_its_level_where_values_are_rare(estimator, n):
+    mechanisms, rng = [plain(6, 3), plain(4, 2)], np.random.default_rng(3)
+    rejected = 0
+    for _ in range(60):
+        codes = np.stack([rng.choice(6, n, p=SPARSE), rng.choice(4, n, p=COMMON)], axis=1)
+        reports = report(codes, mechanisms, rng)
+        rejected += significant(
+            estimate_table(reports, mechanisms, ["a", "b"], [range(6), range(4)], estimator=estimator)
+        )
+    assert rejected <= 9
+
+
+def test_independence_of_groups_keeps_its_level_where_values_are_rare():
+    mechanism, rng = plain(6, 3), np.random.default_rng(4)
+    rejected = 0
+    for _ in range(100):
+        codes, cell = rng.choice(6, 300, p=SPARSE), rng.choice(3, 300, p=[0.8, 0.15, 0.05])
+        reports = report(codes, [mechanism], rng, cell, 3)
+        rejected += significant(
+            estimate_table(reports, [mechanism], ["a"], [range(6)], {"g": list("pqr")}, estimator="ml")
+        )
+    assert rejected <= 12
+
+
+def stratified(rng, n, dependent):
+    """Two kinds of records: the second kind cannot have the last two values of the left attribute."""
+    kinds = [(plain(6, 3), plain(4, 2), 6), (plain(4, 2), plain(4, 2), 4)]
+    parts = []
+    for left, right, values in kinds:
+        weights = np.array(SPARSE[:values]) / sum(SPARSE[:values])
+        codes = np.stack([rng.choice(values, n, p=weights), rng.choice(4, n, p=COMMON)], axis=1)
+        codes[:, 1] = np.where(dependent & (codes[:, 0] == 0), 0, codes[:, 1])
+        axes = (np.arange(values), np.arange(4))
+        parts.append(Part(report(codes, [left, right], rng), (left, right), np.array([0]), axes))
+    mechanisms = kinds[0][:2]
+    labels = [range(6), range(4)]
+    return estimate_table(parts[0].reports, mechanisms, ["a", "b"], labels, estimator=pool(parts, (1, 6, 4), "inverse"))
+
+
+def test_independence_of_records_with_different_impossible_values():
+    rng = np.random.default_rng(5)
+    assert sum(significant(stratified(rng, 100, dependent=False)) for _ in range(100)) <= 12
+    assert sum(significant(stratified(rng, 400, dependent=True)) for _ in range(20)) >= 18
+
+
+def test_independence_of_what_is_published_as_it_is_is_pearsons():
+    mechanisms, rng = [plain(3, 1), plain(2, 1)], np.random.default_rng(6)
+    codes = np.stack([rng.choice(3, 200), rng.choice(2, 200)], axis=1)
+    table = estimate_table(report(codes, mechanisms, rng), mechanisms, ["a", "b"], [range(3), range(2)])
+    pearson = stats.chi2_contingency(tabulate(codes, mechanisms)[0], correction=False)
+    test = table.independence()
+    assert test.freedom == pearson.dof
+    assert math.isclose(test.statistic, pearson.statistic * 199 / 200)
+
+
+def test_independence_asks_for_two_different_attributes(made):
+    table = asked(made[0])
+    assert table.independence("job") == table.independence("job", "age")
+    for question in (lambda: table.independence("age", "age"), lambda: table.margin(of=["age", "age"])):
+        with pytest.raises(QuestionError, match="named twice"):
+            question()
+    with pytest.raises(QuestionError, match="no protected attribute"):
+        table.margin(of=[]).independence()
 
 
 def test_nothing_is_clipped_in_silence(made):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -14,8 +15,9 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.choosing import choose
-from polyseme.estimators.independence import Independence, wald_independence
+from polyseme.estimators.independence import Independence, independence_test
 from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
+from polyseme.estimators.pooled import Part, Pooled
 from polyseme.estimators.registry import estimator_named
 from polyseme.estimators.summary import Summary
 from polyseme.estimators.table import Table
@@ -31,6 +33,8 @@ class Estimate(Table):
     """An estimated table with its fit, from which sums of cells, means and tests follow, each with its interval."""
 
     fit: Fit | None = field(default=None)
+    # The reports it was made from; none for a table read from a file.
+    parts: tuple[Part, ...] = field(default=())
     # How a table made from another one sums over it: kept axes, group of each cell, factor of each cell.
     axes: tuple[int, ...] | None = field(default=None)
     group: Ints | None = field(default=None)
@@ -110,6 +114,11 @@ class Estimate(Table):
             for name in wanted
             if name not in names
         ]
+        problems.extend(
+            Problem(word, f"'{name}' is named twice", "name each once")
+            for name, times in Counter(wanted).items()
+            if times > 1
+        )
         if problems:
             raise QuestionError(problems)
         return sorted(names.index(name) for name in wanted)
@@ -207,25 +216,21 @@ class Estimate(Table):
     def independence(self, left: str | None = None, right: str | None = None) -> Independence:
         """A test that two attributes are independent: of two protected ones, or of a protected one and the groups.
 
-        The estimated departures `p_ij - p_i. p_.j`, linearised, against their covariance (Wald's test). It is about
-        the population the records were drawn from.
+        It is about the population the records were drawn from, and made from the published sets, whichever estimator
+        made the table. With one name, the other attribute is the first of the rest.
         """
-        if len(self.of) >= 2 or (left is not None and right is not None):
-            pair = [self.of[0] if left is None else left, self.of[1] if right is None else right]
-            table = self.margin(of=pair, by=[])
-        else:
-            table = self if left is None else self.margin(of=[left])
-        if table.fit is None or table.fit.spread is None:
-            raise QuestionError(
-                Problem("independence", f"'{self.estimator}' has no variances of sums here", "use `ml` on set form")
-            )
-        spread, total = table.fit.spread, max(float(table.totals.sum()), 1e-300)
-        shape = (-1, *table.values.shape)
-
-        def variances(gradients: Floats) -> Floats:
-            return spread(table._lift(gradients.reshape(shape) / total), "super")
-
-        return wald_independence(table.values.reshape(-1, table.values.shape[-1]) / total, variances)
+        if not self.parts:
+            raise QuestionError("this table was read from a file: a test of independence needs the release itself")
+        given = [name for name in (left, right) if name is not None]
+        self._places("independence", self.of, given)
+        pair = [*given, *(name for name in self.of if name not in given)][:2]
+        if not pair:
+            raise QuestionError(Problem("independence", "this table has no protected attribute", "keep one in `of`"))
+        kept = tuple(range(len(self.of))) if self.axes is None else self.axes
+        sides = [kept[self.of.index(name)] for name in pair]
+        groups = np.arange(len(self.values)) if self.group is None else self.group
+        with threadpool_limits(limits=1, user_api="blas"):
+            return independence_test(self.parts, sides[0], sides[1] if len(sides) == 2 else groups)
 
     def _summary(self, value: Floats, error: Floats, low: Floats, high: Floats) -> Summary:
         # A group without records has no mean and no median.
@@ -285,6 +290,7 @@ def estimate_table(
         level=level,
         population=population,
         fit=fit,
+        parts=chosen.parts if isinstance(chosen, Pooled) else (Part.whole(reports, mechanisms),),
     )
 
 

@@ -52,6 +52,12 @@ class Part:
     cells: Ints
     axes: tuple[Ints, ...]
 
+    @classmethod
+    def whole(cls, reports: Reports, mechanisms: Sequence[Mechanism]) -> Part:
+        """All records of a table."""
+        axes = tuple(np.arange(mechanism.size) for mechanism in mechanisms)
+        return cls(reports, tuple(mechanisms), np.arange(reports.cells), axes)
+
 
 @dataclass(frozen=True, eq=False)
 class Pooled(Estimator):
@@ -59,6 +65,7 @@ class Pooled(Estimator):
 
     name: str
     pooled: Fit
+    parts: tuple[Part, ...]
 
     def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
         return self.pooled
@@ -79,7 +86,7 @@ def pool(parts: Sequence[Part], shape: tuple[int, ...], estimator: str | Estimat
             name, fit = chosen.name, chosen.fit(part.reports, part.mechanisms)
         names.append(name)
         pieces.append(_Piece(part, fit, part.reports.totals(part.mechanisms)))
-    return Pooled(" and ".join(dict.fromkeys(names)), _Sum(tuple(pieces), shape).fit())
+    return Pooled(" and ".join(dict.fromkeys(names)), _Sum(tuple(pieces), shape).fit(), tuple(parts))
 
 
 @dataclass(frozen=True, eq=False)
