@@ -9,7 +9,9 @@ import pytest
 import polyseme as ps
 from polyseme.engines import local
 from polyseme.errors import TableError
+from polyseme.publishing import make_job
 from polyseme.randomness import new_key
+from polyseme.tables.source import FrameSource
 
 POLICY = """
 attributes:
@@ -82,3 +84,16 @@ def test_record_keys_that_tell_nobody_apart_are_refused(tmp_path: Path, ids: lis
     with pytest.raises(TableError, match=what) as caught:
         sticky(pl.Series(ids), tmp_path)
     assert "2.5" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ids", "repeated"),
+    [([1, 2, 3, 4], 0), ([1, 2, 1, 1], 2), (["1", "1.0", None, None], 1), ([None, None, 0.5, 0.5], 0)],
+)
+def test_records_of_one_person_are_counted_among_the_published(tmp_path: Path, ids: list, repeated: int) -> None:
+    people = pl.DataFrame({"id": ids * 2, "place": [0] * 8, "grade": [*"abcd", *[None] * 4]}).to_arrow()
+    policy = ps.Policy.loads(STICKY.replace("protect:", "missing: drop, protect:"))
+    outcome = local.Outcome()
+    job, _ = make_job(FrameSource(people), policy, "set", None, None)
+    list(local.published_tables(job, tmp_path, outcome))
+    assert (outcome.records, outcome.repeated) == (4, repeated)

@@ -13,6 +13,7 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from polyseme import stopping
@@ -35,6 +36,7 @@ from polyseme.tables.codes import (
     without_words,
 )
 from polyseme.tables.keys import key_texts
+from polyseme.tables.matching import Fingerprints, fingerprints, repeats
 from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
 from polyseme.tables.source import Source
 
@@ -73,6 +75,8 @@ class Outcome:
     rows: int = 0
     strata: dict[str, set[int]] = field(default_factory=dict)
     """The strata that occurred, of each attribute for which some combinations are impossible."""
+    repeated: int = 0
+    """Records with the record key of an earlier one; 0 where the policy names none."""
 
 
 def published_tables(
@@ -86,15 +90,17 @@ def published_tables(
     decoys, order = _streams(job.seed)
     labels = {item.name: label_array(item.domain.values) for item in job.published if item.mechanism is not None}
     problems = _Problems()
+    seen: list[Fingerprints] = []
     rows = job.source.rows * _expansion(job) if job.source.rows is not None else None
     with Shuffler(order, folder, memory, rows=rows) as shuffler:
         for batch in job.source.batches([item.name for item in job.attributes]):
             stopping.check()
-            for part in _publish(job, batch, decoys, outcome, problems):
+            for part in _publish(job, batch, decoys, outcome, problems, seen):
                 stopping.check()
                 shuffler.add(part)
             progress(batch.num_rows)
         problems.raise_any()
+        outcome.repeated = repeats(seen)
         pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
         yield from ahead(_labelled(job, piece, labels) for piece in pieces)
 
@@ -129,9 +135,15 @@ class _Problems:
 
 
 def _publish(
-    job: Job, batch: pa.RecordBatch, decoys: SystemStream, outcome: Outcome, problems: _Problems
+    job: Job,
+    batch: pa.RecordBatch,
+    decoys: SystemStream,
+    outcome: Outcome,
+    problems: _Problems,
+    seen: list[Fingerprints],
 ) -> Iterator[pa.RecordBatch]:
     """One batch as it will be published, part by part; nothing when something in it, or before it, is wrong."""
+    batch = _without_dropped(job, batch, outcome)
     coded = {item.name: _code(item, batch, job, problems) for item in job.attributes if item.mechanism is not None}
     keys = _record_keys(job, batch, problems)
     untouched = {
@@ -153,14 +165,27 @@ def _publish(
         if item.attribute.constraints and item.name in places:
             outcome.strata.setdefault(item.name, set()).update(np.unique(places[item.name][keep]).tolist())
     kept = np.flatnonzero(keep)
+    if keys is not None:
+        seen.append(fingerprints(keys.gather(kept).drop_nulls().to_frame()))
+    sticky = _sticky_keys(job, keys)
     sets = {
-        item.name: _draw(job, item, coded[item.name].codes[kept], places[item.name][kept], _take(keys, kept), decoys)
+        item.name: _draw(job, item, coded[item.name].codes[kept], places[item.name][kept], _take(sticky, kept), decoys)
         for item in job.published
         if item.mechanism is not None
     }
     for part in _arrange(job, untouched, sets, kept):
         outcome.rows += part.num_rows
         yield part
+
+
+def _without_dropped(job: Job, batch: pa.RecordBatch, outcome: Outcome) -> pa.RecordBatch:
+    """The records that have a value wherever those without one are dropped; nothing else about the others matters."""
+    kept = np.ones(batch.num_rows, dtype=bool)
+    for item in job.attributes:
+        if item.mechanism is not None and item.domain.missing.action == "drop":
+            kept &= as_series(batch.column(item.name), job.missing_values).is_not_null().to_numpy()
+    outcome.dropped += int(batch.num_rows - kept.sum())
+    return batch if kept.all() else batch.filter(pa.array(kept))
 
 
 def _code(item: PublishedAttribute, batch: pa.RecordBatch, job: Job, problems: _Problems) -> Coded:
@@ -203,17 +228,23 @@ def _found_categories(kind: pa.DataType) -> bool:
     return bool(pa.types.is_dictionary(kind) and not kind.ordered)
 
 
-def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> list[bytes] | None:
-    if job.key is None or job.record_key is None:
+def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> pl.Series | None:
+    """What names the person of each record; every record must have it where decoys are to be sticky."""
+    if job.record_key is None:
         return None
     column = as_series(batch.column(job.record_key), job.missing_values).alias(job.record_key)
     keys = without_words(key_texts(column), job.missing_values)
-    broken = keys.null_count() - column.null_count() if column.dtype.is_float() else 0
-    hint = "keys are texts or whole numbers; floats tell them apart below 2^53 only"
-    problems.add(job.record_key, broken, "record keys are not whole numbers", hint)
-    missing = keys.null_count() - broken
-    problems.add(job.record_key, missing, "records have no record key", "sticky decoys need one for each")
-    return [text.encode() for text in keys.fill_null("")]
+    if job.key is not None:
+        broken = keys.null_count() - column.null_count() if column.dtype.is_float() else 0
+        hint = "keys are texts or whole numbers; floats tell them apart below 2^53 only"
+        problems.add(job.record_key, broken, "record keys are not whole numbers", hint)
+        missing = keys.null_count() - broken
+        problems.add(job.record_key, missing, "records have no record key", "sticky decoys need one for each")
+    return keys
+
+
+def _sticky_keys(job: Job, keys: pl.Series | None) -> list[bytes] | None:
+    return None if job.key is None or keys is None else [text.encode() for text in keys]
 
 
 def _draw(

@@ -6,7 +6,7 @@ n^2 / 2^64, one in two thousand for a hundred million; then some person is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polyseme.distances.structure import Ints
 
-__all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "some_rows"]
+__all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "repeats", "some_rows"]
 
 Fingerprints: TypeAlias = NDArray[np.uint64]
 
@@ -66,6 +66,18 @@ def _once(prints: Fingerprints, rows: Ints) -> tuple[Fingerprints, Ints]:
 def class_sizes(prints: Fingerprints) -> Ints:
     """How many rows share each fingerprint."""
     return np.unique(prints, return_counts=True)[1].astype(np.int64)
+
+
+def repeats(batches: Sequence[Fingerprints]) -> int:
+    """How many rows have the fingerprint of an earlier one.
+
+    >>> repeats([np.array([7, 5, 7], np.uint64), np.array([5, 7], np.uint64)])
+    3
+    """
+    rows = sum(map(len, batches))
+    count = np.uint64(1 + rows // _PART)
+    parts = (np.concatenate([prints[prints % count == part] for prints in batches]) for part in range(int(count)))
+    return rows - sum(len(np.unique(part)) for part in parts) if rows else 0
 
 
 def some_rows(batches: Iterable[pa.RecordBatch], rows: Ints) -> Iterator[pa.RecordBatch]:
