@@ -153,6 +153,16 @@ def test_an_open_domain_has_no_values_of_suppressed_rows(desk: Desk, role: str):
     assert desk.verdict(all_suppressed, policy, "[{closeness: {t: 0, ground: ordered, attribute: salary}}]")["holds"]
 
 
+def test_rows_that_would_be_dropped_are_still_rows_of_this_table(desk: Desk):
+    policy = (
+        "attributes: {zip: {role: quasi-identifier}, salary: {role: sensitive, distance: {line: values}}, "
+        "job: {role: sensitive, missing: drop, protect: {diversity: {l: 2}}}}"
+    )
+    table = "zip;salary;job\na;1;x\na;7;\nb;1;y\nb;7;z\n"
+    verdict = desk.verdict(table, policy, "[{closeness: {t: 0, ground: ordered, attribute: salary}}]")
+    assert (verdict["holds"], verdict["note"]) == (True, "")
+
+
 def test_codes_of_digits_are_not_numbers(desk: Desk):
     """Classes 0130 and 130 are two; as numbers they would be one class of two."""
     table = "zip;disease\n0130;flu\n130;flu\n"

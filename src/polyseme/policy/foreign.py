@@ -21,7 +21,7 @@ from polyseme.models import Background
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.resolving import resolve
-from polyseme.schema import Attribute, Domain, Role
+from polyseme.schema import Attribute, Domain, Missing, Role
 from polyseme.tables.classes import SUPPRESSED, MissingAs, class_of_rows
 from polyseme.tables.codes import as_series, cast_column, encode
 from polyseme.tables.source import FrameSource, Source, open_table
@@ -68,7 +68,12 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
 
 def _described(frame: pl.DataFrame, policy: Policy, name: str) -> Mapping[str, Attribute]:
     """Attributes with a domain that was declared, or that a distance needs."""
-    present = tuple(attribute for attribute in policy.attributes if attribute.name in frame.columns)
+    # Records without a value are dropped from a table to publish; this one is judged with all the rows it has.
+    present = tuple(
+        replace(item, missing=Missing()) if item.missing.action == "drop" else item
+        for item in policy.attributes
+        if item.name in frame.columns
+    )
     silent = replace(policy.table, missing_values=(*policy.table.missing_values, SUPPRESSED))
     columns = tuple(frame.columns)
     readable = replace(policy, attributes=present, table=silent, protect_all_but=columns, protect=None, exclusions=())
