@@ -158,8 +158,8 @@ def test_rows_that_would_be_dropped_are_still_rows_of_this_table(desk: Desk):
         "attributes: {zip: {role: quasi-identifier}, salary: {role: sensitive, distance: {line: values}}, "
         "job: {role: sensitive, missing: drop, protect: {diversity: {l: 2}}}}"
     )
-    table = "zip;salary;job\na;1;x\na;7;\nb;1;y\nb;7;z\n"
-    verdict = desk.verdict(table, policy, "[{closeness: {t: 0, ground: ordered, attribute: salary}}]")
+    table = "zip;salary;job\na;1;x\na;7;\nb;1;y\nb;1;z\n"
+    verdict = desk.verdict(table, policy, "[{closeness: {t: 1, ground: ordered, attribute: salary}}]")
     assert (verdict["holds"], verdict["note"]) == (True, "")
 
 
