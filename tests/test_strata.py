@@ -258,14 +258,14 @@ def test_values_that_do_not_occur_need_no_exclusion() -> None:
     release = ps.anonymize(people(), policy(text), warn=heard.append)
     assert len(release.manifest["disease"].restricted) == 2
     assert ps.verify(release).holds
-    (warning,) = heard
-    assert "'Z9' does not occur in the table" in warning
+    assert any("'Z9' does not occur in the table" in warning for warning in heard)
 
 
 def test_a_condition_that_no_record_fulfils_is_pointed_out() -> None:
     heard: list[str] = []
     ps.anonymize(people(), policy(POLICY.replace("when: {sex: male}", "when: {sex: Male}")), warn=heard.append)
-    assert heard == ["$.impossible[0]: no record fulfils this condition; check how its values are written in the table"]
+    said = "$.impossible[0]: no record fulfils this condition; check how its values are written in the table"
+    assert heard[-1] == said
 
 
 def test_a_stratum_without_decoys_is_named_in_plan_and_error() -> None:

@@ -22,7 +22,7 @@ from polyseme.metrics import Preserved, as_grid, compare, learning, query_error
 from polyseme.planning import Plan, make_plan, mechanism_at
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
-from polyseme.policy.resolving import open_domains, resolve
+from polyseme.policy.resolving import resolve
 from polyseme.publishing import (
     idle_conditions,
     make_job,
@@ -109,7 +109,7 @@ def anonymize(
     policy = _policy(policy)
     source = _source(data, policy)
     job, made = make_job(source, policy, form, seed, key_file)
-    for warning in [*warnings(policy, key_file is not None, seed is not None), *made.warnings()]:
+    for warning in [*warnings(policy, made.from_data, key_file is not None, seed is not None), *made.warnings()]:
         warn(warning)
     outcome = Outcome()
     if out is None:
@@ -121,19 +121,29 @@ def anonymize(
     return release
 
 
-def warnings(policy: Policy, keyed: bool, seeded: bool) -> list[str]:
-    """What the data holder should hear before publishing."""
+def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool) -> list[str]:
+    """What the data holder should hear before publishing.
+
+    from_data  the attributes whose values, or bins, were looked up in the table
+    """
     found = []
+    if from_data:
+        names = f"{', '.join(from_data[:6])}{' ..' if len(from_data) > 6 else ''}"
+        found.append(
+            f"the values or bins of {names} are taken from the table, and published: that a rare value occurs is then "
+            "known, whatever is promised. Declare them with domain: [..] or bins: [..]."
+        )
+        if keyed:
+            found.append(f"when the values of {names} change, sticky decoys change with them.")
+    if policy.record_key is not None and not keyed:
+        found.append(
+            f"the policy names the record-key '{policy.record_key}', but no key was given: several records of one "
+            "person get sets of their own, which can be intersected. Use --key-file."
+        )
     if policy.repeats and not keyed:
         found.append(
             "the policy says that releases repeat; without a key, two releases of the same people can be intersected. "
             "Make a key (polyseme key new FILE), name the record-key in the policy, and use --key-file."
-        )
-    unsettled = open_domains(policy) if keyed else ()
-    if unsettled:
-        found.append(
-            f"the values of {', '.join(unsettled[:6])}{' ..' if len(unsettled) > 6 else ''} are taken from the table: "
-            "when they change, sticky decoys change with them. Declare them with domain: [..]."
         )
     if seeded:
         found.append(

@@ -114,13 +114,13 @@ class AttributePlan:
             "condition": _finite(found.condition) if found else None,
             "confounded": [list(group) for group in self.confounded],
             "reasoning": list(self.choice.lines),
-            "warnings": [*self._published(), *self.choice.warnings, *(found.notes if found else ())],
+            "warnings": [*self.published(), *self.choice.warnings, *(found.notes if found else ())],
             "obstacle": self.obstacle,
             "nearest": [{"l": l, "d": d} for l, d in self.nearest],
             "strata": [stratum.to_dict(self.attribute) for stratum in self.strata],
         }
 
-    def _published(self) -> list[str]:
+    def published(self) -> list[str]:
         """What is published although it comes from the records, and what can be done with it."""
         domain = self.attribute.domain
         if domain is None or domain.reference is None or self.mechanism is None:
@@ -164,7 +164,7 @@ class Plan:
         """What would be regretted after publishing: columns in clear, and distributions that nobody can recover."""
         names: dict[str, list[str]] = {}
         for item in self.attributes:
-            for warning in item.choice.warnings:
+            for warning in (*item.published(), *item.choice.warnings):
                 names.setdefault(warning, []).append(item.name)
         found = [f"{', '.join(where)}: {warning}" for warning, where in names.items()]
         return [*self.remarks, *found] + [
@@ -208,12 +208,24 @@ def make_plan(resolved: Resolved, records: int | None = None) -> Plan:
         # Values found in the table must not stand in a message.
         named = attribute.domain is not None and attribute.name not in resolved.from_data
         labels = attribute.domain.values if named and attribute.domain else None
+        if not named and _is_constant(attribute):
+            reader.at("protect", None).problem(
+                "all records have the same value, and it would be published: closeness and ldp cannot hide that",
+                "declare the values that are possible: domain: [..]",
+            )
+            continue
         planned = _plan_attribute(attribute, records, reader, labels)
         if planned is not None:
             plans.append(planned)
     if problems:
         raise PolicyError(problems)
     return Plan(tuple(plans), records, resolved.from_data, resolved.remarks)
+
+
+def _is_constant(attribute: Attribute) -> bool:
+    """Whether a promise about what can be learnt is made for a column that has one value."""
+    models = attribute.protection.models if attribute.protection is not None else {}
+    return attribute.domain is not None and attribute.domain.size == 1 and not {"closeness", "ldp"}.isdisjoint(models)
 
 
 def _plan_attribute(

@@ -253,6 +253,33 @@ def test_words_stay_words_and_codes_keep_their_zeros() -> None:
     )
 
 
+def test_dates_and_very_long_numbers_stay_text() -> None:
+    text = f"[2024-13-45, 2024-01-01, {'9' * 101}]"
+    policy = Policy.loads(f"attributes: {{x: {{role: sensitive, domain: {text}, protect: {{diversity: {{l: 2}}}}}}}}")
+    assert policy.by_name["x"].values == ("2024-13-45", "2024-01-01", "9" * 101)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "attributes: {2024: {role: insensitive}, '2024': {role: insensitive}}",
+        "a\0b",
+        "!!int abc",
+        "[" * 20_000,
+        "? !!set {a}",
+    ],
+)
+def test_what_is_no_policy(text: str) -> None:
+    with pytest.raises(PolicyError, match="not valid YAML"):
+        Policy.loads(text)
+
+
+@pytest.mark.parametrize("value", ["[a, b]", "{a: b}", '"\\ud800"'])
+def test_values_of_a_domain_are_plain(value: str) -> None:
+    with pytest.raises(PolicyError, match=r"\$\.attributes\.x\.domain\[0\]"):
+        Policy.loads(f"attributes: {{x: {{role: sensitive, domain: [{value}, c], protect: {{diversity: {{l: 2}}}}}}}}")
+
+
 def test_a_word_for_missing_that_yaml_reads_as_nothing() -> None:
     base = "attributes: {x: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
     with pytest.raises(PolicyError, match="found nothing"):

@@ -17,8 +17,9 @@ def command() -> None:
 def new(file: Path) -> None:
     """Write a fresh secret key to FILE, readable by its owner only; never overwrites.
 
-    Keep it: with the same key the same person reporting the same value gives the same set again, so that
-    repeated releases cannot be intersected. Whoever has it can tell decoys from truth.
+    Keep it: with the same key and the same policy the same person reporting the same value gives the same
+    set again, so that repeated releases cannot be intersected. When the values, l, d or another promise of
+    an attribute change, its sets change. Whoever has the key can tell decoys from truth.
 
     \b
     Example:

@@ -161,7 +161,7 @@ def _table(reader: Reader) -> TableFormat:
     encoding = reader.at("encoding", given["encoding"]).text() if "encoding" in given else "utf-8"
     try:
         "".encode(encoding)
-    except LookupError:
+    except (LookupError, ValueError):
         reader.at("encoding", encoding).problem("no such encoding", "utf-8, latin-1, cp932, utf-16 ..")
     missing: tuple[str, ...] = ("",)
     if "missing-values" in given:

@@ -97,13 +97,14 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
 def _values(reader: Reader) -> tuple[Label, ...]:
     labels: list[Label] = []
     for element in reader.elements():
-        if isinstance(element.value, _LABEL_TYPES):
+        if isinstance(element.value, str) and not element.value.isprintable() and _is_unwritable(element.value):
+            element.problem("not text that a file can hold")
+        elif isinstance(element.value, _LABEL_TYPES):
             labels.append(element.value)
         elif element.value is None:
             element.problem("an empty value", "declare missing values with missing: {category: LABEL}")
         else:
-            # YAML reads 2024-01-01 as a date; the domain of a text column means the text.
-            labels.append(str(element.value))
+            element.expected("a value")
     if not labels and isinstance(reader.value, list):
         reader.problem("an empty domain")
     # 1, 1.0 and "1" are the same value: a text table could not tell them apart.
@@ -111,6 +112,14 @@ def _values(reader: Reader) -> tuple[Label, ...]:
     if repeated:
         reader.problem(f"{repeated} of the {len(labels)} values stand twice")
     return tuple(labels)
+
+
+def _is_unwritable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _meaning(label: Label) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 import numpy as np
+import polars as pl
 
 from polyseme.distances.structure import Floats
 from polyseme.errors import nearest
@@ -19,7 +20,7 @@ from polyseme.schema import Domain, Schema
 from polyseme.tables.codes import as_series, encode
 from polyseme.tables.source import Source
 
-__all__ = ["read_shares", "with_references"]
+__all__ = ["kept_columns", "read_shares", "with_references"]
 
 
 def read_shares(
@@ -85,6 +86,22 @@ def _is_number(text: str) -> bool:
         return False
 
 
+def kept_columns(policy: Policy, source: Source, names: Sequence[str]) -> Iterator[Mapping[str, pl.Series]]:
+    """These columns, batch by batch, of the records that will be published: one that is dropped must not speak."""
+    if not names:
+        return
+    dropping = [item.name for item in policy.attributes if item.protect and item.missing.action == "drop"]
+    wanted = list(dict.fromkeys((*names, *dropping)))
+    for batch in source.batches(wanted):
+        columns = {
+            name: as_series(batch.column(index), policy.table.missing_values) for index, name in enumerate(wanted)
+        }
+        kept = np.ones(batch.num_rows, dtype=np.bool_)
+        for name in dropping:
+            kept &= columns[name].is_not_null().to_numpy()
+        yield {name: columns[name] if kept.all() else columns[name].filter(pl.Series(kept)) for name in names}
+
+
 def with_references(schema: Schema, policy: Policy, source: Source | None, reader: Reader) -> Schema:
     """References that the policy asks to take from the table, counted in one pass. They are published."""
     asked = [item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None]
@@ -95,10 +112,9 @@ def with_references(schema: Schema, policy: Policy, source: Source | None, reade
             reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
         return schema
     counts: dict[str, Floats] = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
-    for batch in source.batches(list(counts)):
-        for index, (name, found) in enumerate(counts.items()):
-            series = as_series(batch.column(index), policy.table.missing_values)
-            codes = encode(series, cast("Domain", schema[name].domain)).codes
+    for columns in kept_columns(policy, source, list(counts)):
+        for name, found in counts.items():
+            codes = encode(columns[name], cast("Domain", schema[name].domain)).codes
             found += np.bincount(codes[codes >= 0], minlength=len(found))
     for name, found in counts.items():
         if not found.any():

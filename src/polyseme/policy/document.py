@@ -1,7 +1,8 @@
 """YAML as people mean it: a word is text, a number is decimal, and a key stands once.
 
-YAML 1.1 reads `no` as false, `010` as 8 and `12:30` as 750. In a policy these are answers, codes and times of a table,
-so plain scalars follow the newer core schema here, and codes with leading zeros stay text.
+YAML 1.1 reads `no` as false, `010` as 8, `12:30` as 750 and `2024-13-45` as a date that does not exist. In a policy
+these are answers, codes and times of a table. So plain scalars follow the newer core schema here; dates, codes with
+leading zeros and numbers of more than a hundred digits stay text.
 """
 
 from __future__ import annotations
@@ -19,38 +20,40 @@ __all__ = ["parse"]
 class _Loader(yaml.SafeLoader):
     """Safe YAML in which a key that stands twice is an error, not a silent overwrite."""
 
-    # Dates and nothing are read as before.
     yaml_implicit_resolvers = {  # noqa: RUF012 - the base class has it as a plain attribute
         first: [
             (tag, pattern)
             for tag, pattern in resolvers
-            if tag.removeprefix("tag:yaml.org,2002:") not in ("bool", "int", "float")
+            if tag.removeprefix("tag:yaml.org,2002:") not in ("bool", "int", "float", "timestamp")
         ]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[Any] = set()
+        seen: set[str] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
             if isinstance(key, list | dict):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be plain text", key_node.start_mark)
-            if key in seen:
+            # 2024 and "2024" name the same column.
+            if str(key) in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key '{key}' stands twice", key_node.start_mark
                 )
-            seen.add(key)
+            seen.add(str(key))
         return super().construct_mapping(node, deep=deep)
 
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]{0,99})$"), list("-+0123456789")
+)
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(
-        r"^[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))$"
+        r"^[-+]?(?:(?:0|[1-9][0-9]{0,99})(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))$"
         r"|^\.(?:nan|NaN|NAN)$"
     ),
     list("-+0123456789."),
@@ -65,3 +68,9 @@ def parse(text: str) -> Any:
         mark = error.problem_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "$"
         raise PolicyError(Problem(place, f"not valid YAML: {error.problem}")) from None
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError):
+        raise PolicyError(
+            "not valid YAML", "control characters and tags such as !!int have no place in a policy"
+        ) from None
+    except RecursionError:
+        raise PolicyError("not valid YAML: nested too deeply") from None

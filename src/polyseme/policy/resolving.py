@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
@@ -21,14 +21,14 @@ from polyseme.distances.implied import policy_values
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange
-from polyseme.policy.distributions import read_shares, with_references
+from polyseme.policy.distributions import kept_columns, read_shares, with_references
 from polyseme.policy.impossible import with_constraints
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
-from polyseme.tables.codes import as_series, missing_label, numbers, period_labels
+from polyseme.tables.codes import missing_label, numbers, period_labels
 from polyseme.tables.source import Source
 
-__all__ = ["Resolved", "match_columns", "open_domains", "resolve"]
+__all__ = ["Resolved", "match_columns", "resolve"]
 
 _SAMPLE = 1_000_000
 _DOMAIN_LIMIT = 1_000_000
@@ -68,10 +68,12 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
 def match_columns(policy: Policy, source: Source) -> Policy:
     """The policy with its attributes in the order of the table's columns; both sides must name each other."""
     columns = source.schema.names
-    if not source.typed and policy.by_name and not set(columns) & set(policy.by_name):
+    named = {*policy.by_name, *(policy.protect_all_but or ())}
+    if not source.typed and 2 * len(named & set(columns)) < len(named):
         # The first line may be a record: its values must not stand in messages as if they were names.
+        few = "few" if named & set(columns) else "none"
         raise TableError(
-            f"{source.name}: none of the policy's attributes is in the first line",
+            f"{source.name}: {few} of the policy's attributes {'are' if few == 'few' else 'is'} in the first line",
             "is this the right table, and does its first line hold the names of the columns?",
         )
     problems = [
@@ -129,11 +131,6 @@ def _open(attribute: AttributePolicy, policy: Policy) -> bool:
     return attribute.bins is not None or policy_values(attribute.distance, policy.folder) is None
 
 
-def open_domains(policy: Policy) -> tuple[str, ...]:
-    """The protected attributes whose values are not declared but looked up in the table."""
-    return tuple(item.name for item in policy.attributes if item.protect and _open(item, policy))
-
-
 @dataclass
 class _Seen:
     """What one pass over a column found."""
@@ -150,11 +147,9 @@ def _look(policy: Policy, source: Source) -> Mapping[str, _Seen]:
     """One pass over the columns whose domain the policy leaves open."""
     wanted = [attribute for attribute in policy.attributes if _described(attribute) and _open(attribute, policy)]
     seen = {attribute.name: _Seen(set(), []) for attribute in wanted}
-    if not wanted:
-        return seen
-    for batch in source.batches([attribute.name for attribute in wanted]):
-        for index, attribute in enumerate(wanted):
-            _note(seen[attribute.name], attribute, as_series(batch.column(index), policy.table.missing_values))
+    for columns in kept_columns(policy, source, list(seen)):
+        for attribute in wanted:
+            _note(seen[attribute.name], attribute, columns[attribute.name])
     return seen
 
 
@@ -261,14 +256,32 @@ def _automatic_bins(attribute: AttributePolicy, bins: AutomaticBins, seen: _Seen
     if not seen.sample:
         reader.problem("no numbers to make bins of")
         return Domain(())
+    # Edges are published, and the exact ones would be numbers of single people.
+    low, high = min(_rounded(seen.low, np.floor, 2), seen.low), max(_rounded(seen.high, np.ceil, 2), seen.high)
     if bins.method == "quantile":
-        edges = np.unique(np.quantile(np.concatenate(seen.sample), np.linspace(0, 1, bins.count + 1)))
-        edges = np.array([seen.low, *edges[(edges > seen.low) & (edges < seen.high)], seen.high])
+        edges = np.quantile(np.concatenate(seen.sample), np.linspace(0, 1, bins.count + 1))
+        inner = np.unique([_rounded(edge, np.round, 3) for edge in edges])
+        edges = np.array([low, *inner[(inner > low) & (inner < high)], high])
     else:
-        edges = np.linspace(seen.low, seen.high, bins.count + 1)
-    if seen.low == seen.high:
-        edges = np.array([seen.low, np.nextafter(seen.low, np.inf)])
+        edges = np.linspace(low, high, bins.count + 1)
+    if low == high:
+        edges = np.array([low, np.nextafter(low, np.inf)])
     return _bin_domain(attribute, tuple(edges.tolist()))
+
+
+def _rounded(number: float, rounding: Callable[[float], float], digits: int) -> float:
+    """A number with so many digits that count.
+
+    >>> _rounded(987654.321, np.ceil, 2), _rounded(-0.0123, np.floor, 2), _rounded(17.0, np.floor, 2)
+    (990000.0, -0.013, 17.0)
+    """
+    if number == 0.0 or not math.isfinite(number):
+        return number
+    places = digits - 1 - math.floor(math.log10(abs(number)))
+    # Powers of ten below one are not exact numbers, so those are divided by.
+    if places > 0:
+        return float(rounding(number * 10.0**places) / 10.0**places)
+    return float(rounding(number / 10.0**-places) * 10.0**-places)
 
 
 def _period_domain(attribute: AttributePolicy, periods: PeriodRange, seen: _Seen | None, reader: Reader) -> Domain:
