@@ -105,6 +105,36 @@ def test_sticky_decoys_repeat_across_orders_and_batches(tmp_path: Path) -> None:
     assert half.join(first, on=[*keys, "level"]).height == 200
 
 
+@pytest.mark.filterwarnings("ignore:with a seed")
+def test_a_seeded_release_says_so_wherever_it_is_shown() -> None:
+    for seed in (None, 5):
+        release = ps.anonymize(people(), policy(), seed=seed)
+        found = ps.verify(release)
+        assert found.holds
+        assert found.to_dict()["seeded"] is (seed is not None)
+        shown = [repr(release), release._repr_html_(), repr(found), found._repr_html_()]
+        shown += [verdict.note for verdict in found.verdicts if verdict.attribute is not None]
+        assert [("not for publication" in text) for text in shown] == [seed is not None] * len(shown)
+        assert ("seed" in [finding.attack for finding in ps.attack(release)]) is (seed is not None)
+
+
+def test_nobody_knows_how_an_adopted_table_was_drawn(tmp_path: Path) -> None:
+    rules = ps.Policy.loads(POLICY.replace("  id: {role: identifier}\n", ""))
+    saved = ps.save(ps.adopt(ps.anonymize(people(), policy()).table, rules), tmp_path / "r")
+    assert saved.manifest.to_dict()["for_publication"] is None
+    assert ps.verify(saved).holds
+
+
+def test_names_are_not_read_as_html() -> None:
+    name = "<img src=x onerror=alert(1)>"
+    rules = ps.Policy.from_dict(
+        {"attributes": {name: {"role": "sensitive", "domain": ["a", "b", "c"], "protect": {"diversity": {"l": 2}}}}}
+    )
+    html = ps.anonymize(pl.DataFrame({name: ["a", "b", "c"] * 9}), rules)._repr_html_()
+    assert name not in html
+    assert "&lt;img" in html
+
+
 def test_keys_and_seeds_are_nowhere_in_the_release(tmp_path: Path) -> None:
     new_key(tmp_path / "key")
     secret = (tmp_path / "key").read_text().strip()

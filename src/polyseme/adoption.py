@@ -31,6 +31,7 @@ def adopt_table(source: Source, policy: Policy, form: str) -> Release:
         records=_records(source, kept, table.num_rows, form),
         rows=table.num_rows,
         form=form,
+        seeded=None,
         models=tuple({model.name: dict(model.parameters)} for model in policy.models),
         missing_values=policy.table.missing_values,
         data={"file": "data.parquet", "format": "parquet", "sha256": "0" * 64},

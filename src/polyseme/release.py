@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,12 @@ from polyseme.strata import Strata, Stratum, possible_exclusions
 from polyseme.tables.source import FrameSource, ParquetSource, Source, open_table
 from polyseme.version import __version__
 
-__all__ = ["FORMAT", "MANIFEST", "Manifest", "PublishedAttribute", "Release", "file_digest", "structure_of"]
+__all__ = ["FORMAT", "MANIFEST", "SEEDED", "Manifest", "PublishedAttribute", "Release", "file_digest", "structure_of"]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+SEEDED = "made with a seed: not for publication"
+"""What is said of a release whose decoys can be recomputed."""
 
 
 def structure_of(distance: Distance | None, threshold: float | None, size: int) -> Structure:
@@ -194,7 +197,10 @@ def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything public about a release."""
+    """Everything public about a release.
+
+    seeded  whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
+    """
 
     attributes: tuple[PublishedAttribute, ...]
     records: int
@@ -202,7 +208,7 @@ class Manifest:
     form: str = "set"
     method: str = "decoys"
     dropped: int = 0
-    seeded: bool = False
+    seeded: bool | None = False
     sticky: bool = False
     models: tuple[Mapping[str, Any], ...] = ()
     missing_values: tuple[str, ...] = ("",)
@@ -244,7 +250,7 @@ class Manifest:
             "records": self.records,
             "rows": self.rows,
             "dropped": self.dropped,
-            "for_publication": not self.seeded,
+            "for_publication": None if self.seeded is None else not self.seeded,
             "seeded": self.seeded,
             "sticky": self.sticky,
             "attributes": [attribute.to_dict() for attribute in self.attributes],
@@ -337,15 +343,17 @@ class Release:
     def __repr__(self) -> str:
         where = f"'{self.folder}'" if self.folder else "in memory"
         protected = ", ".join(attribute.name for attribute in self.manifest.protected)
-        return f"<Release {where}: {self.manifest.records:,} records, protected: {protected}>"
+        mark = f"; {SEEDED}" if self.manifest.seeded else ""
+        return f"<Release {where}: {self.manifest.records:,} records, protected: {protected}{mark}>"
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{attribute.name}</td><td>{attribute.attribute.role.value}</td>"
+            f"<tr><td>{escape(attribute.name)}</td><td>{attribute.attribute.role.value}</td>"
             f"<td>{'sets of ' + str(attribute.mechanism.l) if attribute.mechanism else 'as it is'}</td></tr>"
             for attribute in self.manifest.attributes
         )
-        head = f"<b>Release</b> of {self.manifest.records:,} records"
+        mark = f" <b>({SEEDED})</b>" if self.manifest.seeded else ""
+        head = f"<b>Release</b> of {self.manifest.records:,} records{mark}"
         return f"{head}<table><tr><th>attribute</th><th>role</th><th>published</th></tr>{rows}</table>"
 
     @property

@@ -24,7 +24,7 @@ from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
 from polyseme.recipes import closeness_of_epsilon, closeness_reached, ground_from
 from polyseme.recipes.ground import Equal, Ground
-from polyseme.release import PublishedAttribute, Release
+from polyseme.release import SEEDED, PublishedAttribute, Release
 from polyseme.schema import Attribute, Role
 from polyseme.strata import Stratum
 from polyseme.tables.classes import PublishedSets, published_sets
@@ -38,9 +38,13 @@ __all__ = ["Verification", "verify_release", "verify_table"]
 
 @dataclass(frozen=True)
 class Verification:
-    """The verdicts on everything that was promised."""
+    """The verdicts on everything that was promised.
+
+    seeded  whether the release was made with a seed, so that nothing holds against those who guess it
+    """
 
     verdicts: tuple[Verdict, ...]
+    seeded: bool = False
 
     @property
     def holds(self) -> bool:
@@ -48,11 +52,14 @@ class Verification:
         return bool(self.verdicts) and all(verdict.holds for verdict in self.verdicts)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"holds": self.holds, "verdicts": [_verdict_dict(verdict) for verdict in self.verdicts]}
+        verdicts = [_verdict_dict(verdict) for verdict in self.verdicts]
+        return {"holds": self.holds, "seeded": self.seeded, "verdicts": verdicts}
 
     def __repr__(self) -> str:
         bad = sum(not verdict.holds for verdict in self.verdicts)
-        return f"<Verification of {len(self.verdicts)} promises: {'all hold' if self.holds else f'{bad} violated'}>"
+        mark = f", {SEEDED}" if self.seeded else ""
+        found = "all hold" if self.holds else f"{bad} violated"
+        return f"<Verification of {len(self.verdicts)} promises: {found}{mark}>"
 
     def _repr_html_(self) -> str:
         from polyseme.reports.html import verdict_table
@@ -74,7 +81,8 @@ def verify_release(release: Release) -> Verification:
         return Verification((_column_verdict(release),))
     verdicts: list[Verdict] = []
     for item in release.manifest.protected:
-        verdicts += _set_verdicts(release, item) if release.manifest.form == "set" else _long_verdicts(release, item)
+        found = _set_verdicts(release, item) if release.manifest.form == "set" else _long_verdicts(release, item)
+        verdicts += map(_if_nobody_guesses, found) if release.manifest.seeded else found
         if item.restricted:
             verdicts.append(_believable_verdict(release, item))
     if release.manifest.models:
@@ -82,7 +90,12 @@ def verify_release(release: Release) -> Verification:
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))
-    return Verification(tuple(verdicts))
+    return Verification(tuple(verdicts), bool(release.manifest.seeded))
+
+
+def _if_nobody_guesses(verdict: Verdict) -> Verdict:
+    """The candidates are as promised, but whoever has the seed can tell which of them are decoys."""
+    return replace(verdict, note="; ".join(note for note in (verdict.note, SEEDED) if note))
 
 
 def _column_verdict(release: Release) -> Verdict:

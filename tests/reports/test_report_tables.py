@@ -121,6 +121,12 @@ def test_verdicts_say_whether_all_holds() -> None:
     assert "Nothing was checked" in verdict_table([])
 
 
+def test_what_is_said_of_many_verdicts_is_said_once() -> None:
+    noted = [verdict(note="made with a seed")] * 3
+    assert printed(verdict_view(noted)).count("made with a seed") == 1
+    assert verdict_table(noted).count("made with a seed") == 1
+
+
 def test_hostile_labels_are_shown_as_they_are() -> None:
     plan = Plan(**{HOSTILE: entry(warnings=[HOSTILE])})
     verdicts = [verdict(attribute=HOSTILE, note=HOSTILE)]

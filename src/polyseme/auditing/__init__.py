@@ -57,7 +57,7 @@ def attack_release(
     if release.manifest.form != "set":
         raise QuestionError("attacks need the set form", "publish with --form set, which carries the same risk")
     seen = remember(release)
-    findings = list(_linkage(release, seen))
+    findings = [*_seed(release), *_linkage(release, seen)]
     truth = Truth(release, original, seen) if original is not None else None
     twice = matched(seen.prints, prints_of(other, release)) if other is not None and untouched(release) else None
     parts = [largest_part(item, seen) for item in release.manifest.protected]
@@ -86,6 +86,24 @@ def finding_dict(finding: Finding) -> dict[str, Any]:
         "helps": finding.helps,
         "detail": dict(finding.detail),
     }
+
+
+def _seed(release: Release) -> tuple[Finding, ...]:
+    """Whoever guesses the seed of an experiment; nothing was promised against that."""
+    if not release.manifest.seeded:
+        return ()
+    finding = Finding(
+        "seed",
+        None,
+        success=1.0,
+        bound=None,
+        baseline=0.0,
+        exceeded=False,
+        knows="the seed, or guesses it",
+        gains="which candidates are decoys",
+        helps="publish a run without a seed",
+    )
+    return (finding,)
 
 
 def _linkage(release: Release, seen: Seen) -> tuple[Finding, ...]:

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from polyseme.models.base import Verdict
-from polyseme.reports.tables import PLAN_HEAD, VERDICT_HEAD, Planned, plan_remarks, plan_rows, verdict_rows
+from polyseme.reports.tables import (
+    PLAN_HEAD,
+    VERDICT_HEAD,
+    Planned,
+    plan_remarks,
+    plan_rows,
+    verdict_notes,
+    verdict_rows,
+)
 
 __all__ = ["plan_table", "verdict_table"]
 
@@ -23,8 +31,7 @@ def verdict_table(verdicts: Iterable[Verdict]) -> str:
     verdicts = tuple(verdicts)
     held = sum(verdict.holds for verdict in verdicts)
     caption = "Nothing was checked" if not verdicts else f"{held} of {len(verdicts)} models hold"
-    notes = [f"{verdict.model}: {verdict.note}" for verdict in verdicts if verdict.note]
-    return _table(caption, VERDICT_HEAD, verdict_rows(verdicts)) + _list(notes)
+    return _table(caption, VERDICT_HEAD, verdict_rows(verdicts)) + _list(verdict_notes(verdicts))
 
 
 def _table(caption: str, head: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]]) -> str:

@@ -27,6 +27,7 @@ __all__ = [
     "plan_remarks",
     "plan_rows",
     "setting_rows",
+    "verdict_notes",
     "verdict_rows",
 ]
 
@@ -133,6 +134,15 @@ def verdict_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
         )
         for verdict in verdicts
     ]
+
+
+def verdict_notes(verdicts: Iterable[Verdict]) -> list[str]:
+    """What the reader must know, each thing once, after the models it was said of."""
+    models: dict[str, dict[str, None]] = {}
+    for verdict in verdicts:
+        if verdict.note:
+            models.setdefault(verdict.note, {})[verdict.model] = None
+    return [f"{', '.join(names)}: {note}" for note, names in models.items()]
 
 
 FINDING_HEAD: Head = (

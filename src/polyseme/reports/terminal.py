@@ -31,6 +31,7 @@ from polyseme.reports.tables import (
     plan_remarks,
     plan_rows,
     setting_rows,
+    verdict_notes,
     verdict_rows,
 )
 
@@ -86,8 +87,7 @@ def verdict_view(verdicts: Iterable[Verdict]) -> RenderableType:
         if not failed
         else Text(f"Violated: {failed} of {len(verdicts)} models.", style="bold red")
     )
-    notes = [f"{verdict.model}: {verdict.note}" for verdict in verdicts if verdict.note]
-    return Group(_table(VERDICT_HEAD, verdict_rows(verdicts)), *_remarks(notes), closing)
+    return Group(_table(VERDICT_HEAD, verdict_rows(verdicts)), *_remarks(verdict_notes(verdicts)), closing)
 
 
 def findings_view(findings: Iterable[Reached]) -> RenderableType:
