@@ -74,10 +74,11 @@ def repeats(batches: Sequence[Fingerprints]) -> int:
     >>> repeats([np.array([7, 5, 7], np.uint64), np.array([5, 7], np.uint64)])
     3
     """
-    rows = sum(map(len, batches))
-    count = np.uint64(1 + rows // _PART)
+    if not batches:
+        return 0
+    count = np.uint64(1 + sum(map(len, batches)) // _PART)
     parts = (np.concatenate([prints[prints % count == part] for prints in batches]) for part in range(int(count)))
-    return rows - sum(len(np.unique(part)) for part in parts) if rows else 0
+    return sum(int(np.count_nonzero(np.diff(np.sort(part)) == 0)) for part in parts)
 
 
 def some_rows(batches: Iterable[pa.RecordBatch], rows: Ints) -> Iterator[pa.RecordBatch]:
