@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.adoption import adopt_table
 from polyseme.distances.line import LineDistance
 from polyseme.engines.local import Outcome
-from polyseme.errors import PolicyError, Problem, QuestionError
+from polyseme.errors import PolicyError, Problem, QuestionError, nearest
 from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
@@ -28,12 +28,14 @@ from polyseme.publishing import (
     make_job,
     publish_in_folder,
     publish_in_memory,
+    repeated_records,
     require_protection,
     save_release,
 )
 from polyseme.questions import ask, true_table
 from polyseme.release import Release
 from polyseme.tables.source import Source, open_table
+from polyseme.tables.writing import FORMATS
 from polyseme.verification import Verification, verify_release, verify_table
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ __all__ = [
 ]
 
 Progress = Callable[[int], None]
+FORMS = ("set", "long")
 
 
 def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
@@ -107,6 +110,7 @@ def anonymize(
     warn         told what the data holder should hear before publishing
     """
     policy = _policy(policy)
+    _check_options(form, file_format)
     source = _source(data, policy)
     job, made = make_job(source, policy, form, seed, key_file)
     for warning in [*warnings(policy, made.from_data, key_file is not None, seed is not None), *made.warnings()]:
@@ -116,9 +120,20 @@ def anonymize(
         release = publish_in_memory(job, policy, outcome, progress)
     else:
         release = publish_in_folder(job, policy, Path(out), file_format, overwrite, outcome, progress)
-    for warning in idle_conditions(job, outcome):
+    for warning in [*repeated_records(job, outcome), *idle_conditions(job, outcome)]:
         warn(warning)
     return release
+
+
+def _check_options(form: str, file_format: str) -> None:
+    asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
+    problems = [
+        Problem(name, f"unknown word '{given}'", nearest(str(given), known))
+        for name, given, known in asked
+        if given not in known
+    ]
+    if problems:
+        raise QuestionError(problems)
 
 
 def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool) -> list[str]:

@@ -25,6 +25,7 @@ __all__ = [
     "make_job",
     "publish_in_folder",
     "publish_in_memory",
+    "repeated_records",
     "require_protection",
     "save_release",
 ]
@@ -111,6 +112,16 @@ def idle_conditions(job: Job, outcome: Outcome) -> list[str]:
             if not any(set(constraint.excluded) <= excluded for excluded in met)
         ]
     return found
+
+
+def repeated_records(job: Job, outcome: Outcome) -> list[str]:
+    """People with several records, when each record has decoys of its own."""
+    if not outcome.repeated or job.key is not None:
+        return []
+    return [
+        f"{outcome.repeated:,} records have the record key of another one: whoever knows which records belong together "
+        "can intersect their sets. Use --key-file, or publish one record for each person."
+    ]
 
 
 def publish_in_memory(job: Job, policy: Policy, outcome: Outcome, progress: Progress) -> Release:

@@ -1,0 +1,43 @@
+"""What the verbs say before and after their work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import polyseme as ps
+from polyseme.randomness import new_key
+
+RULES = ps.Policy.loads("""
+record-key: id
+attributes:
+  id: {role: identifier}
+  ill: {role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}}
+""")
+
+
+def visits(each: int) -> pl.DataFrame:
+    ill = np.random.default_rng(1).choice(list("abcd"), 100)
+    return pl.DataFrame({"id": np.repeat(np.arange(100), each), "ill": np.repeat(ill, each)})
+
+
+def test_several_records_of_one_person_are_pointed_out(tmp_path: Path) -> None:
+    heard: list[str] = []
+    ps.anonymize(visits(3), RULES, warn=heard.append)
+    assert "200 records have the record key of another one" in heard[-1]
+    ps.anonymize(visits(1), RULES, warn=heard.append)
+    assert "no key was given" in heard[-1]
+    new_key(tmp_path / "key")
+    heard.clear()
+    ps.anonymize(visits(3), RULES, key_file=tmp_path / "key", warn=heard.append)
+    assert not heard
+
+
+def test_options_are_checked_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(ps.QuestionError) as caught:
+        ps.anonymize(visits(1), RULES, tmp_path / "out", form="Long", file_format="xls")
+    assert [problem.where for problem in caught.value.problems] == ["form", "file_format"]
+    assert not list(tmp_path.iterdir())
