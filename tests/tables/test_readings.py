@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from polyseme.errors import TableError
-from polyseme.tables.readings import alike, plain_text, published_types, read_as
+from polyseme.tables.readings import alike, plain_text, published_types, read_as, with_text
 
 WORDS = ("", "?")
 
@@ -82,3 +82,11 @@ def test_the_same_values_are_the_same_text(published: list[object], original: li
 
 def test_leading_zeros_tell_people_apart() -> None:
     assert plain_text(pl.Series(["007", "7", "0.10", "0.1"])).to_list() == ["007", "7", "0.1", "0.1"]
+
+
+@pytest.mark.parametrize("values", [[["a", "b"], None], [{"a": 1}, None], [timedelta(seconds=5), None], [b"x", None]])
+def test_values_without_a_text_of_their_own_get_one(values: list) -> None:
+    series = pl.Series("c", values)
+    assert with_text(series).dtype == pl.String
+    assert plain_text(series).null_count() == 1
+    with_text(series).to_frame().write_csv()

@@ -183,3 +183,11 @@ def test_batches_are_bounded() -> None:
     sizes = [batch.num_rows for batch in source.batches()]
     assert max(sizes) <= BATCH_ROWS
     assert sum(sizes) == 3 * BATCH_ROWS + 5
+
+
+def test_arrow_files_with_views_are_read_as_plain_columns(tmp_path: Path) -> None:
+    pl.DataFrame({"word": ["a", None, "b"], "words": [["a"], [], None]}).write_ipc(tmp_path / "t.arrow")
+    source = open_table(tmp_path / "t.arrow")
+    assert pa.types.is_large_string(source.schema.field("word").type)
+    (batch,) = source.batches(["words", "word"])
+    assert batch.take(pa.array([2, 0])).column("word").to_pylist() == ["b", "a"]

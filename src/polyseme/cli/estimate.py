@@ -65,7 +65,10 @@ def command(
     if as_json:
         print_json(table.to_dict())
     elif as_csv:
-        click.echo(table.to_polars().write_csv(), nl=False)
+        from polyseme.tables.readings import with_text
+
+        frame = table.to_polars()
+        click.echo(frame.select(with_text(column) for column in frame).write_csv(), nl=False)
         for note in table.notes:
             click.echo(f"Note: {note}", err=True)
     else:

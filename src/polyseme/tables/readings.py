@@ -14,7 +14,7 @@ import pyarrow as pa
 from polyseme.errors import Problem, TableError
 from polyseme.tables.codes import CASTS, as_series, cast, cast_column, without_words
 
-__all__ = ["alike", "plain_text", "published_types", "read_as"]
+__all__ = ["alike", "plain_text", "published_types", "read_as", "with_text"]
 
 _TRUTH = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
 
@@ -60,6 +60,14 @@ def _holds(shown: pl.Series, values: pl.Series) -> bool:
     return bool(values.is_in(shown.implode(), nulls_equal=True).all())
 
 
+def with_text(series: pl.Series) -> pl.Series:
+    """A column as it is, or as text where its values have none of their own: lists, structures, durations, bytes."""
+    if not (series.dtype.is_nested() or series.dtype in (pl.Duration, pl.Binary)):
+        return series
+    shown = [None if value is None else str(value) for value in series.to_list()]
+    return pl.Series(series.name, shown, dtype=pl.String)
+
+
 def plain_text(series: pl.Series, missing_values: Sequence[str] = ()) -> pl.Series:
     """A column as text in which equal numbers and truth values are written alike; words for "missing" are nulls.
 
@@ -68,6 +76,7 @@ def plain_text(series: pl.Series, missing_values: Sequence[str] = ()) -> pl.Seri
     >>> plain_text(pl.Series([30.0, 7.5])).to_list(), plain_text(pl.Series([True])).to_list()
     (['30', '7.5'], ['true'])
     """
+    series = with_text(series)
     text = without_words(series.cast(pl.String), missing_values)
     if series.dtype != pl.String:
         return text.str.strip_suffix(".0") if series.dtype.is_float() else text

@@ -154,7 +154,7 @@ class ArrowSource(Source):
         self.path = path
         self.name = path.name
         with self._open() as reader:
-            self._schema = reader.schema
+            self._schema = _without_views(reader.schema)
         self.check()
 
     def _open(self) -> Any:
@@ -179,7 +179,8 @@ class ArrowSource(Source):
                     else iter(reader)
                 )
                 for batch in batches:
-                    yield batch.select(list(columns))
+                    chosen = batch.select(list(columns))
+                    yield chosen.cast(_without_views(chosen.schema))
         except (pa.ArrowException, OSError):
             raise TableError(f"{self.path}: damaged Arrow file") from None
 
