@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from report_samples import distribution
 
 from polyseme.errors import QuestionError
+from polyseme.estimators.table import Table
 from polyseme.reports.charts import (
     AnyChart,
     chart_svg,
@@ -50,6 +52,19 @@ def test_charts_save_as_png_and_svg(name: str, tmp_path: Path) -> None:
     assert len(picture) > 5_000
     drawing = save_chart(CHARTS[name], tmp_path / "chart.svg").read_text(encoding="utf-8")
     assert ElementTree.fromstring(drawing).tag.endswith("svg")  # noqa: S314 - our own text
+
+
+def test_labels_that_no_picture_can_hold_are_written_out(tmp_path: Path) -> None:
+    odd = [f"f{letter}" for letter in "\0\x0b\x1b\x7f\ud800\uffff"]
+    shown = distribution(ordered=False, labels=odd)
+    for chart in (distribution_chart(shown), heatmap([replace(shown, group=label) for label in odd])):
+        drawing = chart_svg(chart)
+        ElementTree.fromstring(drawing)  # noqa: S314 - our own text
+        assert all(f"f‹{code}›" in drawing for code in ("00", "0b", "1b", "d800", "ffff"))
+        assert save_chart(chart, tmp_path / "chart.png").stat().st_size > 5_000
+    figures = [np.full((1, 2), number) for number in (5.0, 1.0, 3.0, 7.0)]
+    estimate = Table(("a\x0bb",), (("f\x0b", "g"),), {}, *figures, "ml", 10, np.array([10.0]))
+    assert "f‹0b›" in chart_svg(estimate.plot())
 
 
 def test_the_suffix_can_be_given_apart(tmp_path: Path) -> None:

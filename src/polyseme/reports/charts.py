@@ -6,6 +6,7 @@ by exactly these values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -311,9 +312,22 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
     return grid
 
 
+_UNDRAWABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML has no way to write: a picture with such a letter would end the process."""
+
+
+def _drawable(part: Any) -> Any:
+    """A part of a chart in which every name and label can be drawn; different ones stay different."""
+    if isinstance(part, str):
+        return _UNDRAWABLE.sub(lambda found: f"‹{ord(found[0]):02x}›", part)
+    if isinstance(part, Mapping):
+        return {_drawable(key): _drawable(value) for key, value in part.items()}
+    return [_drawable(item) for item in part] if isinstance(part, list) else part
+
+
 def chart_svg(chart: AnyChart) -> str:
     """The chart as SVG text."""
-    svg: str = vl_convert.vegalite_to_svg(chart.to_dict(), allowed_base_urls=[])
+    svg: str = vl_convert.vegalite_to_svg(_drawable(chart.to_dict()), allowed_base_urls=[])
     return svg
 
 
@@ -324,7 +338,7 @@ def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> 
     if suffix == ".svg":
         path.write_text(chart_svg(chart), encoding="utf-8")
     elif suffix == ".png":
-        light = {"background": "white", **chart.to_dict()}
+        light = {"background": "white", **_drawable(chart.to_dict())}
         light["config"] = {**light.get("config", {}), "background": "white"}
         path.write_bytes(vl_convert.vegalite_to_png(light, scale=2, allowed_base_urls=[]))
     else:
