@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import polyseme as ps
@@ -97,3 +98,29 @@ def test_records_of_one_person_are_counted_among_the_published(tmp_path: Path, i
     job, _ = make_job(FrameSource(people), policy, "set", None, None)
     list(local.published_tables(job, tmp_path, outcome))
     assert (outcome.records, outcome.repeated) == (4, repeated)
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["memory", "parquet"])
+def test_categories_of_records_left_out_are_nowhere_in_the_file(tmp_path: Path, stored: bool) -> None:
+    rows = 3000
+    sizes = ["LEFTOUT", *["large", "small", "small"] * rows]
+    texts = ["LEFTOUT", *["x", "y", "x"] * rows]
+    columns = {
+        "size": pl.Series(sizes, dtype=pl.Enum(["tiny", "small", "LEFTOUT", "large"])),
+        "list": pl.Series([[text] for text in texts], dtype=pl.List(pl.Categorical)),
+        "struct": pl.Series([{"text": text} for text in texts], dtype=pl.Struct({"text": pl.Categorical})),
+        "grade": [None, *["a", "b", "c"] * rows],
+    }
+    people = pl.DataFrame(columns).to_arrow()
+    if stored:
+        pa.parquet.write_table(people, tmp_path / "t.parquet", row_group_size=1000)
+    policy = "attributes:\n" + "".join(f"  {name}: {{role: insensitive}}\n" for name in columns if name != "grade")
+    policy += "  grade: {role: sensitive, domain: [a, b, c], missing: drop, protect: {diversity: {l: 2}}}"
+    ps.anonymize(tmp_path / "t.parquet" if stored else people, ps.Policy.loads(policy), tmp_path / "out")
+    assert b"LEFTOUT" not in (tmp_path / "out" / "data.parquet").read_bytes()
+    table = pa.parquet.read_table(tmp_path / "out" / "data.parquet")
+    size = table["size"].unify_dictionaries().chunk(0)
+    assert (size.type.ordered, size.dictionary.to_pylist()) == (True, ["small", "large"])
+    published = pl.DataFrame(pl.from_arrow(table.cast(pa.schema([("size", pa.string()), *list(table.schema)[1:]]))))
+    shown = published.select("size", pl.col("list").list.first(), pl.col("struct").struct.field("text"))
+    assert sorted(shown.rows()) == sorted(zip(sizes[1:], texts[1:], texts[1:]))

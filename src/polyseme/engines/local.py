@@ -35,6 +35,7 @@ from polyseme.tables.codes import (
     set_array,
     without_words,
 )
+from polyseme.tables.dictionaries import Levels, is_ordered, plain
 from polyseme.tables.keys import key_texts
 from polyseme.tables.matching import Fingerprints, fingerprints, repeats
 from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
@@ -90,7 +91,7 @@ def published_tables(
     decoys, order = _streams(job.seed)
     labels = {item.name: label_array(item.domain.values) for item in job.published if item.mechanism is not None}
     problems = _Problems()
-    seen: list[Fingerprints] = []
+    seen = _Seen()
     rows = job.source.rows * _expansion(job) if job.source.rows is not None else None
     with Shuffler(order, folder, memory, rows=rows) as shuffler:
         for batch in job.source.batches([item.name for item in job.attributes]):
@@ -100,9 +101,9 @@ def published_tables(
                 shuffler.add(part)
             progress(batch.num_rows)
         problems.raise_any()
-        outcome.repeated = repeats(seen)
+        outcome.repeated = repeats(seen.keys)
         pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
-        yield from ahead(_labelled(job, piece, labels) for piece in pieces)
+        yield from ahead(_labelled(job, piece, labels, seen.levels) for piece in pieces)
 
 
 def _streams(seed: int | None) -> tuple[SystemStream, SystemStream]:
@@ -110,6 +111,14 @@ def _streams(seed: int | None) -> tuple[SystemStream, SystemStream]:
     if seed is None:
         return SystemStream(), SystemStream()
     return SystemStream.seeded(f"{seed} decoys"), SystemStream.seeded(f"{seed} order")
+
+
+@dataclass
+class _Seen:
+    """What must be remembered of the published records until all are read."""
+
+    keys: list[Fingerprints] = field(default_factory=list)
+    levels: Levels = field(default_factory=Levels)
 
 
 class _Problems:
@@ -140,7 +149,7 @@ def _publish(
     decoys: SystemStream,
     outcome: Outcome,
     problems: _Problems,
-    seen: list[Fingerprints],
+    seen: _Seen,
 ) -> Iterator[pa.RecordBatch]:
     """One batch as it will be published, part by part; nothing when something in it, or before it, is wrong."""
     batch = _without_dropped(job, batch, outcome)
@@ -166,7 +175,10 @@ def _publish(
             outcome.strata.setdefault(item.name, set()).update(np.unique(places[item.name][keep]).tolist())
     kept = np.flatnonzero(keep)
     if keys is not None:
-        seen.append(fingerprints(keys.gather(kept).drop_nulls().to_frame()))
+        seen.keys.append(fingerprints(keys.gather(kept).drop_nulls().to_frame()))
+    for name in untouched:
+        if _is_ordered(job, name):
+            seen.levels.add(name, batch.column(name).dictionary, untouched[name].take(pa.array(kept)))
     sticky = _sticky_keys(job, keys)
     sets = {
         item.name: _draw(job, item, coded[item.name].codes[kept], places[item.name][kept], _take(sticky, kept), decoys)
@@ -202,7 +214,7 @@ def _code(item: PublishedAttribute, batch: pa.RecordBatch, job: Job, problems: _
 def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: _Problems) -> pa.Array:
     column = batch.column(name)
     if name not in job.types:
-        return column.dictionary_decode() if _found_categories(column.type) else column
+        return plain(column)
     series = as_series(column, job.missing_values)
     result, failures = cast_column(series, job.types[name])
     problems.add(
@@ -220,12 +232,9 @@ def _places(item: PublishedAttribute, untouched: Mapping[str, pa.Array], coded: 
     return places
 
 
-def _found_categories(kind: pa.DataType) -> bool:
-    """Whether the list of categories grew with the data: it then tells the order of rows, and of whom was left out.
-
-    Such a list is made anew from the shuffled rows. An ordered one was declared, and stays.
-    """
-    return bool(pa.types.is_dictionary(kind) and not kind.ordered)
+def _is_ordered(job: Job, name: str) -> bool:
+    """Whether a column is published as ordered categories."""
+    return name not in job.types and is_ordered(job.source.schema.field(name).type)
 
 
 def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> pl.Series | None:
@@ -301,12 +310,15 @@ def _code_column(codes: Ints, size: int) -> pa.Array:
     return flat if codes.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, codes.shape[1])
 
 
-def _labelled(job: Job, table: pa.Table, labels: Mapping[str, pa.Array]) -> pa.Table:
-    """A shuffled table with the labels of the domain in place of codes."""
+def _labelled(job: Job, table: pa.Table, labels: Mapping[str, pa.Array], levels: Levels) -> pa.Table:
+    """A shuffled table with the labels of the domain in place of codes, and categories made anew."""
     for index, item in enumerate(job.published):
         if item.mechanism is None:
-            if item.name not in job.types and _found_categories(job.source.schema.field(item.name).type):
-                table = table.set_column(index, item.name, table.column(index).combine_chunks().dictionary_encode())
+            if item.name not in job.types and pa.types.is_dictionary(job.source.schema.field(item.name).type):
+                column = table.column(index).combine_chunks()
+                ordered = _is_ordered(job, item.name)
+                made = levels.encode(item.name, column) if ordered else column.dictionary_encode()
+                table = table.set_column(index, item.name, made)
             continue
         column = table.column(index).combine_chunks()
         if job.form == "set":
