@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 POLICY = """
@@ -31,3 +35,19 @@ def test_a_stray_quote_publishes_nothing(tmp_path: Path, end: str) -> None:
     assert "line 3" in errors
     assert "Carol" not in errors
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(os.name != "posix" or signal.getsignal(signal.SIGHUP) is signal.SIG_IGN, reason="signals")
+def test_a_closed_terminal_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(POLICY)
+    people = pl.DataFrame({"name": range(2_000_000), "disease": ["flu", "hiv"] * 1_000_000, "note": ["ok"] * 2_000_000})
+    people.write_csv(tmp_path / "t.csv")
+    before = sorted(tmp_path.iterdir())
+    process = _run("anonymize", tmp_path / "p.yaml", tmp_path / "t.csv", "--out", tmp_path / "out")
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".out.*")) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGHUP
+    assert sorted(tmp_path.iterdir()) == before

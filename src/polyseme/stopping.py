@@ -16,10 +16,16 @@ _asked: list[int] = []
 
 
 def listen() -> None:
-    """From now on Ctrl-C and the wish to terminate leave with 128 + the signal's number, as a shell would say."""
+    """From now on Ctrl-C, the wish to terminate and a closed terminal leave with 128 + the signal's number.
+
+    That is what a shell would say. Under nohup a closed terminal means nothing; other platforms do not tell of it.
+    """
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, _stop)
+        closed = getattr(signal, "SIGHUP", None)
+        if closed is not None and signal.getsignal(closed) is not signal.SIG_IGN:
+            signal.signal(closed, _stop)
 
 
 def asked() -> bool:
