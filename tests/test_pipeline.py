@@ -41,3 +41,32 @@ def test_options_are_checked_before_any_work(tmp_path: Path) -> None:
         ps.anonymize(visits(1), RULES, tmp_path / "out", form="Long", file_format="xls")
     assert [problem.where for problem in caught.value.problems] == ["form", "file_format"]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_column_that_tells_another_is_pointed_out() -> None:
+    rng = np.random.default_rng(2)
+    ill = rng.choice(list("abcd"), 3_000)
+    table = pl.DataFrame(
+        {
+            "id": np.arange(3_000),
+            "ill": ill,
+            "code": [f"{'abcd'.index(value)}.50" for value in ill],
+            "again": ill,
+            "other": rng.choice(list("abcd"), 3_000),
+            "single": np.arange(3_000),
+            "constant": ["x"] * 3_000,
+        }
+    )
+    promise = "{role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}}"
+    rules = ps.Policy.loads(
+        "attributes:\n  id: {role: identifier}\n  code: {role: insensitive}\n  single: {role: insensitive}\n"
+        "  constant: {role: insensitive}\n" + "".join(f"  {name}: {promise}\n" for name in ("ill", "again", "other"))
+    )
+    heard: list[str] = []
+    ps.anonymize(table, rules, warn=heard.append)
+    telling = sorted((warning.split("'")[1], warning.split("'")[3]) for warning in heard)
+    assert telling == [("again", "ill"), ("code", "again"), ("code", "ill"), ("ill", "again")]
+    assert all("100% of the records" in warning for warning in heard)
+    heard.clear()
+    ps.anonymize(table.head(0).vstack(table.head(1)), rules, warn=heard.append)
+    assert not heard

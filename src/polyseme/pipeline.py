@@ -18,6 +18,7 @@ from polyseme.errors import PolicyError, Problem, QuestionError, nearest
 from polyseme.estimators.estimate import Estimate
 from polyseme.facts import Setting, thresholds
 from polyseme.facts import frontier as settings_grid
+from polyseme.giveaways import giveaways
 from polyseme.metrics import Preserved, as_grid, compare, learning, query_error
 from polyseme.planning import Plan, make_plan, mechanism_at
 from polyseme.policy import Policy
@@ -113,7 +114,12 @@ def anonymize(
     _check_options(form, file_format)
     source = _source(data, policy)
     job, made = make_job(source, policy, form, seed, key_file)
-    for warning in [*warnings(policy, made.from_data, key_file is not None, seed is not None), *made.warnings()]:
+    before = [
+        *warnings(policy, made.from_data, key_file is not None, seed is not None),
+        *made.warnings(),
+        *giveaways(job.attributes, source, policy.table.missing_values),
+    ]
+    for warning in before:
         warn(warning)
     outcome = Outcome()
     if out is None:

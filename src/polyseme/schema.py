@@ -29,6 +29,11 @@ class Role(Enum):
     INSENSITIVE = "insensitive"
 
     @property
+    def is_published(self) -> bool:
+        """Whether its column, or sets in its place, are in a release."""
+        return self is not Role.IDENTIFIER
+
+    @property
     def is_secret(self) -> bool:
         """Whether it must not be published as it is."""
         return self in (Role.SENSITIVE, Role.SENSITIVE_QID)
