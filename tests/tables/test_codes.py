@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import math
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import numpy as np
 import polars as pl
@@ -160,3 +160,13 @@ def test_irregular_sets_are_noticed() -> None:
     assert code_sets(pa.array([["a", "b"], ["a"]]), domain).regular(2) is None
     assert code_sets(pa.array([["a", "z"]]), domain).regular(2) is None
     assert code_sets(pa.array([["c", "a"]]), domain).regular(2).tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [([timedelta(days=1)], "duration"), ([b"\xff"], "binary"), ([["a"]], "list"), ([{"a": 1}], "struct")],
+)
+@pytest.mark.parametrize("domain", [Domain(("a", "b")), Domain((1, 2)), Domain(("low", "high"), cut=Bins((0, 1, 2)))])
+def test_values_that_cannot_be_labels_are_refused_by_their_type(values: list, kind: str, domain: Domain) -> None:
+    with pytest.raises(TableError, match=f"column 'stay': values of type {kind} have no place in a domain"):
+        encode(pl.Series("stay", values), domain)

@@ -27,6 +27,7 @@ __all__ = [
     "label_text",
     "numbers",
     "period_labels",
+    "require_labels",
     "set_array",
     "without_words",
 ]
@@ -117,6 +118,7 @@ def _nothing(series: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 def encode(series: pl.Series, domain: Domain) -> Coded:
     """The codes of a column's values in a domain."""
+    require_labels(series)
     if isinstance(domain.cut, Bins):
         codes = _encode_bins(series, domain.cut)
     elif isinstance(domain.cut, Periods):
@@ -127,6 +129,19 @@ def encode(series: pl.Series, domain: Domain) -> Coded:
     if domain.missing.action == "category":
         codes[codes == MISSING] = domain.codes[domain.missing.label]
     return Coded(codes)
+
+
+def require_labels(series: pl.Series) -> None:
+    """Raise unless the values of a column can be labels of a domain: texts, numbers, truth values, dates, times."""
+    kind = series.dtype
+    if kind.is_nested() or kind in (pl.Duration, pl.Binary, pl.Object):
+        raise TableError(
+            Problem(
+                f"column '{series.name}'" if series.name else "",
+                f"values of type {kind.base_type().__name__.lower()} have no place in a domain",
+                "store the column as text or as numbers",
+            )
+        )
 
 
 def label_text(value: Label) -> str:
