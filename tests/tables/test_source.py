@@ -122,6 +122,8 @@ def test_a_stray_quote_far_from_the_end(tmp_path: Path) -> None:
         path = write(tmp_path, "a,b,c\n" + "1,2,3\n" * 150 + '1,2,"3\n' + "1,SECRET,3\n" * count)
         with pytest.raises(TableError, match="line 152: a quote is opened and never closed"):
             rows(open_table(path))
+        with pytest.raises(TableError, match="line 152"):
+            open_table(path).count()
 
 
 def test_a_stray_quote_among_the_column_names(tmp_path: Path) -> None:

@@ -231,6 +231,8 @@ class CsvSource(Source):
         return self._schema
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # The last column tells whether the file ends inside quotes, whatever is read of it.
+        wanted = list(dict.fromkeys([*columns, self._schema.names[-1]])) if columns else []
         try:
             reader = pa.csv.open_csv(
                 self.path,
@@ -238,7 +240,7 @@ class CsvSource(Source):
                 parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
                     column_types=self._schema,
-                    include_columns=list(columns),
+                    include_columns=wanted,
                     null_values=[""],
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
@@ -249,7 +251,7 @@ class CsvSource(Source):
                 if not self.well_formed and swallows_records(batch, self._schema.names, self.separator):
                     raise self._unreadable()
                 last = batch if batch.num_rows else last
-                yield batch
+                yield batch.select(list(columns)) if columns else batch
             if last is not None and self._may_end_inside_quotes(last):
                 self._refuse_open_quote()
         except (pa.ArrowException, UnicodeError, OSError, KeyError) as error:
@@ -257,8 +259,7 @@ class CsvSource(Source):
 
     def _may_end_inside_quotes(self, last: pa.RecordBatch) -> bool:
         """Whether the last cell of the table may be all that follows a quote that is never closed."""
-        name = self._schema.names[-1]
-        cell = last.column(name)[-1].as_py() if name in last.schema.names else None
+        cell = last.column(self._schema.names[-1])[-1].as_py()
         if self.well_formed or cell is None:
             return False
         before = self.separator if len(self._schema) > 1 else ""
