@@ -122,7 +122,7 @@ SALARIES = "zip;salary\n" + "".join(
 BY_SALARY = "attributes: {zip: {role: quasi-identifier}, salary: {role: sensitive}}"
 
 
-@pytest.mark.parametrize("extra", ["", "*;*\n", "*;\n", "*;12\n"])
+@pytest.mark.parametrize("extra", ["", "*;*\n", "*;\n", "*;12\n", "*;none\n"])
 def test_numbers_are_ordered_by_size_whatever_suppressed_rows_say(desk: Desk, extra: str):
     verdict = desk.verdict(SALARIES + extra, BY_SALARY, "[{closeness: {t: 0.4, ground: ordered}}]")
     assert verdict["worst"] == pytest.approx(0.375)

@@ -3,7 +3,8 @@
 - A quasi-identifier of a text file stays text: 0130 and 130 are two codes. Only where a model looks at the values of
   an attribute does a column of nothing but numbers become numbers, so that order means size.
 - A `*` among sensitive values says nothing: it is no value of the domain, and no reason to read numbers as text.
-- Suppressed rows are in no class, so that a domain found in the table has none of their values either.
+- Suppressed rows are in no class: their values are not in a domain found in the table, nor a reason to read numbers as
+  text.
 - Bins and periods that the policy declares are applied, unless the table already holds their labels.
 """
 
@@ -48,13 +49,14 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     judged = {item.name for item in policy.attributes if item.role.is_secret}
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
+    kept = pl.Series(class_of_rows(frame, [key for key in keys if key in frame.columns]) >= 0)
     columns = []
     for series in frame.get_columns():
         known = described.get(series.name)
         if known is not None and known.domain is not None:
             columns.append(_in_domain(series, known.domain))
         elif not source.typed and series.name in judged:
-            columns.append(_as_numbers(series, series.name in keys))
+            columns.append(_as_numbers(series, None if series.name in keys else kept))
         else:
             columns.append(series)
     frame = pl.DataFrame(columns)
@@ -119,11 +121,16 @@ def _in_domain(series: pl.Series, domain: Domain) -> pl.Series:
     )
 
 
-def _as_numbers(series: pl.Series, key: bool) -> pl.Series:
-    """A text column as numbers, if it holds nothing else; a key only if no two of its values become one."""
-    said = series if key else series.set((series == SUPPRESSED).fill_null(False), None)
-    numbers, failures = cast_column(said, "number")
-    if failures or said.null_count() == len(said) or (key and numbers.n_unique() != said.n_unique()):
+def _as_numbers(series: pl.Series, kept: pl.Series | None) -> pl.Series:
+    """A text column as numbers, if the rows that are kept hold nothing else.
+
+    A key has rows of every kind (None), and becomes numbers only if no two of its values become one.
+    """
+    said = series if kept is None else series.set((series == SUPPRESSED).fill_null(False), None)
+    numbers, _ = cast_column(said, "number")
+    unread = numbers.is_null() & said.is_not_null()
+    words = unread if kept is None else unread & kept
+    if words.any() or said.null_count() == len(said) or (kept is None and numbers.n_unique() != said.n_unique()):
         return series
     return numbers.fill_nan(None)
 
