@@ -55,6 +55,15 @@ def test_numbers_too_close_together_for_round_bins_are_labels(tmp_path: Path):
     assert policy.by_name["income"].values == tuple(numbers)
 
 
+@pytest.mark.parametrize("others", [4, 100])
+def test_infinite_values_are_not_listed(others: int):
+    table = pl.DataFrame({"income": [float("inf"), *map(float, range(others))]})
+    policy = Policy.loads(draft(open_table(table)))
+    assert policy.by_name["income"].values is None
+    with pytest.warns(UserWarning, match="taken from the table"):
+        pipeline.anonymize(table, policy)
+
+
 @pytest.mark.parametrize("column", [[[1, 2], [3]], [{"a": 1}, {"a": 2}], [b"a", b"b"]])
 @pytest.mark.parametrize("name", ["x", "income"])
 def test_what_a_policy_cannot_speak_of_is_dropped(column: list[object], name: str):

@@ -231,10 +231,8 @@ def _sensitive_lines(column: _Column) -> list[str]:
             *_protect_lines(int(column.high_day[:4]) - int(column.low_day[:4]) + 1, ordered=True),
         ]
     values = sorted(column.values, key=lambda value: (float(value) if column.numeric else 0.0, str(value)))
-    if column.many:
-        lines.append(
-            "    # More values than fit here: the domain is taken from the table, and published with the release."
-        )
+    if column.many or (column.numeric and not np.isfinite([column.low, column.high]).all()):
+        lines.append("    # Values that cannot be listed here: the domain comes from the table, and is published.")
         return lines + _protect_lines(len(values), ordered=False)
     labels = json.dumps(values, ensure_ascii=False, default=str)
     lines.append("    # The values in the table; add those that can occur but did not.")
