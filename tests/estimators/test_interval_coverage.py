@@ -1,10 +1,13 @@
 """Nominal 95% intervals hold the truth at least 93% of the time, and 90% for every class of cells of every truth."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from listed_designs import line, plain, report
 
 from polyseme.estimators.base import Fit
+from polyseme.estimators.estimate import estimate_table
 from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
 from polyseme.estimators.registry import ESTIMATORS
 
@@ -130,6 +133,41 @@ def test_sums_of_cells_cover():
         assert (errors >= 0).all()
     assert np.mean(held) >= 0.93
     assert np.mean(held, axis=0).min() >= 0.90
+
+
+@pytest.mark.parametrize("estimator", ["ml", "inverse"])
+def test_sums_over_groups_of_random_size_cover(estimator):
+    """About a population the sizes of the groups that are summed over are random too; those of the others are known."""
+    mechanism, n, rng = plain(3, 2), 400, np.random.default_rng(4)
+    by = {"sex": ["f", "f", "m", "m"], "zone": [1, 2, 1, 2]}
+    shares = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]])
+    truth = shares.mean(axis=0)
+    counts, means, differences = [], [], []
+    for _ in range(80):
+        cell = rng.integers(0, 4, n)
+        codes = (rng.random(n)[:, None] > np.cumsum(shares, axis=1)[cell % 2]).sum(axis=1)
+        table = estimate_table(
+            report(codes, [mechanism], rng, cell, 4), [mechanism], ["a"], [range(3)], by, estimator, population="super"
+        )
+        people = table.margin(by="sex")
+        expected = people.totals[:, None] * truth
+        counts.append((people.low <= expected) & (expected <= people.high))
+        means.append([row["low"] <= truth @ np.arange(3) <= row["high"] for row in people.mean()])
+        differences.append([row["low"] <= 0 <= row["high"] for row in table.difference({"sex": "f"}, {"sex": "m"})])
+    for held in (counts, means, differences):
+        assert np.mean(held) >= 0.92
+
+
+def test_the_error_of_a_margin_is_that_of_the_table_without_groups():
+    mechanism, rng = plain(3, 2), np.random.default_rng(5)
+    cell = rng.integers(0, 2, 500)
+    reports = report(2 * cell, [mechanism], rng, cell, 2)
+    alone = replace(reports, cell=np.zeros_like(reports.cell), cells=1)
+    options = {"estimator": "inverse", "population": "super"}
+    margin = estimate_table(reports, [mechanism], ["a"], [range(3)], {"g": ["p", "q"]}, **options).margin(by=[])
+    direct = estimate_table(alone, [mechanism], ["a"], [range(3)], **options)
+    np.testing.assert_allclose(margin.stderr, direct.stderr)
+    np.testing.assert_allclose(margin.high, direct.high)
 
 
 def test_the_total_is_known():

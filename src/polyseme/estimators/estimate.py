@@ -54,13 +54,19 @@ class Estimate(Table):
         missing = [axis + 2 for axis in range(len(shape) - 1) if axis not in kept]
         return np.broadcast_to(np.expand_dims(contrasts, missing), (len(contrasts), *shape))
 
-    def sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q)."""
+    def sums(self, contrasts: Floats, blocks: Ints | None = None) -> tuple[Floats, Floats, Floats, Floats]:
+        """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
+
+        blocks  which cells are parts of one whole whose size is known, where it is not that of each cell (see
+                `sum_intervals`)
+        """
         if self.fit is None:
             raise QuestionError("this table was read from a file: sums with intervals need the release itself")
         step = max(1, _CONTRASTS // max(self.fit.values.size, 1))
+        if self.group is not None:
+            blocks = self.group if blocks is None else blocks[self.group]
         parts = [
-            sum_intervals(self.fit, self._lift(contrasts[start : start + step]), self.level, self.population)
+            sum_intervals(self.fit, self._lift(contrasts[start : start + step]), self.level, self.population, blocks)
             for start in range(0, len(contrasts), step)
         ]
         value, error, low, high = (np.concatenate(column) for column in zip(*parts))
@@ -182,13 +188,14 @@ class Estimate(Table):
                 Problem("difference", "this table holds shares", "a difference is one of shares: take it of the counts")
             )
         rows = [self._group(group) for group in (left, right)]
-        weight = np.zeros(len(self.values))
-        for sign, here in zip((1.0, -1.0), rows):
+        weight, side = np.zeros(len(self.values)), np.zeros(len(self.values), dtype=np.int64)
+        for place, (sign, here) in enumerate(zip((1.0, -1.0), rows)):
             total = float(self.totals[here].sum())
             weight[here] += sign / total if total > 0 else 0.0
+            side[here] += 1 + place
         size = int(np.prod(self.values.shape[1:]))
         units = np.eye(size).reshape(size, 1, *self.values.shape[1:])
-        value, error, low, high = self.sums(units * weight.reshape(1, -1, *[1] * len(self.of)))
+        value, error, low, high = self.sums(units * weight.reshape(1, -1, *[1] * len(self.of)), side)
         grid = list(np.ndindex(*self.values.shape[1:]))
         columns = {
             name: [axis_labels[where[axis]] for where in grid]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from polyseme.distances.structure import Floats
+from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Fit, Population
 
 __all__ = ["intervals", "normal_quantile", "project", "standard_errors", "sum_intervals"]
@@ -39,20 +39,57 @@ def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") 
 
 
 def sum_intervals(
-    fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite"
+    fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite", blocks: Ints | None = None
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, .., F_q)."""
+    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, .., F_q).
+
+    blocks  the block of each cell: how many people a block has is known, and about a population it is random into which
+            of its cells they fall; None when every cell is a block by itself
+    """
     values = np.tensordot(contrasts, fit.values, axes=fit.values.ndim)
     if fit.spread is None:
         missing = np.full(len(contrasts), np.nan)
         return values, missing, missing, missing
-    errors = np.sqrt(fit.spread(contrasts, population))
+    between = np.zeros(len(contrasts))
+    if population == "super" and blocks is not None:
+        between = _between(fit, contrasts, blocks)
+    errors = np.sqrt(fit.spread(contrasts, population) + between)
+    quantile = normal_quantile(level)
     if fit.limits is not None:
         low, high = fit.limits(contrasts, level, population)
+        low, high = (
+            values - np.hypot(np.maximum(values - low, 0.0), quantile * np.sqrt(between)),
+            values + np.hypot(np.maximum(high - values, 0.0), quantile * np.sqrt(between)),
+        )
     else:
-        low, high = values - normal_quantile(level) * errors, values + normal_quantile(level) * errors
+        low, high = values - quantile * errors, values + quantile * errors
     floor, roof = _possible(fit, contrasts)
     return values, errors, np.clip(low, floor, roof), np.clip(high, floor, roof)
+
+
+def _between(fit: Fit, contrasts: Floats, blocks: Ints) -> Floats:
+    """The variance that comes from how many people of each block fall into each of its cells.
+
+        sum_c n_c m_c^2 - sum_b (sum_c n_c m_c)^2 / n_b,    m_c = k . x_c / n_c
+
+    where
+        c, b      a cell, and a block of cells; n_c, n_b their records
+        k . x_c   what the cell adds to the sum
+    """
+    names, block = np.unique(blocks, return_inverse=True)
+    if len(names) == len(blocks):
+        return np.zeros(len(contrasts))
+    added = (contrasts * fit.values).reshape(len(contrasts), len(fit.values), -1).sum(axis=2)
+    totals = _totals(fit).ravel()
+    sums, whole = np.zeros((len(names), len(contrasts))), np.zeros(len(names))
+    np.add.at(sums, block, added.T)
+    np.add.at(whole, block, totals)
+    squares = _ratio(added**2, totals).sum(axis=1) - _ratio(sums.T**2, whole).sum(axis=1)
+    return np.asarray(np.maximum(squares, 0.0), dtype=np.float64)
+
+
+def _ratio(numerator: Floats, records: Floats) -> Floats:
+    return np.asarray(np.divide(numerator, records, out=np.zeros_like(numerator), where=records > 0))
 
 
 def project(values: Floats, totals: Floats) -> Floats:
