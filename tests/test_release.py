@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
+import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -300,3 +305,54 @@ def test_releases_of_many_row_groups_are_read_by_everybody(tmp_path: Path) -> No
     assert pl.read_parquet(path).schema["level"] == pl.List(pl.String)
     assert pq.read_table(path).num_rows == len(pd.read_parquet(path)) == rows
     assert isinstance(pd.read_parquet(path)["level"][0][0], str)
+
+
+def _level(**changes: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda document: document["attributes"][2].update(changes)
+
+
+def _nested(depth: int) -> list[Any]:
+    return functools.reduce(lambda inner, _: [inner], range(depth), [])
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        _level(promises={"diversity": {"l": math.nan}}),
+        _level(promises={"diversity": {"l": math.inf}}),
+        _level(promises={"diversity": {"l": 1e308}}),
+        _level(promises={"diversity": {"l": 10**400}}),
+        _level(promises={"closeness": {"t": 10**400}}),
+        _level(promises={"closeness": {"t": 0.5, "ground": "higher"}}),
+        _level(promises={"beauty": {"l": _nested(800)}}),
+        lambda document: document["attributes"][2]["mechanism"].update(l=10**30),
+        lambda document: document["attributes"][2]["mechanism"].update(l=8),
+        lambda document: document["attributes"][2]["domain"].update(reference=[1.0]),
+        lambda document: document["attributes"][2]["domain"].update(reference=[0.0] * 7),
+        lambda document: document["attributes"][2]["domain"].update(prior=[1.0] * 8),
+        lambda document: document["attributes"][2]["domain"].update(bins=[0, None, 7]),
+        lambda document: document["attributes"].append(document["attributes"][2]),
+        lambda document: document.update(records=10**400),
+        lambda document: document.update(models=[{"k-anonymity": 5}]),
+        lambda document: document.update(models=[{"k-anonymity": {"k": 0}}]),
+        lambda document: document.update(models=[{"k-anonymity": {"k": 10**400}}]),
+        lambda document: document.update(models=[{}]),
+    ],
+)
+def test_manifests_that_no_program_writes_are_refused(tmp_path: Path, edit: Callable[[dict[str, Any]], None]) -> None:
+    ps.anonymize(people(), policy(), tmp_path / "r")
+    path = tmp_path / "r" / "manifest.json"
+    document = json.loads(path.read_text())
+    del document["checksum"]
+    edit(document)
+    text = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    path.write_text(json.dumps({**document, "checksum": hashlib.sha256(text.encode()).hexdigest()}))
+    with pytest.raises(ReleaseError, match="manifest"):
+        ps.Release.open(tmp_path / "r")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": 1e999}', '{"format": -Infinity}', "\udcff"])
+def test_texts_that_are_no_json_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text, encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(ReleaseError, match="not readable as JSON"):
+        ps.Release.open(tmp_path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,8 +23,8 @@ import pyarrow as pa
 
 from polyseme.designs import design_from, restrict
 from polyseme.distances import Distance, distance_from
-from polyseme.distances.structure import Clusters, Structure
-from polyseme.errors import Problem, ReleaseError, nearest
+from polyseme.distances.structure import Clusters, Floats, Structure
+from polyseme.errors import PolicyError, Problem, ReleaseError, nearest
 from polyseme.mechanism import Mechanism
 from polyseme.schema import Attribute, Bins, Constraint, Domain, Label, Missing, Periods, Protection, Role, Schema
 from polyseme.strata import Strata, Stratum, possible_exclusions
@@ -36,6 +37,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 SEEDED = "made with a seed: not for publication"
 """What is said of a release whose decoys can be recomputed."""
+_DAMAGED = "damaged or tampered with"
 
 
 def structure_of(distance: Distance | None, threshold: float | None, size: int) -> Structure:
@@ -139,6 +141,8 @@ def _mechanism_to_dict(mechanism: Mechanism, threshold: float | None) -> dict[st
 
 
 def _mechanism_from_dict(made: Mapping[str, Any], structure: Structure) -> Mechanism:
+    if made["l"] > structure.size:
+        raise ReleaseError(f"{MANIFEST}: sets of more candidates than there are values", _DAMAGED)
     return Mechanism(design_from(made["design"], structure, made["l"], made["parameters"]), made["p"])
 
 
@@ -182,17 +186,29 @@ def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
     cut: Bins | Periods | None = None
     if "bins" in entry:
         edges = entry["bins"]
+        if None in edges[1:-1]:
+            raise ReleaseError(f"{MANIFEST}: bins with an open end in the middle", _DAMAGED)
         first = -np.inf if edges[0] is None else edges[0]
         last = np.inf if edges[-1] is None else edges[-1]
         cut = Bins((first, *edges[1:-1], last))
     if "periods" in entry:
         cut = Periods(entry["periods"])
     if len({str(value) for value in entry["values"]}) != len(entry["values"]):
-        raise ReleaseError(f"{MANIFEST}: a domain in which a value stands twice", "damaged or tampered with")
+        raise ReleaseError(f"{MANIFEST}: a domain in which a value stands twice", _DAMAGED)
     missing = Missing("category", entry["missing"]) if "missing" in entry else Missing()
-    prior, reference = (np.asarray(entry[key]) if key in entry else None for key in ("prior", "reference"))
+    prior, reference = (_shares(entry, key) for key in ("prior", "reference"))
     from_data = entry.get("reference_source") == "data"
     return Domain(tuple(entry["values"]), entry["ordered"], cut, missing, prior, reference, from_data)
+
+
+def _shares(entry: Mapping[str, Any], key: str) -> Floats | None:
+    """A distribution over the domain."""
+    if key not in entry:
+        return None
+    shares = np.asarray(entry[key], dtype=np.float64)
+    if len(shares) != len(entry["values"]) or not 0.0 < shares.sum() < np.inf:
+        raise ReleaseError(f"{MANIFEST}: a {key} that is no distribution over its domain", _DAMAGED)
+    return shares
 
 
 @dataclass(frozen=True)
@@ -215,6 +231,8 @@ class Manifest:
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if len(set(self.names)) < len(self.names):
+            raise ReleaseError(f"{MANIFEST}: an attribute that stands twice", _DAMAGED)
         bare = [item.name for item in self.attributes if item.attribute.role.is_secret and item.mechanism is None]
         if bare:
             raise ReleaseError(
@@ -283,6 +301,14 @@ class Manifest:
         )
 
 
+def _finite(text: str) -> float:
+    """A number of the manifest; JSON has neither infinity nor NaN, but Python reads both."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return number
+
+
 def _checksum(document: Mapping[str, Any]) -> str:
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -299,12 +325,25 @@ def _check_document(document: Any) -> None:
     schema = json.loads(resources.files("polyseme").joinpath("manifest.schema.json").read_text(encoding="utf-8"))
     problem = next(iter(jsonschema.Draft202012Validator(schema).iter_errors(document)), None)
     if problem is not None:
-        raise ReleaseError(
-            f"{MANIFEST}: {problem.json_path} does not fit the manifest's schema", "damaged or tampered with"
-        )
+        raise ReleaseError(f"{MANIFEST}: {problem.json_path} does not fit the manifest's schema", _DAMAGED)
     rest = {key: value for key, value in document.items() if key != "checksum"}
-    if _checksum(rest) != document["checksum"]:
+    try:
+        fits = _checksum(rest) == document["checksum"]
+    except (ValueError, RecursionError):
+        raise ReleaseError(f"{MANIFEST}: no program writes such a manifest", _DAMAGED) from None
+    if not fits:
         raise ReleaseError(f"{MANIFEST}: the checksum does not fit", "the manifest was changed after it was written")
+    _check_models(document["models"])
+
+
+def _check_models(models: Sequence[Mapping[str, Any]]) -> None:
+    from polyseme.models import read_spec
+
+    for number, model in enumerate(models):
+        try:
+            read_spec(model, f"{MANIFEST}: models[{number}]")
+        except PolicyError as error:
+            raise ReleaseError(error.problems) from None
 
 
 def file_digest(path: Path) -> str:
@@ -329,8 +368,9 @@ class Release:
         if not path.is_file():
             raise ReleaseError(f"{folder}: no release here (no {MANIFEST})", "make one with: polyseme anonymize")
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, UnicodeDecodeError):
+            text = path.read_text(encoding="utf-8")
+            document = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        except (ValueError, RecursionError):
             raise ReleaseError(f"{path}: not readable as JSON", "damaged or truncated") from None
         manifest = Manifest.from_dict(document)
         data = folder / manifest.data["file"]
