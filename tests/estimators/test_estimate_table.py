@@ -243,6 +243,23 @@ def test_long_form_says_that_it_is_composite():
     assert math.isclose(table.values.sum(), 3000, rel_tol=1e-6)
 
 
+@pytest.mark.parametrize("estimator", ["ml", "inverse"])
+def test_sums_without_limits_say_so(estimator):
+    """Which values were published together is not known, so sums have values but no limits."""
+    mechanism, rng = line(6, 2, 2), np.random.default_rng(3)
+    counts = long_form(report(rng.choice(6, 500), [mechanism], rng), mechanism)
+    table = estimate_table(counts, [mechanism], ["age"], [LABELS[0]], estimator=estimator)
+    for summary in (table.mean(), table.quantile(0.5)):
+        assert math.isfinite(summary.value[0])
+        assert math.isnan(summary.low[0])
+        assert math.isnan(summary.high[0])
+        assert "no limits" in repr(summary)
+        assert "no limits" in summary._repr_html_()
+    assert any("no limits" in note for note in table.margin(by=[]).notes)
+    with pytest.raises(QuestionError, match="set form"):
+        table.independence()
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("estimator", ["ml", "inverse"])
 def test_groups_without_records_have_no_mean(estimator):
@@ -289,6 +306,13 @@ def test_questions_that_cannot_be_asked(made):
         table.margin(of="agee")
     with pytest.raises(QuestionError, match="not numbers"):
         table.mean("job")
+    for q in (-0.1, 1.1, math.nan):
+        with pytest.raises(QuestionError, match="between 0 and 1"):
+            table.quantile(q, "age")
+    with pytest.raises(QuestionError, match="no protected attribute to draw"):
+        table.margin(of=[]).plot()
+    with pytest.raises(QuestionError, match="a name or an estimator"):
+        asked(reports, estimator=3)
     with pytest.raises(QuestionError, match="no cell"):
         table.difference({"sex": "x"}, {"sex": "f"})
     with pytest.raises(QuestionError, match="margin first"):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import altair as alt
 
+from polyseme.errors import Problem, QuestionError
+
 if TYPE_CHECKING:
     from polyseme.estimators.table import Table
 
@@ -16,6 +18,8 @@ _LIMIT = 5_000
 
 def chart(estimate: Table, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
     """Bars with intervals for one attribute, a heat map for two; small multiples for groups and further attributes."""
+    if not estimate.of:
+        raise QuestionError(Problem("plot", "this table has no protected attribute to draw", "keep one in `of`"))
     heat = kind == "heat" or (kind == "auto" and len(estimate.of) >= 2)
     frame = estimate.to_polars()
     axes = list(estimate.of[: 2 if heat and len(estimate.of) > 1 else 1])

@@ -18,7 +18,7 @@ from polyseme.estimators.choosing import choose
 from polyseme.estimators.independence import Independence, independence_test
 from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
 from polyseme.estimators.pooled import Part, Pooled
-from polyseme.estimators.registry import estimator_named
+from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.summary import Summary
 from polyseme.estimators.table import Table
 from polyseme.mechanism import Mechanism
@@ -26,6 +26,8 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Estimate", "estimate_table"]
 
 _CONTRASTS = 20_000_000
+
+NO_SUMS = "sums of cells have no standard errors and no limits here: the covariances of the cells are not known"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +97,7 @@ class Estimate(Table):
         chunks = [narrow.sums(_units(range(start, min(start + 256, size)), shape)) for start in range(0, size, 256)]
         value, error, low, high = (np.concatenate(column).reshape(shape) for column in zip(*chunks))
         kept_notes = self.fit.notes if self.fit is not None else ()
-        notes = (*kept_notes, *_warnings(value, low, high, narrow.totals, self.level))
+        notes = (*kept_notes, *self._unknown(), *_warnings(value, low, high, narrow.totals, self.level))
         return replace(narrow, values=value, stderr=error, low=low, high=high, notes=notes)
 
     def proportions(self) -> Estimate:
@@ -161,6 +163,8 @@ class Estimate(Table):
 
         The interval holds every value at which the share of records up to it may be q (Woodruff's method).
         """
+        if not 0.0 <= q <= 1.0:
+            raise QuestionError(Problem("q", f"a share lies between 0 and 1, not {q}"))
         table, places = self._numeric(of, positions)
         order = np.argsort(places, kind="stable")
         rank = np.empty(len(order), dtype=np.int64)
@@ -174,7 +178,7 @@ class Estimate(Table):
             contrasts = np.zeros((len(order), *table.values.shape))
             contrasts[:, cell] = steps / total
             value, _, low, high = table.sums(contrasts)
-            out.append([places[order][_first(column, q)] for column in (value, high, low)])
+            out.append([_reached(column, places[order], q) for column in (value, high, low)])
         value, low, high = np.array(out).T
         return table._summary(value, np.full(len(value), np.nan), low, high)
 
@@ -201,7 +205,7 @@ class Estimate(Table):
             name: [axis_labels[where[axis]] for where in grid]
             for axis, (name, axis_labels) in enumerate(zip(self.of, self.labels))
         }
-        return Summary.of(columns, value, error, low, high)
+        return Summary.of(columns, value, error, low, high, notes=self._unknown())
 
     def _group(self, group: Mapping[str, Any]) -> Ints:
         self._places("by", tuple(self.by), list(group))
@@ -243,7 +247,11 @@ class Estimate(Table):
         # A group without records has no mean and no median.
         known = np.where(self.totals > 0, 1.0, np.nan)
         columns = {name: list(cells) for name, cells in self.by.items()}
-        return Summary.of(columns, *(known * column for column in (value, error, low, high)))
+        return Summary.of(columns, *(known * column for column in (value, error, low, high)), notes=self._unknown())
+
+    def _unknown(self) -> tuple[str, ...]:
+        """What must be said of sums of cells of this table."""
+        return (NO_SUMS,) if self.fit is not None and self.fit.spread is None else ()
 
 
 def estimate_table(
@@ -266,7 +274,7 @@ def estimate_table(
     """
     _check_question(mechanisms, names, labels, level, population, nonnegative)
     by = {name: tuple(column) for name, column in (by_cells or {}).items()}
-    chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
+    chosen = estimator_given(estimator)
     # The matrices are too small to share: a second thread of the linear algebra library doubles the time.
     with threadpool_limits(limits=1, user_api="blas"):
         name, fit = choose(reports, mechanisms) if chosen is None else (chosen.name, chosen.fit(reports, mechanisms))
@@ -359,6 +367,9 @@ def _groups(
     return group, {name: tuple(key[place] for key in order) for place, name in enumerate(names)}
 
 
-def _first(shares: Floats, q: float) -> int:
+def _reached(shares: Floats, places: Floats, q: float) -> float:
+    """The first of ascending places at which the cumulative share is at least q; nan where shares are not known."""
+    if np.isnan(shares).any():
+        return float("nan")
     reached = np.flatnonzero(shares >= q - 1e-12)
-    return int(reached[0]) if reached.size else len(shares) - 1
+    return float(places[reached[0] if reached.size else -1])

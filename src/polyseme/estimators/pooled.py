@@ -31,7 +31,7 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.choosing import choose
 from polyseme.estimators.intervals import intervals, normal_quantile, sum_intervals
-from polyseme.estimators.registry import estimator_named
+from polyseme.estimators.registry import estimator_given
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Part", "Pooled", "pool"]
@@ -77,7 +77,7 @@ def pool(parts: Sequence[Part], shape: tuple[int, ...], estimator: str | Estimat
     shape      of the whole table: (cells, F_1, .., F_q)
     estimator  for every part; None lets the data of each part choose
     """
-    chosen = estimator_named(estimator) if isinstance(estimator, str) else estimator
+    chosen = estimator_given(estimator)
     names, pieces = [], []
     for part in parts:
         if chosen is None:

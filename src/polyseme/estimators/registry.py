@@ -12,7 +12,7 @@ from polyseme.estimators.maximum import Bayes, MaximumLikelihood
 from polyseme.estimators.shrink import Shrink
 from polyseme.estimators.smooth import Smooth
 
-__all__ = ["ESTIMATORS", "estimator_named"]
+__all__ = ["ESTIMATORS", "estimator_given", "estimator_named"]
 
 _ALL = (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood(), Shrink(), Smooth())
 
@@ -24,3 +24,13 @@ def estimator_named(name: str) -> Estimator:
     if name not in ESTIMATORS:
         raise QuestionError(Problem("estimator", f"there is no estimator '{name}'", nearest(name, ESTIMATORS)))
     return ESTIMATORS[name]
+
+
+def estimator_given(estimator: str | Estimator | None) -> Estimator | None:
+    """An estimator by its name or itself; None leaves the choice to the data."""
+    if isinstance(estimator, str):
+        return estimator_named(estimator)
+    if estimator is not None and not isinstance(estimator, Estimator):
+        found = type(estimator).__name__
+        raise QuestionError(Problem("estimator", f"a name or an estimator was expected, not {found}", 'such as "ml"'))
+    return estimator
