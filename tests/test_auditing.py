@@ -92,6 +92,38 @@ def test_the_other_release_may_have_its_columns_in_another_order_and_more_of_the
         ps.attack(second, other=first)
 
 
+@pytest.mark.parametrize("limit", ["diversity: {l: 3}", "ldp: {epsilon: 2, size: 3}"])
+def test_releases_over_other_lists_of_values_are_intersected_by_label(limit: str) -> None:
+    def released(labels: list[str]) -> ps.Release:
+        listed = f"  rank: {{role: sensitive, domain: {labels}, protect: {{{limit}}}}}\n"
+        return ps.anonymize(table, ps.Policy.loads(f"attributes:\n  zip: {{role: quasi-identifier}}\n{listed}"))
+
+    table = people().select("zip", "rank")
+    first = released(LABELS)
+    found = {
+        name: by_name(ps.attack(first, other=released(labels)))["repetition"]
+        for name, labels in {"same": LABELS, "turned": LABELS[::-1], "more": ["a", *LABELS, "b"]}.items()
+    }
+    assert all(finding.exceeded for finding in found.values())
+    assert found["turned"].success == pytest.approx(found["same"].success, abs=0.03)
+    assert found["more"].success > found["same"].success - 0.03
+    assert all(finding.detail["matched_records"] == 4_000 for finding in found.values())
+
+
+def test_releases_over_nothing_in_common_are_not_intersected() -> None:
+    released = [
+        ps.anonymize(
+            pl.DataFrame({"zip": [f"z{number}" for number in range(90)], "v": list(labels) * 30}),
+            ps.Policy.loads(
+                "attributes:\n  zip: {role: quasi-identifier}\n"
+                f"  v: {{role: sensitive, domain: {list(labels)}, protect: {{diversity: {{l: 2}}}}}}\n"
+            ),
+        )
+        for labels in ("abc", "xyz")
+    ]
+    assert "repetition" not in by_name(ps.attack(released[0], other=released[1]))
+
+
 def test_an_original_without_records(tmp_path: Path) -> None:
     release = ps.anonymize(people(), policy("balanced", 3, 4))
     (tmp_path / "empty.csv").write_text("id,zip,rank\n", encoding="utf-8")

@@ -31,8 +31,9 @@ from polyseme.auditing.scenes import (
     sets_of,
 )
 from polyseme.auditing.seen import Part, Reading, Seen, prints_of, remember, untouched
+from polyseme.auditing.twice import counterpart, join
 from polyseme.distances.structure import Ints
-from polyseme.errors import QuestionError, ReleaseError
+from polyseme.errors import QuestionError
 from polyseme.randomness import SystemStream
 from polyseme.release import Release
 from polyseme.schema import Role
@@ -202,28 +203,27 @@ def _repetition(release: Release, part: Part, seen: Seen, other: Release, twice:
 
     twice  their rows in either release
     """
-    item, again = part.item, other.manifest[part.item.name]
-    if again.mechanism is None or again.domain.values != item.domain.values:
-        raise ReleaseError(f"'{item.name}' is not published over the same domain in both releases")
-    # A stratum is the values that are left: the other release may number it otherwise, or not have it.
-    numbers = [place for place, member in enumerate(again.strata.members) if member.excluded == part.stratum.excluded]
+    item = part.item
+    again = counterpart(part, other.manifest[item.name])
     shown = sample(np.flatnonzero(seen.inside(part)[twice[0]]))
-    if not numbers or not len(shown):
+    prior = given(item.domain.prior, part.stratum)
+    joint = join(part, again, prior) if again is not None else None
+    if again is None or joint is None or not len(shown):
         return []
     rows, others = twice[0][shown], twice[1][shown]
     order = np.argsort(others)
-    second = np.empty((len(rows), again.mechanism.l), dtype=np.int64)
-    second[order] = narrowed(Part(again, numbers[0]), sets_of(other, again, others[order]))
-    prior = given(item.domain.prior, part.stratum)
+    second = np.empty((len(rows), again.stratum.mechanism.l), dtype=np.int64)
+    second[order] = np.sort(joint.codes[narrowed(again, sets_of(other, again.item, others[order]))], axis=1)
     finding = repetition.attack(
         narrowed(part, sets_of(release, item, rows)),
         second,
         part.stratum.mechanism,
-        again.strata.members[numbers[0]].mechanism,
+        joint.mechanism,
         attribute=item.name,
-        prior=prior,
+        prior=joint.prior,
         bound=guess_bound(promises_of(item), part.stratum.mechanism, prior),
-        sticky=release.manifest.sticky and other.manifest.sticky,
+        # Sticky decoys change with the list of values: over another one, equal sets need not be one draw.
+        sticky=release.manifest.sticky and other.manifest.sticky and joint.same,
     )
     where = "; shown for the largest stratum" if item.restricted else ""
     return [_marked(finding, where, {"matched_records": float(len(rows))})]
