@@ -430,10 +430,49 @@ def test_the_plan_names_the_values_that_nobody_can_tell_apart() -> None:
     assert "r1, r8; r2, r9; " in plan_remarks(made)[0]
 
 
-def test_a_key_without_a_settled_domain_is_warned_of() -> None:
-    found = policy("letter", "    protect: {diversity: {l: 2}}\n")
-    settled = policy("letter", "    domain: [a, b, c]\n    protect: {diversity: {l: 2}}\n")
-XX
+def test_values_from_the_table_are_warned_of() -> None:
+    rules = policy("letter", "    protect: {diversity: {l: 2}}\n")
+    assert not warnings(rules, (), keyed=True, seeded=False)
+    (published,) = warnings(rules, ["letter"], keyed=False, seeded=False)
+    assert "the values or bins of letter are taken from the table, and published" in published
+    assert "sticky" in warnings(rules, ["letter"], keyed=True, seeded=False)[1]
+
+
+def test_a_record_key_without_a_key_is_warned_of() -> None:
+    rules = replace(policy("letter", "    protect: {diversity: {l: 2}}\n"), record_key="number")
+    assert "several records of one person" in warnings(rules, (), keyed=False, seeded=False)[0]
+    assert not warnings(rules, (), keyed=True, seeded=False)
+
+
+@pytest.mark.parametrize("promise", ["ldp: {epsilon: 0.5}", "closeness: {t: 0.1}"])
+def test_a_constant_column_is_not_published_under_a_promise(promise: str) -> None:
+    table = people().with_columns(letter=pl.lit("a"))
+    with pytest.raises(ps.PolicyError, match="all records have the same value"):
+        ps.anonymize(table, policy("letter", f"    protect: {{{promise}}}\n"))
+    declared = policy("letter", f"    domain: [a]\n    protect: {{{promise}}}\n")
+    assert ps.anonymize(table, declared).manifest.records == 600
+
+
+def test_dropped_records_and_extremes_do_not_speak() -> None:
+    table = people().with_columns(
+        letter=pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("rare")).otherwise("letter"),
+        day=pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise(pl.col("day").cast(pl.String)),
+        number=pl.when(pl.int_range(pl.len()) == 8).then(987_654.321).otherwise("number"),
+    )
+    rules = ps.Policy.loads("""
+attributes:
+  sex: {role: insensitive}
+  letter: {role: sensitive, reference: data, protect: {closeness: {t: 0.4}}}
+  day: {role: sensitive, missing: drop, protect: {diversity: {l: 2}}}
+  number: {role: sensitive, bins: {count: 4, method: quantile}, protect: {diversity: {l: 2}}}
+""")
+    heard: list[str] = []
+    manifest = ps.anonymize(table, rules, warn=heard.append).manifest
+    assert manifest.dropped == 1
+    assert "rare" not in manifest["letter"].domain.values
+    assert "990000]" in str(manifest["number"].domain.values[-1])
+    assert any("reference distribution is that of the records" in warning for warning in heard)
+
 
 def test_a_plan_for_columns_nobody_named_asks_for_the_table() -> None:
     rules = ps.Policy.loads("protect-all-but: [sex]\nprotect: {diversity: {l: 2}}\n")

@@ -310,3 +310,9 @@ attributes:
         "$.attributes.b.protect.closeness.t",
         "$.attributes.a",
     ]
+
+
+def test_a_column_without_labels_is_refused_by_its_type() -> None:
+    policy = Policy.loads("attributes: {x: {role: sensitive, protect: {diversity: {l: 2}}}}")
+    with pytest.raises(TableError, match="values of type list have no place in a domain"):
+        resolve(policy, source(x=[["a"], ["b"]]))

@@ -25,7 +25,7 @@ from polyseme.policy.distributions import kept_columns, read_shares, with_refere
 from polyseme.policy.impossible import with_constraints
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
-from polyseme.tables.codes import missing_label, numbers, period_labels
+from polyseme.tables.codes import missing_label, numbers, period_labels, require_labels
 from polyseme.tables.source import Source
 
 __all__ = ["Resolved", "match_columns", "resolve"]
@@ -169,6 +169,7 @@ def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
         seen.unreadable += labels.null_count() - series.null_count()
         seen.labels.update(label for label in (labels.min(), labels.max()) if label is not None)
     elif len(seen.labels) <= _DOMAIN_LIMIT:
+        require_labels(series.alias(attribute.name))
         seen.labels.update(_labels(series))
 
 
