@@ -60,7 +60,7 @@ def attack_release(
     seen = remember(release)
     findings = [*_seed(release), *_linkage(release, seen)]
     truth = Truth(release, original, seen) if original is not None else None
-    twice = matched(seen.prints, prints_of(other, release)) if other is not None and untouched(release) else None
+    twice = _in_both(release, seen, other) if other is not None else None
     parts = [largest_part(item, seen) for item in release.manifest.protected]
     related = _correlation(release, parts, seen, truth) if truth is not None else {}
     for part in parts:
@@ -71,6 +71,19 @@ def attack_release(
         if other is not None and twice is not None:
             findings += _repetition(release, part, seen, other, twice)
     return tuple(findings)
+
+
+def _in_both(release: Release, seen: Seen, other: Release) -> tuple[Ints, Ints]:
+    """The rows of people who can be recognised in both releases; refuses to attack when there is nobody."""
+    if other.manifest.form != "set":
+        raise QuestionError("the other release has no sets", "publish it with --form set, which carries the same risk")
+    rows = matched(seen.prints, prints_of(other, release)) if untouched(release) else ()
+    if not rows or not len(rows[0]):
+        raise QuestionError(
+            "nobody can be recognised in both releases: no values of the untouched columns stand once in each",
+            "without --other the rest is tried; an attacker who knows more about people may still intersect",
+        )
+    return rows
 
 
 def finding_dict(finding: Finding) -> dict[str, Any]:
