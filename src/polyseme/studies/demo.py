@@ -42,8 +42,8 @@ def run_demo(out: Path, records: int = 100_000, overwrite: bool = False) -> Iter
         guess, learnt = (
             max(finding.success for finding in findings if finding.attack == name) for name in ("bayes", "definetti")
         )
-        broken = [finding.attack for finding in findings if finding.exceeded]
-        yield f"Attack      who knows the method is right in {guess:.1%} of cases; exceeded: {', '.join(broken) or 'none'}"
+        broken = ", ".join(finding.attack for finding in findings if finding.exceeded) or "none"
+        yield f"Attack      who knows the method is right in {guess:.1%} of cases; exceeded: {broken}"
         yield f"            who also learns from the release how incomes go with age and sex, in {learnt:.1%}"
         (folder / "report.html").write_text(
             pipeline.report(release, folder / "people.parquet", by="sex"), encoding="utf-8"
