@@ -203,14 +203,22 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
     return verify_release(_release(subject))
 
 
-def estimate(release: Release | str | Path, of: Sequence[str], by: Sequence[str] = (), **options: Any) -> Estimate:
+def estimate(
+    release: Release | str | Path,
+    of: Sequence[str],
+    by: Sequence[str] = (),
+    using: Sequence[str] = (),
+    **options: Any,
+) -> Estimate:
     """The cross-tabulation of true values, with intervals.
 
     of         protected attributes to recover
     by         untouched attributes to break them down by
+    using      untouched attributes that help: the table does not hold them, but what they have to do with the
+               protected ones makes it more exact
     options    estimator, level, population, nonnegative: see `polyseme.estimators`
     """
-    return ask(_release(release), _names(of), _names(by), **options)
+    return ask(_release(release), _names(of), _names(by), _names(using), **options)
 
 
 @dataclass(frozen=True)
@@ -239,6 +247,7 @@ def evaluate(
     original: Any,
     of: Sequence[str] = (),
     by: Sequence[str] = (),
+    using: Sequence[str] = (),
     *,
     separator: str | None = None,
     encoding: str = "utf-8",
@@ -255,7 +264,7 @@ def evaluate(
     questions = [_names(of)] if of else [(item.name,) for item in opened.manifest.protected]
     tables, learned = {}, {}
     for names in questions:
-        estimated = ask(opened, names, _names(by), **options)
+        estimated = ask(opened, names, _names(by), _names(using), **options)
         truth = true_table(opened, source, names, estimated.by)
         title = _title(names, _names(by))
         tables[title] = compare(truth, estimated.values, opened.manifest.records)

@@ -12,30 +12,42 @@ import pyarrow as pa
 from polyseme.distances import Distance, LineDistance
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, ReleaseError, TableError, nearest
-from polyseme.estimators.base import Reports
+from polyseme.estimators.base import Estimator, Reports
 from polyseme.estimators.estimate import Estimate, estimate_table
+from polyseme.estimators.helping import MOST_KINDS, Help, with_help
 from polyseme.estimators.pooled import Part, pool
+from polyseme.estimators.registry import estimator_given
+from polyseme.estimators.smooth import Smooth
 from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
 from polyseme.tables.counting import Grouped, Target, group_codes, group_sets
+from polyseme.tables.kinds import Kinds, kinds_of
 from polyseme.tables.readings import alike
 from polyseme.tables.source import Source
 
 __all__ = ["ask", "published_counts", "true_table"]
 
 
-def ask(release: Release, of: Sequence[str], by: Sequence[str] = (), **options: Any) -> Estimate:
-    """The estimated cross-tabulation of `of` within cells of `by`; options as for `estimate_table`."""
-    targets = _targets(release, of, by)
+def ask(
+    release: Release, of: Sequence[str], by: Sequence[str] = (), using: Sequence[str] = (), **options: Any
+) -> Estimate:
+    """The estimated cross-tabulation of `of` within cells of `by`; options as for `estimate_table`.
+
+    using  untouched columns that help: what they have to do with `of` makes the table more exact
+    """
+    targets = _targets(release, of, by, using)
     long = release.manifest.form == "long"
+    if using:
+        _check_help(options.get("estimator"), long)
     if long and len(targets) > 1:
         raise QuestionError(
             "in the long form it is not known which candidates belong together",
             "ask for one attribute at a time, or publish the set form",
         )
-    marks = [_mark(item) for item in targets if item.restricted]
-    grouped = _group(release, targets, (*by, *marks))
+    mechanisms = [item.mechanism for item in targets if item.mechanism is not None]
+    marks = _marks(release, targets, using)
+    grouped = _group(release, targets, by, marks)
     counts = grouped.counts
     if long:
         # A candidate of one attribute stands in a row for every combination of the others' candidates.
@@ -44,13 +56,17 @@ def ask(release: Release, of: Sequence[str], by: Sequence[str] = (), **options: 
     cells, cell = _coarser(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
     distances = tuple(_distance(item) for item in targets)
     reports = Reports(grouped.sets, cell[grouped.cell], counts, max(cells.height, 1), not long, distances)
-    if marks:
+    marked = grouped.cells[grouped.cell] if marks else grouped.cells
+    helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if isinstance(mark, Kinds)]
+    if any(item.restricted for item in targets):
         shape = (reports.cells, *(item.domain.size for item in targets))
-        parts = _parts(reports, targets, grouped.cells[grouped.cell])
+        parts = _parts(reports, targets, marked, helping)
         options["estimator"] = pool(parts, shape, options.get("estimator"))
+    elif helping:
+        reports = with_help(reports, helping, mechanisms)
     return estimate_table(
         reports,
-        [item.mechanism for item in targets if item.mechanism is not None],
+        mechanisms,
         tuple(of),
         [label_array(item.domain.values).to_pylist() for item in targets],
         cells.to_dict(as_series=False),
@@ -58,9 +74,14 @@ def ask(release: Release, of: Sequence[str], by: Sequence[str] = (), **options: 
     )
 
 
-def _mark(item: PublishedAttribute) -> str:
+def _stratum(item: PublishedAttribute) -> str:
     """The name of the column that says which stratum of an attribute each record belongs to."""
     return f"\0stratum of {item.name}"
+
+
+def _kind(name: str) -> str:
+    """The name of the column that says of which kind each record is in a column that helps."""
+    return f"\0kind of {name}"
 
 
 def _coarser(cells: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, Ints]:
@@ -71,13 +92,24 @@ def _coarser(cells: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, Ints
     return coarse, _match(cells, coarse, by)
 
 
-def _parts(reports: Reports, targets: Sequence[PublishedAttribute], marked: pl.DataFrame) -> list[Part]:
+def _marks(release: Release, targets: Sequence[PublishedAttribute], using: Sequence[str]) -> dict[str, Strata | Kinds]:
+    """What tells records apart beside the columns of `by`: strata with their own mechanisms, and columns that help."""
+    marks: dict[str, Strata | Kinds] = {_stratum(item): item.strata for item in targets if item.restricted}
+    if using:
+        kinds = kinds_of(release.batches(list(using)), using, MOST_KINDS)
+        marks.update((_kind(name), kinds[name]) for name in using)
+    return marks
+
+
+def _parts(
+    reports: Reports, targets: Sequence[PublishedAttribute], marked: pl.DataFrame, helping: Sequence[Help]
+) -> list[Part]:
     """The reports of each combination of strata, in codes of the strata's own mechanisms.
 
     marked  the stratum of each row, for the attributes that have several
     """
     none = np.zeros(len(reports.counts), dtype=np.int64)
-    places = np.column_stack([marked[_mark(item)].to_numpy() if item.restricted else none for item in targets])
+    places = np.column_stack([marked[_stratum(item)].to_numpy() if item.restricted else none for item in targets])
     parts = []
     for combination in np.unique(places, axis=0):
         rows = np.flatnonzero((places == combination).all(axis=1))
@@ -95,6 +127,8 @@ def _parts(reports: Reports, targets: Sequence[PublishedAttribute], marked: pl.D
         )
         part = Reports(narrowed, cell, reports.counts[rows], len(cells), reports.paired, distances)
         mechanisms = tuple(stratum.mechanism for stratum in strata)
+        if helping:
+            part = with_help(part, [column.among(rows) for column in helping], mechanisms)
         parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
     return parts
 
@@ -107,7 +141,9 @@ def _distance(item: PublishedAttribute) -> Distance | None:
     return item.attribute.distance
 
 
-def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[PublishedAttribute]:
+def _targets(
+    release: Release, of: Sequence[str], by: Sequence[str], using: Sequence[str] = ()
+) -> list[PublishedAttribute]:
     """The protected attributes asked for; all that is wrong with the question at once."""
     protected = {item.name: item for item in release.manifest.protected}
     untouched = [name for name in release.manifest.names if name not in protected]
@@ -124,34 +160,60 @@ def _targets(release: Release, of: Sequence[str], by: Sequence[str]) -> list[Pub
             problems.append(Problem("by", f"'{name}' is published as sets", f"ask for it together: --of {name},.."))
         elif name not in untouched:
             problems.append(Problem("by", f"no attribute '{name}' in this release", nearest(name, untouched)))
-    for place, names in (("of", of), ("by", by)):
+    for name in using:
+        if name in protected:
+            hint = f"ask for it too, --of {name},.., and take the margin of that table"
+            problems.append(Problem("using", f"'{name}' is published as sets", hint))
+        elif name in by:
+            problems.append(Problem("using", f"'{name}' already breaks the table down", "name it once"))
+        elif name not in untouched:
+            problems.append(Problem("using", f"no attribute '{name}' in this release", nearest(name, untouched)))
+    for place, names in (("of", of), ("by", by), ("using", using)):
         if len(set(names)) != len(names):
             problems.append(Problem(place, "an attribute stands twice"))
         problems += [
             Problem(place, f"'{name}' is also a column of the answer", "rename the attribute before publishing")
             for name in names
-            if name in ("estimate", "stderr", "low", "high")
+            if place != "using" and name in ("estimate", "stderr", "low", "high")
         ]
     if problems:
         raise QuestionError(problems)
     return [protected[name] for name in of]
 
 
-def _group(release: Release, targets: Sequence[PublishedAttribute], by: Sequence[str]) -> Grouped:
-    """Distinct sets within cells of untouched attributes, and of strata where `by` names their marks."""
+def _check_help(estimator: str | Estimator | None, long: bool) -> None:
+    """Raise unless columns can help in this question."""
+    chosen = estimator_given(estimator)
+    problems = []
+    if chosen is not None and chosen.name != Smooth.name:
+        hint = f"leave --estimator out, or take {Smooth.name}"
+        problems.append(Problem("using", f"{chosen.name} looks at the published sets only", hint))
+    if long:
+        problems.append(Problem("using", "in the long form no column can help", "publish the set form"))
+    if problems:
+        raise QuestionError(problems)
+
+
+def _group(
+    release: Release,
+    targets: Sequence[PublishedAttribute],
+    by: Sequence[str],
+    marks: Mapping[str, Strata | Kinds] | None = None,
+) -> Grouped:
+    """Distinct sets within cells of untouched attributes and marks."""
     long = release.manifest.form == "long"
+    marks = marks or {}
     wanted = [Target(item.name, item.domain, 1 if long else item.mechanism.l) for item in targets if item.mechanism]
-    marks = {_mark(item): item.strata for item in targets if _mark(item) in by}
-    deciding = [name for strata in marks.values() for name in strata.columns]
-    columns = dict.fromkeys([*(name for name in by if name not in marks), *deciding, *(item.name for item in targets)])
+    deciding = [name for mark in marks.values() for name in mark.columns]
+    columns = dict.fromkeys([*by, *deciding, *(item.name for item in targets)])
     batches = release.batches(list(columns))
-    return group_sets((_marked(batch, marks) for batch in batches) if marks else batches, wanted, by)
+    return group_sets((_marked(batch, marks) for batch in batches) if marks else batches, wanted, (*by, *marks))
 
 
-def _marked(batch: pa.RecordBatch, marks: Mapping[str, Strata]) -> pa.RecordBatch:
-    for mark, strata in marks.items():
-        columns = {name: batch.column(name) for name in strata.columns}
-        batch = batch.append_column(mark, pa.array(strata.places(columns, batch.num_rows)))
+def _marked(batch: pa.RecordBatch, marks: Mapping[str, Strata | Kinds]) -> pa.RecordBatch:
+    for name, mark in marks.items():
+        columns = {column: batch.column(column) for column in mark.columns}
+        batch = batch.append_column(name, pa.array(mark.places(columns, batch.num_rows)))
     return batch
 
 

@@ -12,9 +12,10 @@ import polyseme
 from polyseme.distances import CircleDistance, LineDistance
 from polyseme.errors import ImpossibleError, QuestionError
 from polyseme.estimators.choosing import choose
+from polyseme.estimators.effects import contrast, make_effects
 from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.smooth import Smooth, _Search, smoothed
+from polyseme.estimators.smooth import Smooth, _effects, _Search, smoothed
 from polyseme.estimators.splines import functions, terms
 
 UNEVEN = np.array([0.0, 1.0, 1.5, 4.0, 9.0, 10.0, 30.0])
@@ -68,14 +69,49 @@ def test_few_values_have_few_functions():
 
 
 def test_terms_of_unordered_attributes_describe_every_table_once():
-    columns = np.hstack(terms((2, 3, 4), (None, None, None), within=1))
+    found = terms((3, 4), (None, None))
+    assert [(order, columns.shape[1]) for order, columns in found] == [(1, 3), (1, 2), (2, 6)]
+    columns = np.hstack([columns for _, columns in found])
+    assert np.linalg.matrix_rank(np.hstack([columns, np.ones((12, 1))])) == 12
+
+
+def written_out(effects):
+    """Every weight as a function of groups and values: (groups, values, weights)."""
+    return np.array([effects.logs(weight) for weight in np.eye(len(effects.column))]).transpose(1, 2, 0)
+
+
+def test_groups_may_differ_in_every_way():
+    effects = make_effects((3, 4), (None, None), 2, [contrast(np.arange(2), 2)])
+    columns = written_out(effects).reshape(24, -1)
     assert columns.shape == (24, 22)  # all but the totals of the two groups
-    groups = np.kron(np.eye(2), np.ones((12, 1)))
-    assert np.linalg.matrix_rank(np.hstack([columns, groups])) == 24
+    assert np.linalg.matrix_rank(np.hstack([columns, np.kron(np.eye(2), np.ones((12, 1)))])) == 24
+
+
+def test_helping_columns_may_differ_in_main_effects_only():
+    kinds = np.array([0, 1, 2, 0, 1, 2])
+    effects = make_effects((3, 4), (None, None), 6, [contrast(kinds, 1)])
+    assert len(effects.column) == 11 + 2 * 5
+    assert contrast(np.zeros(6, dtype=int), 1) is None
+    logs = effects.logs(np.random.default_rng(0).normal(size=21)).reshape(6, 3, 4)
+    np.testing.assert_allclose(logs[:3], logs[3:])
+    apart = logs[0] - logs[1]  # the sum of a function of the rows and one of the columns
+    np.testing.assert_allclose(apart - apart[:1] - apart[:, :1] + apart[0, 0], 0.0, atol=1e-12)
+
+
+def test_derivatives_by_the_weights_are_those_of_the_functions_written_out():
+    rng = np.random.default_rng(1)
+    effects = make_effects((5, 3), (LineDistance.ranks(5), None), 4, [contrast(np.array([0, 0, 1, 2]), 1)])
+    whole = written_out(effects)
+    slopes = rng.normal(size=(4, 15))
+    np.testing.assert_allclose(effects.slope(slopes), np.einsum("cvw,cv->w", whole, slopes), atol=1e-12)
+    square = rng.normal(size=(15, 15))
+    np.testing.assert_allclose(effects.moving(2), whole[2], atol=1e-12)
+    np.testing.assert_allclose(effects.moved(2, square), whole[2].T @ square @ whole[2], atol=1e-12)
 
 
 def test_an_attribute_of_one_value_has_no_effect():
-    assert np.hstack(terms((1, 1, 3), (None, LineDistance.ranks(1), None), within=1)).shape == (3, 2)
+    ((order, columns),) = terms((1, 3), (LineDistance.ranks(1), None))
+    assert (order, columns.shape) == (1, (3, 2))
 
 
 @pytest.mark.parametrize("groups", [1, 2])
@@ -104,9 +140,8 @@ def ordered_pair(seed, n, dependent=True, size=12, others=5):
 
 
 def search_of(reports, mechanisms):
-    shape = (reports.cells, *(mechanism.size for mechanism in mechanisms))
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
-    return _Search(likelihoods, terms(shape, (None, *reports.distances), within=1))
+    return _Search(likelihoods, _effects(reports, mechanisms), np.arange(reports.cells))
 
 
 def test_the_weights_are_those_of_greatest_density():

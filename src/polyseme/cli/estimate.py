@@ -12,6 +12,12 @@ from polyseme.cli.console import PathType, force_option, json_option, names, pri
 @click.option("--of", multiple=True, callback=names, required=True, help="Protected attributes to recover, as A,B.")
 @click.option("--by", multiple=True, callback=names, help="Untouched attributes to break them down by, as C,D.")
 @click.option(
+    "--using",
+    multiple=True,
+    callback=names,
+    help="Untouched attributes that help: what they have to do with the protected ones makes the table more exact.",
+)
+@click.option(
     "--estimator",
     help="ml, shrink, smooth, inverse, bayes, paper, simple, existing, valueadding; chosen by the data when left out.",
 )
@@ -40,6 +46,7 @@ def command(
     release: Path,
     of: tuple[str, ...],
     by: tuple[str, ...],
+    using: tuple[str, ...],
     estimator: str | None,
     level: float,
     population: str,
@@ -54,13 +61,14 @@ def command(
     \b
     Example:
       polyseme estimate release --of income --by sex
+      polyseme estimate release --of income --using sex,education
     """
     from polyseme import pipeline
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
     table = pipeline.estimate(
-        release, of, by, estimator=estimator, level=level, population=population, nonnegative=nonnegative
+        release, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
     )
     if as_json:
         print_json(table.to_dict())

@@ -14,7 +14,7 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Estimator", "Fit", "Limits", "Population", "Reports", "Spread", "check"]
+__all__ = ["Estimator", "Finer", "Fit", "Limits", "Population", "Reports", "Spread", "check"]
 
 Population: TypeAlias = Literal["finite", "super"]
 """Whose numbers are estimated: those of the people in the table, or of the population they were drawn from."""
@@ -31,6 +31,7 @@ class Reports:
     paired     False for the long form, where it is not known which values were published together: then there is one
                target, sets has one column and counts are containment counts
     distances  of the values of each target, where they have one: estimators may use that near values are alike
+    finer      the same reports told apart further, where columns help: `smooth` uses it
     """
 
     sets: tuple[Ints, ...]
@@ -39,6 +40,7 @@ class Reports:
     cells: int
     paired: bool = True
     distances: tuple[Distance | None, ...] | None = None
+    finer: Finer | None = None
 
     def by_cell(self) -> Iterator[tuple[int, tuple[Ints, ...], Ints]]:
         """Each cell with its own rows: (cell, sets, counts)."""
@@ -52,6 +54,22 @@ class Reports:
         """How many records each cell has: (cells,). In the long form each record is counted l times."""
         rows = np.bincount(self.cell, weights=self.counts.astype(np.float64), minlength=self.cells)
         return np.asarray(rows if self.paired else rows / mechanisms[0].l, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Finer:
+    """The same reports with their records told apart further, by helping columns that are not asked for.
+
+    names    of the columns
+    reports  each cell is a part of a cell of the table
+    whole    the cell of the table that each part belongs to: (parts,)
+    groups   the group of each part in each helping column, from 0 up: (parts, columns)
+    """
+
+    names: tuple[str, ...]
+    reports: Reports
+    whole: Ints
+    groups: Ints
 
 
 class Spread(Protocol):

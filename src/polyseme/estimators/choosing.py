@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Fit, Reports, check
+from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.maximum import MaximumLikelihood
 from polyseme.estimators.shrink import Shrink, shrunk
 from polyseme.estimators.simpler import Simpler, simpler_table
@@ -23,7 +25,10 @@ _WORTH = 2.0
 
 
 def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]:
-    """`ml`, `shrink` or, where values stand on a line, `smooth`, and its fit; the notes name the choice."""
+    """`ml`, `shrink` or `smooth`, and its fit; the notes name the choice.
+
+    `smooth` is tried where values stand on a line, and where columns help.
+    """
     check(reports, mechanisms)
     plain = MaximumLikelihood().fit(reports, mechanisms)
     if not reports.paired:
@@ -35,23 +40,60 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
         name, fit, strength = MaximumLikelihood.name, replace(plain, notes=(note, *plain.notes)), 0.0
     else:
         name, fit = Shrink.name, shrunk(reports, mechanisms, simpler.table, strength, plain)
-    smoother = _smoother(reports, mechanisms, fit, simpler, strength)
-    return (name, fit) if smoother is None else (Smooth.name, smoother.fit(plain))
+    ordered = any(is_ordered(distance) for distance in reports.distances or ())
+    alone = smoothed(replace(reports, finer=None), mechanisms) if ordered else None
+    helped = smoothed(reports, mechanisms) if reports.finer else None
+    if alone is None and helped is None:
+        return name, fit if reports.finer is None else _unhelped(fit, reports, "the table is too large for that")
+    level = _left_out(reports, mechanisms, fit, simpler, strength)
+    if alone is not None and alone.left_out - level >= _WORTH:
+        name, fit, level = Smooth.name, alone.fit(plain), alone.left_out
+    if helped is None:
+        return name, fit
+    reason = _refused(helped, fit, reports, mechanisms, level)
+    return (Smooth.name, helped.fit(plain)) if reason is None else (name, _unhelped(fit, reports, reason))
 
 
-def _smoother(
-    reports: Reports, mechanisms: Sequence[Mechanism], fit: Fit, simpler: Simpler, strength: float
-) -> Smoothed | None:
-    """A smooth table, where it is clearly better than this fit, which was drawn to a simpler one with some strength.
+def _left_out(reports: Reports, mechanisms: Sequence[Mechanism], fit: Fit, simpler: Simpler, strength: float) -> float:
+    """Of a fit that was drawn to a simpler table with some strength.
 
-    With few records the first order flatters both, but less the smooth one, which uses fewer numbers.
+    With few records the first order flatters it, and a smooth one too, but less, because that uses fewer numbers.
     """
-    if not any(is_ordered(distance) for distance in reports.distances or ()):
-        return None
-    found = smoothed(reports, mechanisms)
-    if found is None:
-        return None
+    return left_out(reports, mechanisms, _proportions(fit, reports, mechanisms), simpler, strength)
+
+
+def _proportions(fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
     values = fit.about("super").values
     totals = reports.totals(mechanisms).reshape(-1, *[1] * (values.ndim - 1))
-    proportions = values / np.maximum(totals, 1.0)
-    return found if found.left_out - left_out(reports, mechanisms, proportions, simpler, strength) >= _WORTH else None
+    return np.asarray(values / np.maximum(totals, 1.0), dtype=np.float64)
+
+
+def _refused(helped: Smoothed, fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism], level: float) -> str | None:
+    """Why helping columns are not used; None when they are.
+
+    Who knows the columns must be able to say more about left-out reports than who does not. That alone could be true
+    of a wrong table, too: columns are taken to act on the attributes one by one, and with very many records it shows
+    if they do not. So the table must also explain the reports of everybody together. The other fit, which uses k
+    numbers, explains them best; under the truth their log-likelihood is less by k/2 on average, with a standard
+    deviation of sqrt(k/2).
+
+    level  the log-likelihood of left-out reports under the other fit: k less than that of the reports
+    """
+    if helped.left_out - level < _WORTH:
+        return "left-out reports are no more likely for those who know them"
+    best, value = (
+        _value(table, reports, mechanisms) for table in (_proportions(fit, reports, mechanisms), helped.expected)
+    )
+    half = max(best - level, 0.0) / 2.0
+    return "with them the reports as a whole would be less likely" if best - value > half + np.sqrt(half) else None
+
+
+def _value(proportions: Floats, reports: Reports, mechanisms: Sequence[Mechanism]) -> float:
+    """The log-likelihood of all reports."""
+    cells = zip(reports.by_cell(), proportions)
+    return sum(likelihood_of(sets, counts, mechanisms).value(x.ravel()) for (_, sets, counts), x in cells)
+
+
+def _unhelped(fit: Fit, reports: Reports, reason: str) -> Fit:
+    assert reports.finer is not None  # noqa: S101 - callers have looked
+    return replace(fit, notes=(f"without the help of {', '.join(reports.finer.names)}: {reason}", *fit.notes))

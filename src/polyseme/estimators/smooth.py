@@ -31,8 +31,9 @@ from scipy.linalg import lapack
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError
-from polyseme.estimators.base import Estimator, Fit, Reports, check
+from polyseme.estimators.base import Estimator, Finer, Fit, Reports, check
 from polyseme.estimators.counts import shape_of
+from polyseme.estimators.effects import Effects, contrast, make_effects
 from polyseme.estimators.likelihood import RecordLikelihood, likelihood_of
 from polyseme.estimators.limits import around
 from polyseme.estimators.maximum import MaximumLikelihood
@@ -40,13 +41,15 @@ from polyseme.estimators.solver import MATRIX_CELLS, shared_out
 from polyseme.estimators.splines import terms
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Smooth", "Smoothed", "smoothed"]
+__all__ = ["Room", "Smooth", "Smoothed", "smoothed"]
 
 WEIGHTS = 600
 """Most weights of a table: their matrix is factored some hundred times."""
+PARTS = 150
+"""Most parts into which helping columns divide the records: each has a likelihood of its own."""
 _ROUNDS, _STEPS, _HALVINGS, _REPEATS = 20, 30, 12, 100
 _FIRST, _LEAST, _MOST = 1.0, 1e-9, 100.0
-_NEAR, _SETTLED, _UNSEEN = 1e-5, 1e-2, 1e-12
+_NEAR, _CLOSE, _SETTLED, _UNSEEN = 1e-5, 1e-1, 1e-2, 1e-12
 
 
 class Smooth(Estimator):
@@ -82,6 +85,7 @@ class Smoothed:
     value     the log-likelihood
     used      how many weights the reports have really determined
     reached   whether the search ended by itself
+    names     of the columns that helped
     """
 
     expected: Floats
@@ -90,6 +94,7 @@ class Smoothed:
     value: float
     used: float
     reached: bool
+    names: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> float:
@@ -100,22 +105,63 @@ class Smoothed:
         """The estimate; `plain` is that of `ml`."""
         totals = plain.values.reshape(len(plain.values), -1).sum(axis=1)
         expected = self.expected * totals.reshape(-1, *[1] * (self.expected.ndim - 1))
-        note = f"smoothed along ordered attributes: about {self.used:,.0f} numbers describe the table"
+        helped = f", with the help of {', '.join(self.names)}" if self.names else ""
+        note = f"smoothed along ordered attributes{helped}: about {self.used:,.0f} numbers describe the table"
         ended = () if self.reached else ("smoothing was stopped before its sizes had settled",)
         return around(plain, self.people, expected, self.variance, gap=None, notes=(note, *ended, *plain.notes))
 
 
 def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:
-    """The smooth table that the reports support; None when it would be too large, or has nothing that can vary."""
+    """The smooth table that the reports support; None when it would be too large, or has nothing that can vary.
+
+    Where columns help, it is the sum of smooth tables of the parts that they tell apart.
+    """
+    effects = _effects(reports, mechanisms)
+    if effects is None:
+        return None
+    finer = _told_apart(reports)
+    likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in finer.reports.by_cell()]
     shape = (reports.cells, *shape_of(mechanisms))
-    if int(np.prod(shape)) > MATRIX_CELLS:
+    return _Search(likelihoods, effects, finer.whole).run(shape, finer.names)
+
+
+class Room:
+    """How much a smooth table of some reports may hold."""
+
+    def __init__(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> None:
+        self.shape, self.cells = shape_of(mechanisms), reports.cells
+        self.fits = reports.cells * int(np.prod(self.shape)) <= MATRIX_CELLS
+        given = reports.distances if reports.distances is not None else (None,) * len(self.shape)
+        found = terms(self.shape, given) if self.fits else []
+        self.widths: list[tuple[int, int]] = [(order, columns.shape[1]) for order, columns in found]
+
+    def weights(self, kinds: Sequence[int], order: int) -> int:
+        """How many weights there are with helping columns of so many kinds, in effects of up to so many attributes."""
+        within = sum(width for has, width in self.widths if has <= order)
+        return sum(width for _, width in self.widths) * self.cells + within * sum(kind - 1 for kind in kinds)
+
+    def holds(self, parts: int, kinds: Sequence[int]) -> bool:
+        """Whether there is room for so many parts of cells, told apart by helping columns of so many kinds."""
+        return self.fits and parts <= max(PARTS, self.cells) and self.weights(kinds, order=1) <= WEIGHTS
+
+
+def _told_apart(reports: Reports) -> Finer:
+    """The parts of the cells; without helping columns the cells themselves."""
+    nothing = np.zeros((reports.cells, 0), dtype=np.int64)
+    return reports.finer or Finer((), replace(reports, finer=None), np.arange(reports.cells), nothing)
+
+
+def _effects(reports: Reports, mechanisms: Sequence[Mechanism]) -> Effects | None:
+    """Of the groups of the table in every interaction; of helping columns as far as there is room for the weights."""
+    room, finer = Room(reports, mechanisms), _told_apart(reports)
+    kinds = [int(column.max(initial=0)) + 1 for column in finer.groups.T]
+    if not room.holds(len(finer.whole), kinds):
         return None
-    distances = reports.distances if reports.distances is not None else (None,) * len(mechanisms)
-    parts = terms(shape, (None, *distances), within=1)
-    if not 0 < sum(part.shape[1] for part in parts) <= WEIGHTS:
-        return None
-    likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
-    return _Search(likelihoods, parts).run(shape)
+    most = len(room.shape)
+    order = next(order for order in range(most, 0, -1) if room.weights(kinds, order) <= WEIGHTS)
+    distances = reports.distances if reports.distances is not None else (None,) * most
+    found = [contrast(finer.whole, most), *(contrast(column, order) for column in finer.groups.T)]
+    return make_effects(room.shape, distances, len(finer.whole), [item for item in found if item is not None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,55 +191,70 @@ class _Solution:
 class _Search:
     """The weights and their sizes, by turns."""
 
-    def __init__(self, likelihoods: Sequence[RecordLikelihood], parts: Sequence[Floats]) -> None:
+    def __init__(self, likelihoods: Sequence[RecordLikelihood], effects: Effects, whole: Ints) -> None:
         self.likelihoods = likelihoods
-        self.functions = np.hstack(parts)
-        self.term: Ints = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
+        self.effects = effects
+        self.term = effects.term
+        self.whole = whole
+        self._latest: tuple[_Point, Floats, Floats] | None = None
 
-    def run(self, shape: tuple[int, ...]) -> Smoothed:
+    def run(self, shape: tuple[int, ...], names: tuple[str, ...] = ()) -> Smoothed:
         sizes = np.full(int(self.term.max()) + 1, _FIRST)
         point = self.at(np.zeros(len(self.term)))
         for _ in range(_ROUNDS):
-            point, information, pull = self.settle(point, sizes)
+            point, information, pull = self.settle(point, sizes, near=_CLOSE)
             sizes, gained = self.resize(sizes, information, pull)
             if gained < _SETTLED:
                 break
         point, information, pull = self.settle(point, sizes)
         solution = self.solve(sizes, information, pull)
-        people = [shared_out(likelihood, x) for likelihood, x in zip(self.likelihoods, point.x)]
+        people = np.array([shared_out(likelihood, x) for likelihood, x in zip(self.likelihoods, point.x)])
         return Smoothed(
-            expected=point.x.reshape(shape),
-            people=np.array(people).reshape(shape),
+            expected=self.proportions(point).reshape(shape),
+            people=self.added(people).reshape(shape),
             variance=self.variances(point, solution.root).reshape(shape),
             value=point.value,
             used=float(solution.used.sum()),
             reached=gained < _SETTLED,
+            names=names,
         )
 
+    def added(self, parts: Floats) -> Floats:
+        """The sums of all parts of each cell of the table."""
+        sums = np.zeros((int(self.whole.max(initial=0)) + 1, *parts.shape[1:]))
+        np.add.at(sums, self.whole, parts)
+        return sums
+
+    def proportions(self, point: _Point) -> Floats:
+        """The expected shares of the values in each cell of the table: (cells, values)."""
+        records = np.array([likelihood.records for likelihood in self.likelihoods])
+        # Where nobody is, all parts count alike.
+        records = np.where(self.added(records)[self.whole] > 0, records, 1.0)
+        return self.added(records[:, None] * point.x) / self.added(records)[:, None]
+
     def variances(self, point: _Point, root: Floats) -> Floats:
-        """Of the records in each cell, when the weights have the covariance `C' C`: (cells, values)."""
-        found = np.empty_like(point.x)
-        for cell, (likelihood, x) in enumerate(zip(self.likelihoods, point.x)):
-            here = self.functions[cell * len(x) : (cell + 1) * len(x)]
-            moving = x[:, None] * (here - x @ here)
-            found[cell] = likelihood.records**2 * np.sum((moving @ root.T) ** 2, axis=1)
-        return found
+        """Of the expected records in each cell, when the weights have the covariance `C' C`: (cells, values)."""
+        moving = np.zeros((int(self.whole.max(initial=0)) + 1, *self.effects.moving(0).shape))
+        for part, (cell, likelihood, x) in enumerate(zip(self.whole, self.likelihoods, point.x)):
+            here = self.effects.moving(part)
+            moving[cell] += likelihood.records * x[:, None] * (here - x @ here)
+        return np.array([np.sum((cell @ root.T) ** 2, axis=1) for cell in moving])
 
     def at(self, weights: Floats) -> _Point:
-        logs = (self.functions @ weights).reshape(len(self.likelihoods), -1)
+        logs = self.effects.logs(weights)
         x = np.exp(logs - logs.max(axis=1, keepdims=True))
         x /= x.sum(axis=1, keepdims=True)
         value = sum(likelihood.value(cell) for likelihood, cell in zip(self.likelihoods, x))
         return _Point(weights, x, float(value))
 
-    def settle(self, point: _Point, sizes: Floats) -> tuple[_Point, Floats, Floats]:
+    def settle(self, point: _Point, sizes: Floats, near: float = _NEAR) -> tuple[_Point, Floats, Floats]:
         """The weights of greatest density for these sizes, with `H` and `H w + g` there."""
         for _ in range(_STEPS):
             information, pull = self.curvature(point)
             step = self.solve(sizes, information, pull).weights - point.weights
             moved = self.along(point, step, sizes)
             gained, point = self.density(moved, sizes) - self.density(point, sizes), moved
-            if gained < _NEAR:
+            if gained < near:
                 break
         information, pull = self.curvature(point)
         return point, information, pull
@@ -213,9 +274,13 @@ class _Search:
         return point.value - 0.5 * float(np.sum(point.weights**2 / sizes[self.term]))
 
     def curvature(self, point: _Point) -> tuple[Floats, Floats]:
-        """`H` and `H w + g`."""
-        values = point.x.shape[1]
-        information, slope = np.zeros((len(self.term), len(self.term))), np.zeros(len(self.term))
+        """`H` and `H w + g`; where the search stands still they are not made again."""
+        if self._latest is None or self._latest[0] is not point:
+            self._latest = (point, *self._curvature(point))
+        return self._latest[1:]
+
+    def _curvature(self, point: _Point) -> tuple[Floats, Floats]:
+        information, slopes = np.zeros((len(self.term), len(self.term))), np.zeros_like(point.x)
         for cell, (likelihood, x) in enumerate(zip(self.likelihoods, point.x)):
             if likelihood.records == 0:
                 continue
@@ -226,10 +291,9 @@ class _Search:
             square = np.divide(ratio, f, out=np.zeros_like(f), where=seen)
             outer = x[:, None] * likelihood.information(square) * x
             outer += likelihood.records * np.outer(x, x) - np.outer(shared, x) - np.outer(x, shared)
-            here = self.functions[cell * values : (cell + 1) * values]
-            information += here.T @ outer @ here
-            slope += here.T @ (shared - likelihood.records * x)
-        return information, information @ point.weights + slope
+            information += self.effects.moved(cell, outer)
+            slopes[cell] = shared - likelihood.records * x
+        return information, information @ point.weights + self.effects.slope(slopes)
 
     def solve(self, sizes: Floats, information: Floats, pull: Floats) -> _Solution:
         roots = np.sqrt(sizes[self.term])

@@ -65,18 +65,17 @@ def _principal(covariance: Floats, without: Floats) -> Floats:
     return np.asarray(shapes * scale, dtype=np.float64)
 
 
-def terms(shape: Sequence[int], distances: Sequence[Distance | None], within: int = 0) -> list[Floats]:
-    """Every main effect and every interaction of the attributes of a table: (cells of the table, functions) each.
+def terms(shape: Sequence[int], distances: Sequence[Distance | None]) -> list[tuple[int, Floats]]:
+    """Every main effect and every interaction of the attributes of a table.
 
-    within  so many first axes have no effect of their own: they only tell groups apart, whose totals are known
+    Each with the number of attributes that take part, and its functions: (cells of the table, functions).
     """
-    found: list[tuple[bool, Floats]] = [(False, np.ones((1, 1)))]
-    for axis, (size, distance) in enumerate(zip(shape, distances)):
-        constant = (False, np.ones((size, 1)))
-        varying = [(axis >= within, group) for group in functions(size, distance)] if size > 1 else []
+    found: list[tuple[int, Floats]] = [(0, np.ones((1, 1)))]
+    for size, distance in zip(shape, distances):
+        varying = [(1, group) for group in functions(size, distance)] if size > 1 else []
         found = [
-            (effect or here, np.asarray(np.kron(columns, group), dtype=np.float64))
-            for effect, columns in found
-            for here, group in (constant, *varying)
+            (order + more, np.asarray(np.kron(columns, group), dtype=np.float64))
+            for order, columns in found
+            for more, group in ((0, np.ones((size, 1))), *varying)
         ]
-    return [columns for effect, columns in found if effect]
+    return [(order, columns) for order, columns in found if order]

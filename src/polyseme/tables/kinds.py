@@ -1,0 +1,84 @@
+"""Few kinds of the values of a column: what tells groups of records apart without telling every value apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.distances.structure import Ints
+from polyseme.errors import Problem, TableError
+from polyseme.tables.codes import as_series
+
+__all__ = ["Kinds", "kinds_of"]
+
+MOST_VALUES = 1_000_000
+_VALUE, _COUNT, _KIND = "value", "count", "kind"
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """The kind of every value of a column.
+
+    table  one row for each value, with its kind
+    """
+
+    name: str
+    table: pl.DataFrame
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What decides the kind of a record."""
+        return (self.name,)
+
+    def places(self, columns: Mapping[str, pa.Array], rows: int) -> Ints:
+        """The kind of each record: (rows,)."""
+        column = as_series(columns[self.name]).cast(self.table.schema[_VALUE]).to_frame(_VALUE)
+        joined = column.join(self.table, on=_VALUE, how="left", nulls_equal=True, maintain_order="left")
+        return joined[_KIND].to_numpy().astype(np.int64)
+
+
+def kinds_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str], most: int) -> Mapping[str, Kinds]:
+    """Kinds of the values of each column, at most so many.
+
+    Numbers and times are cut into stretches of about equally many records; of other values the most frequent are kinds
+    of their own.
+    """
+    counts = {
+        name: pl.DataFrame({_VALUE: [], _COUNT: []}, schema={_VALUE: pl.Null, _COUNT: pl.UInt32}) for name in columns
+    }
+    for batch in batches:
+        for name in columns:
+            here = as_series(batch.column(name)).to_frame(_VALUE).group_by(_VALUE).len(_COUNT)
+            joined = pl.concat([counts[name], here], how="vertical_relaxed")
+            counts[name] = joined.group_by(_VALUE).agg(pl.col(_COUNT).sum())
+        crowded = [name for name in columns if counts[name].height > MOST_VALUES]
+        if crowded:
+            raise TableError(
+                Problem(name, f"more than {MOST_VALUES:,} different values tell persons apart, not groups")
+                for name in crowded
+            )
+    return {name: _kinds(name, found, most) for name, found in counts.items()}
+
+
+def _kinds(name: str, counts: pl.DataFrame, most: int) -> Kinds:
+    dtype = counts.schema[_VALUE]
+    if dtype.is_numeric() or dtype.is_temporal():
+        counts = counts.sort(_VALUE, nulls_last=True)
+        kind = _stretches(counts[_COUNT].to_numpy(), most)
+    else:
+        counts = counts.sort(_COUNT, _VALUE, descending=[True, False], nulls_last=True)
+        kind = np.minimum(np.arange(counts.height), most - 1)
+    return Kinds(name, counts.select(_VALUE).with_columns(pl.Series(_KIND, kind)))
+
+
+def _stretches(counts: Ints, most: int) -> Ints:
+    """The stretch of each of some ordered values, so that all have about equally many records."""
+    if len(counts) <= most:
+        return np.arange(len(counts))
+    middle = np.cumsum(counts) - counts / 2.0
+    stretch = np.floor(middle / counts.sum() * most)
+    return np.asarray(np.unique(stretch, return_inverse=True)[1], dtype=np.int64)
