@@ -11,6 +11,8 @@ Rating is printed in three readings: `rating-groups`, fixed groups of values; `r
 other records; `rating-parted`, groups of records with different values. docs/decisions/rating.md says what speaks for
 each.
 
+Three rows show what other columns of the same records add to `smooth`: see `adult_help.py`.
+
 FOLDER holds `adult.data` and `adult.test` as the UCI repository publishes them.
 """
 
@@ -18,13 +20,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from adult import records
+from adult_help import Columns, helped
 from rating_readings import parted, shared_evenly
 
 from polyseme.baselines import random_table, rating, rating_table, value_groups
@@ -75,15 +77,18 @@ def distances(truth: Array, estimate: Array) -> dict[str, float]:
     }
 
 
-def methods(codes: Table, shape: tuple[int, int], l: int, seed: int) -> dict[str, Callable[[], Array]]:
+def methods(codes: Table, shape: tuple[int, int], others: Columns, l: int, seed: int) -> dict[str, Callable[[], Array]]:
     """One run: the name of each method and how to get its table."""
     made: list[Mechanism] = [mechanism_for(choose(size, None, {"diversity": {"l": l}})) for size in shape]
     stream = SystemStream.seeded(seed)
-    ours = grouped(tuple(mechanism.sample(code, stream) for mechanism, code in zip(made, codes, strict=True)))
+    sets = tuple(mechanism.sample(code, stream) for mechanism, code in zip(made, codes, strict=True))
+    ours = grouped(sets)
     rated = grouped(tuple(rating(code, size, l, stream) for code, size in zip(codes, shape, strict=True)))
     found: dict[str, Callable[[], Array]] = {
         name: (lambda name=name: ESTIMATORS[name].fit(ours, made).values[0]) for name in WANTED if name in ESTIMATORS
     }
+    for name, helping in others.helping(l, stream).items():
+        found[f"smooth{name}"] = lambda helping=helping: helped(sets, made, helping)
     found["rating-drawn"] = lambda: ESTIMATORS["valueadding"].fit(rated, made).values[0]
     parts = [value_groups(np.bincount(code, minlength=size), l) for code, size in zip(codes, shape, strict=True)]
     found["rating-groups"] = lambda: rating_table(codes, parts)
@@ -93,11 +98,13 @@ def methods(codes: Table, shape: tuple[int, int], l: int, seed: int) -> dict[str
 
 
 def run(folder: Path, runs: int, l: int, only: list[str] | None = None) -> dict[str, dict[str, float]]:
-    codes, shape = columns(records(folder))
+    rows = records(folder)
+    codes, shape = columns(rows)
+    others = Columns(rows)
     truth = tabulate(codes, shape)
     seen: dict[str, list[dict[str, float]]] = {}
     for seed in range(runs):
-        for name, estimate in methods(codes, shape, l, seed).items():
+        for name, estimate in methods(codes, shape, others, l, seed).items():
             if only and name not in only:
                 continue
             begin = time.perf_counter()
@@ -130,15 +137,13 @@ def main() -> None:
             f"{name:<15}{row['l2']:>10,.0f}{row['l2_stderr']:>8,.0f}{row['l1']:>10,.0f}"
             f"{row['hellinger']:>11.2f}{row['kept']:>7.2f}{row['seconds']:>9.2f}"
         )
-    best = min(
-        (row["l2"] for name, row in summary.items() if name in {"ml", "shrink", "smooth", "inverse"}), default=math.nan
-    )
+    best = [name for name in ("smooth", "smooth+clear", "smooth+sets", "smooth+columns") if name in summary]
+    print(f"\n{'times the L2 of':<19}" + "".join(f"{name:>16}" for name in best) + f"{'Random':>12}")
     for name in ("valueadding", "rating-groups", "rating-drawn", "rating-parted", "bayes"):
         if name in summary:
-            of_random = (
-                f", {summary[name]['l2'] / summary['random']['l2']:.2f} of Random" if "random" in summary else ""
-            )
-            print(f"{name} is {summary[name]['l2'] / best:.2f} times our best{of_random}")
+            times = "".join(f"{summary[name]['l2'] / summary[ours]['l2']:>16.2f}" for ours in best)
+            of_random = f"{summary[name]['l2'] / summary['random']['l2']:>12.2f}" if "random" in summary else ""
+            print(f"{name:<19}{times}{of_random}")
 
 
 if __name__ == "__main__":

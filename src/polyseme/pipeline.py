@@ -214,8 +214,8 @@ def estimate(
 
     of         protected attributes to recover
     by         untouched attributes to break them down by
-    using      untouched attributes that help: the table does not hold them, but what they have to do with the
-               protected ones makes it more exact
+    using      other attributes that help: the table does not hold them, but what they have to do with those of `of`
+               makes it more exact
     options    estimator, level, population, nonnegative: see `polyseme.estimators`
     """
     return ask(_release(release), _names(of), _names(by), _names(using), **options)

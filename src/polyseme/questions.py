@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -22,11 +22,14 @@ from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
 from polyseme.tables.counting import Grouped, Target, group_codes, group_sets
-from polyseme.tables.kinds import Kinds, kinds_of
+from polyseme.tables.kinds import CandidateKinds, Kinds, kinds_of
 from polyseme.tables.readings import alike
 from polyseme.tables.source import Source
 
 __all__ = ["ask", "published_counts", "true_table"]
+
+Mark: TypeAlias = Strata | Kinds | CandidateKinds
+"""What tells records apart beside the columns of a question."""
 
 
 def ask(
@@ -34,7 +37,7 @@ def ask(
 ) -> Estimate:
     """The estimated cross-tabulation of `of` within cells of `by`; options as for `estimate_table`.
 
-    using  untouched columns that help: what they have to do with `of` makes the table more exact
+    using  columns that help: what they have to do with `of` makes the table more exact
     """
     targets = _targets(release, of, by, using)
     long = release.manifest.form == "long"
@@ -57,7 +60,7 @@ def ask(
     distances = tuple(_distance(item) for item in targets)
     reports = Reports(grouped.sets, cell[grouped.cell], counts, max(cells.height, 1), not long, distances)
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
-    helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if isinstance(mark, Kinds)]
+    helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]
     if any(item.restricted for item in targets):
         shape = (reports.cells, *(item.domain.size for item in targets))
         parts = _parts(reports, targets, marked, helping)
@@ -92,13 +95,25 @@ def _coarser(cells: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, Ints
     return coarse, _match(cells, coarse, by)
 
 
-def _marks(release: Release, targets: Sequence[PublishedAttribute], using: Sequence[str]) -> dict[str, Strata | Kinds]:
+def _marks(release: Release, targets: Sequence[PublishedAttribute], using: Sequence[str]) -> dict[str, Mark]:
     """What tells records apart beside the columns of `by`: strata with their own mechanisms, and columns that help."""
-    marks: dict[str, Strata | Kinds] = {_stratum(item): item.strata for item in targets if item.restricted}
-    if using:
-        kinds = kinds_of(release.batches(list(using)), using, MOST_KINDS)
-        marks.update((_kind(name), kinds[name]) for name in using)
+    marks: dict[str, Mark] = {_stratum(item): item.strata for item in targets if item.restricted}
+    protected = {item.name: item for item in release.manifest.protected}
+    untouched = [name for name in using if name not in protected]
+    kinds = kinds_of(release.batches(untouched), untouched, MOST_KINDS) if untouched else {}
+    for name in using:
+        if name in protected:
+            (target,) = _wanted(release, [protected[name]])
+            marks[_kind(name)] = CandidateKinds.of(target, published_counts(release, name)[0], MOST_KINDS)
+        else:
+            marks[_kind(name)] = kinds[name]
     return marks
+
+
+def _wanted(release: Release, items: Sequence[PublishedAttribute]) -> list[Target]:
+    """The columns of the release that hold some attributes."""
+    long = release.manifest.form == "long"
+    return [Target(item.name, item.domain, 1 if long else item.mechanism.l) for item in items if item.mechanism]
 
 
 def _parts(
@@ -161,13 +176,11 @@ def _targets(
         elif name not in untouched:
             problems.append(Problem("by", f"no attribute '{name}' in this release", nearest(name, untouched)))
     for name in using:
-        if name in protected:
-            hint = f"ask for it too, --of {name},.., and take the margin of that table"
-            problems.append(Problem("using", f"'{name}' is published as sets", hint))
-        elif name in by:
-            problems.append(Problem("using", f"'{name}' already breaks the table down", "name it once"))
-        elif name not in untouched:
-            problems.append(Problem("using", f"no attribute '{name}' in this release", nearest(name, untouched)))
+        if name in (*of, *by):
+            problems.append(Problem("using", f"'{name}' is already asked for", "name it once"))
+        elif name not in release.manifest.names:
+            hint = nearest(name, release.manifest.names)
+            problems.append(Problem("using", f"no attribute '{name}' in this release", hint))
     for place, names in (("of", of), ("by", by), ("using", using)):
         if len(set(names)) != len(names):
             problems.append(Problem(place, "an attribute stands twice"))
@@ -198,19 +211,19 @@ def _group(
     release: Release,
     targets: Sequence[PublishedAttribute],
     by: Sequence[str],
-    marks: Mapping[str, Strata | Kinds] | None = None,
+    marks: Mapping[str, Mark] | None = None,
 ) -> Grouped:
     """Distinct sets within cells of untouched attributes and marks."""
-    long = release.manifest.form == "long"
     marks = marks or {}
-    wanted = [Target(item.name, item.domain, 1 if long else item.mechanism.l) for item in targets if item.mechanism]
     deciding = [name for mark in marks.values() for name in mark.columns]
     columns = dict.fromkeys([*by, *deciding, *(item.name for item in targets)])
     batches = release.batches(list(columns))
-    return group_sets((_marked(batch, marks) for batch in batches) if marks else batches, wanted, (*by, *marks))
+    return group_sets(
+        (_marked(batch, marks) for batch in batches) if marks else batches, _wanted(release, targets), (*by, *marks)
+    )
 
 
-def _marked(batch: pa.RecordBatch, marks: Mapping[str, Strata | Kinds]) -> pa.RecordBatch:
+def _marked(batch: pa.RecordBatch, marks: Mapping[str, Mark]) -> pa.RecordBatch:
     for name, mark in marks.items():
         columns = {column: batch.column(column) for column in mark.columns}
         batch = batch.append_column(name, pa.array(mark.places(columns, batch.num_rows)))

@@ -15,7 +15,7 @@ from polyseme.cli.console import PathType, force_option, json_option, names, pri
     "--using",
     multiple=True,
     callback=names,
-    help="Untouched attributes that help: what they have to do with the protected ones makes the table more exact.",
+    help="Other attributes that help, as E,F: what they have to do with those of --of makes the table more exact.",
 )
 @click.option(
     "--estimator",

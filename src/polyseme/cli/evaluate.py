@@ -12,7 +12,7 @@ from polyseme.cli.console import PathType, json_option, names, print_json, show,
 @click.option("--original", type=PathType, required=True, help="The original table.")
 @click.option("--of", multiple=True, callback=names, help="Protected attributes, as A,B; each by itself when left out.")
 @click.option("--by", multiple=True, callback=names, help="Untouched attributes, as C,D.")
-@click.option("--using", multiple=True, callback=names, help="Untouched attributes that help, as for estimate.")
+@click.option("--using", multiple=True, callback=names, help="Other attributes that help, as for estimate.")
 @click.option("--estimator", help="As for estimate.")
 @text_table_options
 @click.option("--learn", is_flag=True, help="Also predict each attribute from those of --by; needs polyseme[learn].")

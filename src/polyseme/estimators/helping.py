@@ -12,8 +12,9 @@ records
 where
     p_av  the share of the records of kind a whose set holds the value v, p_v that of both kinds together
 
-is about as large as the number V of values when they do not differ. The kinds with the smallest T are merged first: all
-that differ no more than chance explains, and then as many as there is no room for.
+is about as large as the number V of values when they do not differ. Kinds that differ no more than chance explains are
+merged, and then as many as there is no room for: those first whose merging costs least, T, for what it saves. To merge
+two of K kinds of a column saves log(K / (K - 1)) of the logarithm of the number of parts.
 """
 
 from __future__ import annotations
@@ -61,12 +62,14 @@ def with_help(reports: Reports, helping: Sequence[Help], mechanisms: Sequence[Me
     room = Room(reports, mechanisms)
     while True:
         told = np.column_stack([parts[:, 0], *(column.place[kinds] for column, kinds in zip(columns, parts.T[1:]))])
-        nearest = min(columns, key=lambda column: column.least)
-        if not nearest.alike and room.holds(len(_numbered(*told.T)[0]), [len(column.records) for column in columns]):
+        merging = [column for column in columns if column.alike]
+        if not merging:
+            if room.holds(len(_numbered(*told.T)[0]), [len(column.records) for column in columns]):
+                break
+            merging = [column for column in columns if len(column.records) > 1]
+        if not merging:
             break
-        if not np.isfinite(nearest.least):
-            break
-        nearest.merge()
+        min(merging, key=lambda column: column.loss).merge()
     finer, place = _numbered(*told.T)
     kept = [number for number, column in enumerate(columns) if len(column.records) > 1] or range(len(columns))
     names = tuple(helping[number].name for number in kept)
@@ -105,6 +108,12 @@ class _Column:
         """Whether the two nearest kinds differ no more than chance explains."""
         values = self.holding.shape[1]
         return bool(self.least < values + 2.0 * np.sqrt(2.0 * values))
+
+    @property
+    def loss(self) -> float:
+        """What is lost by merging the two nearest kinds, for the share of all parts that this saves."""
+        kinds = len(self.records)
+        return float(self.least / np.log(kinds / (kinds - 1)))
 
     def merge(self) -> None:
         """Make one kind of the two nearest."""

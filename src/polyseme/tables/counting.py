@@ -33,6 +33,18 @@ class Target:
     domain: Domain
     width: int
 
+    def sets(self, column: pa.Array) -> Ints:
+        """The codes of the candidates of each row: (n, width), rows ascending."""
+        sets = code_sets(column, self.domain).regular(self.width)
+        if sets is None:
+            raise ReleaseError(
+                Problem(
+                    f"column '{self.name}'", f"not every cell holds {self.width} different candidates of the domain"
+                ),
+                "run polyseme verify to see what is wrong",
+            )
+        return sets
+
 
 @dataclass(frozen=True, eq=False)
 class Grouped:
@@ -163,18 +175,7 @@ class _Packing:
 
 def _frame(batch: pa.RecordBatch, targets: Sequence[Target], by: Sequence[str], packing: _Packing) -> pl.DataFrame:
     columns = [as_series(batch.column(name)).alias(_by(index)) for index, name in enumerate(by)]
-    members = []
-    for target in targets:
-        sets = code_sets(batch.column(target.name), target.domain).regular(target.width)
-        if sets is None:
-            raise ReleaseError(
-                Problem(
-                    f"column '{target.name}'", f"not every cell holds {target.width} different candidates of the domain"
-                ),
-                "run polyseme verify to see what is wrong",
-            )
-        members.append(sets)
-    return pl.DataFrame(columns + packing.pack(members))
+    return pl.DataFrame(columns + packing.pack([target.sets(batch.column(target.name)) for target in targets]))
 
 
 def _counted(frames: Iterator[pl.DataFrame], packing: _Packing) -> pl.DataFrame:

@@ -9,11 +9,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.distances.structure import Ints
+from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, TableError
 from polyseme.tables.codes import as_series
+from polyseme.tables.counting import Target
 
-__all__ = ["Kinds", "kinds_of"]
+__all__ = ["CandidateKinds", "Kinds", "kinds_of"]
 
 MOST_VALUES = 1_000_000
 _VALUE, _COUNT, _KIND = "value", "count", "kind"
@@ -39,6 +40,40 @@ class Kinds:
         column = as_series(columns[self.name]).cast(self.table.schema[_VALUE]).to_frame(_VALUE)
         joined = column.join(self.table, on=_VALUE, how="left", nulls_equal=True, maintain_order="left")
         return joined[_KIND].to_numpy().astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateKinds:
+    """The kind of a record by its set in a protected column: the one of its candidates that is published most often.
+
+    rank  of each value of the domain, the most often published first
+    most  kinds there may be
+    """
+
+    target: Target
+    rank: Ints
+    most: int
+
+    @classmethod
+    def of(cls, target: Target, published: Floats, most: int) -> CandidateKinds:
+        """From how often each value of the domain is published."""
+        rank = np.empty(len(published), dtype=np.int64)
+        rank[np.argsort(-published, kind="stable")] = np.arange(len(published))
+        return cls(target, rank, most)
+
+    @property
+    def name(self) -> str:
+        return self.target.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What decides the kind of a record."""
+        return (self.name,)
+
+    def places(self, columns: Mapping[str, pa.Array], rows: int) -> Ints:
+        """The kind of each record: (rows,)."""
+        first = self.rank[self.target.sets(columns[self.name])].min(axis=1)
+        return np.asarray(np.minimum(first, self.most - 1), dtype=np.int64)
 
 
 def kinds_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str], most: int) -> Mapping[str, Kinds]:
