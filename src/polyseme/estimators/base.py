@@ -63,13 +63,15 @@ class Finer:
     names    of the columns
     reports  each cell is a part of a cell of the table
     whole    the cell of the table that each part belongs to: (parts,)
-    groups   the group of each part in each helping column, from 0 up: (parts, columns)
+    groups   the group of each part in each of these columns, from 0 up: (parts, columns)
+    idle     columns that were named, but tell nothing
     """
 
     names: tuple[str, ...]
     reports: Reports
     whole: Ints
     groups: Ints
+    idle: tuple[str, ...] = ()
 
 
 class Spread(Protocol):

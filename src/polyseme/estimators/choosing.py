@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from polyseme.distances.structure import Floats
-from polyseme.estimators.base import Fit, Reports, check
+from polyseme.estimators.base import Finer, Fit, Reports, check
 from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.maximum import MaximumLikelihood
 from polyseme.estimators.shrink import Shrink, shrunk
 from polyseme.estimators.simpler import Simpler, simpler_table
-from polyseme.estimators.smooth import Smooth, Smoothed, smoothed
+from polyseme.estimators.smooth import IDLE, Smooth, Smoothed, smoothed
 from polyseme.estimators.splines import is_ordered
 from polyseme.estimators.strength import best_strength, left_out
 from polyseme.mechanism import Mechanism
@@ -42,16 +42,16 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
         name, fit = Shrink.name, shrunk(reports, mechanisms, simpler.table, strength, plain)
     ordered = any(is_ordered(distance) for distance in reports.distances or ())
     alone = smoothed(replace(reports, finer=None), mechanisms) if ordered else None
-    helped = smoothed(reports, mechanisms) if reports.finer else None
-    if alone is None and helped is None:
-        return name, fit if reports.finer is None else _unhelped(fit, reports, "the table is too large for that")
-    level = _left_out(reports, mechanisms, fit, simpler, strength)
+    helped = smoothed(reports, mechanisms) if reports.finer and reports.finer.names else None
+    level = _left_out(reports, mechanisms, fit, simpler, strength) if alone or helped else 0.0
     if alone is not None and alone.left_out - level >= _WORTH:
         name, fit, level = Smooth.name, alone.fit(plain), alone.left_out
-    if helped is None:
+    if reports.finer is None:
         return name, fit
     reason = _refused(helped, fit, reports, mechanisms, level)
-    return (Smooth.name, helped.fit(plain)) if reason is None else (name, _unhelped(fit, reports, reason))
+    if helped is not None and reason is None:
+        return Smooth.name, helped.fit(plain)
+    return name, _unhelped(fit, reports.finer, reason or "")
 
 
 def _left_out(reports: Reports, mechanisms: Sequence[Mechanism], fit: Fit, simpler: Simpler, strength: float) -> float:
@@ -68,7 +68,9 @@ def _proportions(fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism]) ->
     return np.asarray(values / np.maximum(totals, 1.0), dtype=np.float64)
 
 
-def _refused(helped: Smoothed, fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism], level: float) -> str | None:
+def _refused(
+    helped: Smoothed | None, fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism], level: float
+) -> str | None:
     """Why helping columns are not used; None when they are.
 
     Who knows the columns must be able to say more about left-out reports than who does not. That alone could be true
@@ -79,13 +81,15 @@ def _refused(helped: Smoothed, fit: Fit, reports: Reports, mechanisms: Sequence[
 
     level  the log-likelihood of left-out reports under the other fit: k less than that of the reports
     """
+    if helped is None:
+        return "the table is too large for that"
     if helped.left_out - level < _WORTH:
-        return "left-out reports are no more likely for those who know them"
+        return "left-out reports are no more likely when it is known"
     best, value = (
         _value(table, reports, mechanisms) for table in (_proportions(fit, reports, mechanisms), helped.expected)
     )
     half = max(best - level, 0.0) / 2.0
-    return "with them the reports as a whole would be less likely" if best - value > half + np.sqrt(half) else None
+    return "all reports together would be less likely with it" if best - value > half + np.sqrt(half) else None
 
 
 def _value(proportions: Floats, reports: Reports, mechanisms: Sequence[Mechanism]) -> float:
@@ -94,6 +98,8 @@ def _value(proportions: Floats, reports: Reports, mechanisms: Sequence[Mechanism
     return sum(likelihood_of(sets, counts, mechanisms).value(x.ravel()) for (_, sets, counts), x in cells)
 
 
-def _unhelped(fit: Fit, reports: Reports, reason: str) -> Fit:
-    assert reports.finer is not None  # noqa: S101 - callers have looked
-    return replace(fit, notes=(f"without the help of {', '.join(reports.finer.names)}: {reason}", *fit.notes))
+def _unhelped(fit: Fit, finer: Finer, reason: str) -> Fit:
+    """A fit that says why columns were not used."""
+    reasons = ((finer.names, reason), (finer.idle, IDLE))
+    notes = (f"without the help of {', '.join(names)}: {why}" for names, why in reasons if names)
+    return replace(fit, notes=(*notes, *fit.notes))

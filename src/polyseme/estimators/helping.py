@@ -12,9 +12,13 @@ records
 where
     p_av  the share of the records of kind a whose set holds the value v, p_v that of both kinds together
 
-is about as large as the number V of values when they do not differ. Kinds that differ no more than chance explains are
-merged, and then as many as there is no room for: those first whose merging costs least, T, for what it saves. To merge
-two of K kinds of a column saves log(K / (K - 1)) of the logarithm of the number of parts.
+is about as large as the number V of values when they do not differ, with a standard deviation of sqrt(2 V). Kinds are
+merged, the nearest first, as long as T is within 2 standard deviations of that. This alone would always leave some,
+because the kinds that are not merged are those that differ most, if only by chance. So a column helps at all only where
+its kinds together differ from everybody by more than 3 standard deviations.
+
+Then kinds are merged until there is room: those first whose merging costs least, T, for what it saves. To merge two of
+K kinds of a column saves log(K / (K - 1)) of the logarithm of the number of parts.
 """
 
 from __future__ import annotations
@@ -56,25 +60,33 @@ def with_help(reports: Reports, helping: Sequence[Help], mechanisms: Sequence[Me
 
     reports  rows that differ only in a helping column stand apart
     """
-    whole = _merged(reports, reports.cell, reports.cells)
+    room, whole = Room(reports, mechanisms), _merged(reports, reports.cell, reports.cells)
+    if not room.fits:
+        # Nobody will look at the parts.
+        names, nothing = (
+            tuple(column.name for column in helping),
+            np.zeros((reports.cells, len(helping)), dtype=np.int64),
+        )
+        return replace(whole, finer=Finer(names, whole, np.arange(reports.cells), nothing))
     columns = [_Column.of(column, reports, mechanisms) for column in helping]
-    parts, part = _numbered(reports.cell, *(column.kinds for column in helping))
-    room = Room(reports, mechanisms)
-    while True:
-        told = np.column_stack([parts[:, 0], *(column.place[kinds] for column, kinds in zip(columns, parts.T[1:]))])
-        merging = [column for column in columns if column.alike]
-        if not merging:
-            if room.holds(len(_numbered(*told.T)[0]), [len(column.records) for column in columns]):
-                break
-            merging = [column for column in columns if len(column.records) > 1]
-        if not merging:
-            break
-        min(merging, key=lambda column: column.loss).merge()
-    finer, place = _numbered(*told.T)
-    kept = [number for number, column in enumerate(columns) if len(column.records) > 1] or range(len(columns))
-    names = tuple(helping[number].name for number in kept)
-    groups = finer[:, [number + 1 for number in kept]]
-    return replace(whole, finer=Finer(names, _merged(reports, place[part], len(finer)), finer[:, 0], groups))
+    for column in columns:
+        while column.alike:
+            column.merge()
+    parts, part = _numbered(reports.cell, *(now.place[column.kinds] for now, column in zip(columns, helping)))
+    while not room.holds(len(parts), [column.kinds for column in columns]) and any(item.kinds > 1 for item in columns):
+        number = min(range(len(columns)), key=lambda number: columns[number].loss)
+        parts[:, number + 1] = columns[number].merge()[parts[:, number + 1]]
+        parts, step = _numbered(*parts.T)
+        part = step[part]
+    telling = [number for number, column in enumerate(columns) if column.kinds > 1]
+    finer = Finer(
+        names=tuple(helping[number].name for number in telling),
+        reports=_merged(reports, part, len(parts)),
+        whole=parts[:, 0],
+        groups=parts[:, [number + 1 for number in telling]],
+        idle=tuple(column.name for number, column in enumerate(helping) if number not in telling),
+    )
+    return replace(whole, finer=finer)
 
 
 class _Column:
@@ -83,13 +95,18 @@ class _Column:
     place    where each of the first kinds is now
     records  of each kind
     holding  how many of them have a set that holds each value, all attributes after each other: (kinds, values)
+    idle     whether the column tells nothing
     """
 
-    def __init__(self, place: Ints, records: Floats, holding: Floats) -> None:
-        self.place = place
+    def __init__(self, records: Floats, holding: Floats) -> None:
+        self.place: Ints = np.arange(len(records))
         self.records = records
         self.holding = holding
         self._compare()
+        some = records > 0
+        everybody = holding.sum(axis=0) / max(float(records.sum()), 1.0)
+        off = _differences(holding[some] / records[some, None], everybody, everybody, 1.0 / records[some])
+        self.idle = _by_chance(float(off.sum()), holding.shape[1] * max(int(some.sum()) - 1, 0), 3.0)
 
     @classmethod
     def of(cls, column: Help, reports: Reports, mechanisms: Sequence[Mechanism]) -> _Column:
@@ -101,45 +118,62 @@ class _Column:
             counted = np.bincount(flat, np.repeat(weights, sets.shape[1]), minlength=size * mechanism.size)
             holding.append(counted.reshape(size, -1))
         records = np.bincount(column.kinds, weights, minlength=size).astype(np.float64)
-        return cls(np.arange(size), records, np.hstack(holding))
+        return cls(records, np.hstack(holding))
+
+    @property
+    def kinds(self) -> int:
+        """How many there are now."""
+        return len(self.records)
 
     @property
     def alike(self) -> bool:
         """Whether the two nearest kinds differ no more than chance explains."""
-        values = self.holding.shape[1]
-        return bool(self.least < values + 2.0 * np.sqrt(2.0 * values))
+        return self.kinds > 1 and (self.idle or _by_chance(self.least, self.holding.shape[1], 2.0))
 
     @property
     def loss(self) -> float:
-        """What is lost by merging the two nearest kinds, for the share of all parts that this saves."""
-        kinds = len(self.records)
-        return float(self.least / np.log(kinds / (kinds - 1)))
+        """What is lost by merging the two nearest kinds, for what this saves of the logarithm of all parts."""
+        return float(self.least / np.log(self.kinds / (self.kinds - 1))) if self.kinds > 1 else np.inf
 
-    def merge(self) -> None:
-        """Make one kind of the two nearest."""
+    def merge(self) -> Ints:
+        """Make one kind of the two nearest: where each kind is then."""
         first, second = self.pair
         self.records[first] += self.records[second]
         self.holding[first] += self.holding[second]
         self.records = np.delete(self.records, second)
         self.holding = np.delete(self.holding, second, axis=0)
-        here = np.where(self.place == second, first, self.place)
-        self.place = here - (here > second)
+        moved = np.arange(self.kinds + 1)
+        moved[second] = first
+        moved[second + 1 :] -= 1
+        self.place = moved[self.place]
         self._compare()
+        return moved
 
     def _compare(self) -> None:
         """Find the two nearest kinds."""
-        left, right = np.triu_indices(len(self.records), 1)
+        left, right = np.triu_indices(self.kinds, 1)
         self.pair, self.least = (0, 0), np.inf
         if not len(left):
             return
-        records = np.maximum(self.records, 0.5)
+        # Whoever has no records differs from nobody.
+        records = np.maximum(self.records, 1e-9)
         rates = self.holding / records[:, None]
         both = (self.holding[left] + self.holding[right]) / (records[left] + records[right])[:, None]
-        spread = both * (1.0 - both) * (1.0 / records[left] + 1.0 / records[right])[:, None]
-        squares = (rates[left] - rates[right]) ** 2
-        apart = np.divide(squares, spread, out=np.zeros_like(spread), where=spread > 0).sum(axis=1)
+        apart = _differences(rates[left], rates[right], both, 1.0 / records[left] + 1.0 / records[right])
         nearest = int(np.argmin(apart))
         self.pair, self.least = (int(left[nearest]), int(right[nearest])), float(apart[nearest])
+
+
+def _differences(rates: Floats, others: Floats, both: Floats, spread: Floats) -> Floats:
+    """`T` of each pair of rates of the values."""
+    variance = np.broadcast_to(both * (1.0 - both), rates.shape) * spread[:, None]
+    squares = (rates - others) ** 2
+    ratios = np.divide(squares, variance, out=np.zeros_like(variance), where=variance > 0)
+    return np.asarray(ratios.sum(axis=1), dtype=np.float64)
+
+
+def _by_chance(found: float, expected: float, deviations: float) -> bool:
+    return bool(found <= expected + deviations * np.sqrt(2.0 * expected))
 
 
 def _merged(reports: Reports, cell: Ints, cells: int) -> Reports:

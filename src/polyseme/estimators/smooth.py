@@ -41,12 +41,13 @@ from polyseme.estimators.solver import MATRIX_CELLS, shared_out
 from polyseme.estimators.splines import terms
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Room", "Smooth", "Smoothed", "smoothed"]
+__all__ = ["IDLE", "Room", "Smooth", "Smoothed", "smoothed"]
 
 WEIGHTS = 600
 """Most weights of a table: their matrix is factored some hundred times."""
 PARTS = 150
 """Most parts into which helping columns divide the records: each has a likelihood of its own."""
+IDLE = "it tells too little"
 _ROUNDS, _STEPS, _HALVINGS, _REPEATS = 20, 30, 12, 100
 _FIRST, _LEAST, _MOST = 1.0, 1e-9, 100.0
 _NEAR, _CLOSE, _SETTLED, _UNSEEN = 1e-5, 1e-1, 1e-2, 1e-12
@@ -85,7 +86,7 @@ class Smoothed:
     value     the log-likelihood
     used      how many weights the reports have really determined
     reached   whether the search ended by itself
-    names     of the columns that helped
+    names     of the columns that helped, idle of those that had nothing to tell
     """
 
     expected: Floats
@@ -95,6 +96,7 @@ class Smoothed:
     used: float
     reached: bool
     names: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
 
     @property
     def left_out(self) -> float:
@@ -105,10 +107,13 @@ class Smoothed:
         """The estimate; `plain` is that of `ml`."""
         totals = plain.values.reshape(len(plain.values), -1).sum(axis=1)
         expected = self.expected * totals.reshape(-1, *[1] * (self.expected.ndim - 1))
-        helped = f", with the help of {', '.join(self.names)}" if self.names else ""
-        note = f"smoothed along ordered attributes{helped}: about {self.used:,.0f} numbers describe the table"
-        ended = () if self.reached else ("smoothing was stopped before its sizes had settled",)
-        return around(plain, self.people, expected, self.variance, gap=None, notes=(note, *ended, *plain.notes))
+        how = f"with the help of {', '.join(self.names)}" if self.names else "along ordered attributes"
+        notes = [f"smoothed {how}: about {self.used:,.0f} numbers describe the table"]
+        if self.idle:
+            notes.append(f"without the help of {', '.join(self.idle)}: {IDLE}")
+        if not self.reached:
+            notes.append("smoothing was stopped before its sizes had settled")
+        return around(plain, self.people, expected, self.variance, gap=None, notes=(*notes, *plain.notes))
 
 
 def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:
@@ -122,7 +127,7 @@ def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | No
     finer = _told_apart(reports)
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in finer.reports.by_cell()]
     shape = (reports.cells, *shape_of(mechanisms))
-    return _Search(likelihoods, effects, finer.whole).run(shape, finer.names)
+    return replace(_Search(likelihoods, effects, finer.whole).run(shape), names=finer.names, idle=finer.idle)
 
 
 class Room:
@@ -198,7 +203,7 @@ class _Search:
         self.whole = whole
         self._latest: tuple[_Point, Floats, Floats] | None = None
 
-    def run(self, shape: tuple[int, ...], names: tuple[str, ...] = ()) -> Smoothed:
+    def run(self, shape: tuple[int, ...]) -> Smoothed:
         sizes = np.full(int(self.term.max()) + 1, _FIRST)
         point = self.at(np.zeros(len(self.term)))
         for _ in range(_ROUNDS):
@@ -216,7 +221,6 @@ class _Search:
             value=point.value,
             used=float(solution.used.sum()),
             reached=gained < _SETTLED,
-            names=names,
         )
 
     def added(self, parts: Floats) -> Floats:
