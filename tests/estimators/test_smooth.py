@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 import polyseme
 from polyseme.distances import CircleDistance, LineDistance
 from polyseme.errors import ImpossibleError, QuestionError
+from polyseme.estimators import effects as effects_module
 from polyseme.estimators.choosing import choose
 from polyseme.estimators.effects import contrast, make_effects
 from polyseme.estimators.likelihood import likelihood_of
@@ -77,7 +78,7 @@ def test_terms_of_unordered_attributes_describe_every_table_once():
 
 def written_out(effects):
     """Every weight as a function of groups and values: (groups, values, weights)."""
-    return np.array([effects.logs(weight) for weight in np.eye(len(effects.column))]).transpose(1, 2, 0)
+    return np.array([effects.logs(weight) for weight in np.eye(len(effects.term))]).transpose(1, 2, 0)
 
 
 def test_groups_may_differ_in_every_way():
@@ -90,7 +91,8 @@ def test_groups_may_differ_in_every_way():
 def test_helping_columns_may_differ_in_main_effects_only():
     kinds = np.array([0, 1, 2, 0, 1, 2])
     effects = make_effects((3, 4), (None, None), 6, [contrast(kinds, 1)])
-    assert len(effects.column) == 11 + 2 * 5
+    assert len(effects.term) == 11 + 2 * 5
+    assert np.bincount(effects.term).tolist() == [3, 2, 6, 6, 4]
     assert contrast(np.zeros(6, dtype=int), 1) is None
     logs = effects.logs(np.random.default_rng(0).normal(size=21)).reshape(6, 3, 4)
     np.testing.assert_allclose(logs[:3], logs[3:])
@@ -98,15 +100,20 @@ def test_helping_columns_may_differ_in_main_effects_only():
     np.testing.assert_allclose(apart - apart[:1] - apart[:, :1] + apart[0, 0], 0.0, atol=1e-12)
 
 
-def test_derivatives_by_the_weights_are_those_of_the_functions_written_out():
+def test_derivatives_by_the_weights_are_those_of_the_functions_written_out(monkeypatch):
     rng = np.random.default_rng(1)
     effects = make_effects((5, 3), (LineDistance.ranks(5), None), 4, [contrast(np.array([0, 0, 1, 2]), 1)])
     whole = written_out(effects)
     slopes = rng.normal(size=(4, 15))
     np.testing.assert_allclose(effects.slope(slopes), np.einsum("cvw,cv->w", whole, slopes), atol=1e-12)
-    square = rng.normal(size=(15, 15))
+    squares = rng.normal(size=(4, 15, 15))
+    squares += squares.transpose(0, 2, 1)
+    expected = sum(whole[group].T @ squares[group] @ whole[group] for group in (1, 2, 3))
+    for at_once in (8_000_000, 1):
+        monkeypatch.setattr(effects_module, "_AT_ONCE", at_once)
+        found = effects.curvature((group, squares[group]) for group in (1, 2, 3))
+        np.testing.assert_allclose(found, expected, atol=1e-10)
     np.testing.assert_allclose(effects.moving(2), whole[2], atol=1e-12)
-    np.testing.assert_allclose(effects.moved(2, square), whole[2].T @ square @ whole[2], atol=1e-12)
 
 
 def test_an_attribute_of_one_value_has_no_effect():

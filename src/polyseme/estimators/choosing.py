@@ -89,7 +89,7 @@ def _refused(
         _value(table, reports, mechanisms) for table in (_proportions(fit, reports, mechanisms), helped.expected)
     )
     half = max(best - level, 0.0) / 2.0
-    return "all reports together would be less likely with it" if best - value > half + np.sqrt(half) else None
+    return "all reports together would be less likely with it" if best - value > half + 2.0 * np.sqrt(half) else None
 
 
 def _value(proportions: Floats, reports: Reports, mechanisms: Sequence[Mechanism]) -> float:

@@ -13,9 +13,8 @@ No column of length (groups x values) is ever written down.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -24,6 +23,9 @@ from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.splines import functions, terms
 
 __all__ = ["Contrast", "Effects", "contrast", "make_effects"]
+
+_AT_ONCE = 8_000_000
+"""So many numbers of the matrices of groups are held at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,45 +50,84 @@ def contrast(kinds: Ints, order: int) -> Contrast | None:
 
 
 @dataclass(frozen=True, eq=False)
+class _Block:
+    """The weights of one contrast: one for each of its gains and each of its functions.
+
+    gains    (groups, gains)
+    columns  which functions
+    first    where its weights begin
+    """
+
+    gains: Floats
+    columns: Ints
+    first: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.gains.shape[1], len(self.columns)
+
+    @property
+    def place(self) -> slice:
+        return slice(self.first, self.first + self.gains.shape[1] * len(self.columns))
+
+
+@dataclass(frozen=True, eq=False)
 class Effects:
     """Weights over groups and values.
 
     functions  F: (values, functions)
-    column     the function of each weight
-    gain       g: (groups, weights)
+    blocks     the weights, one block after the other
     term       weights of one term have one size
     """
 
     functions: Floats
-    column: Ints
-    gain: Floats
+    blocks: tuple[_Block, ...]
     term: Ints
 
     def logs(self, weights: Floats) -> Floats:
         """What the weights add up to: (groups, values)."""
-        return np.asarray((self.gain * weights) @ self._chosen @ self.functions.T, dtype=np.float64)
+        sums = np.zeros((len(self.blocks[0].gains), self.functions.shape[1]))
+        for block in self.blocks:
+            sums[:, block.columns] += block.gains @ weights[block.place].reshape(block.shape)
+        return np.asarray(sums @ self.functions.T, dtype=np.float64)
 
     def slope(self, values: Floats) -> Floats:
         """The transpose: what derivatives by the logarithms (groups, values) are by the weights."""
-        return np.asarray(np.sum(self.gain * (values @ self.functions)[:, self.column], axis=0), dtype=np.float64)
+        inner = values @ self.functions
+        return np.concatenate([(block.gains.T @ inner[:, block.columns]).ravel() for block in self.blocks])
 
-    def moved(self, group: int, square: Floats) -> Floats:
-        """A matrix of second derivatives by the logarithms of one group, by the weights."""
-        gain = self.gain[group]
-        inner = self.functions.T @ square @ self.functions
-        return np.asarray(inner[self._pairs] * gain[:, None] * gain, dtype=np.float64)
+    def curvature(self, squares: Iterable[tuple[int, Floats]]) -> Floats:
+        """Second derivatives by the logarithms of some groups, (values, values) each, by the weights; added up."""
+        total = np.zeros((len(self.term), len(self.term)))
+        width = self.functions.shape[1]
+        waiting: dict[int, Floats] = {}
+        for group, square in squares:
+            waiting[group] = self.functions.T @ square @ self.functions
+            if len(waiting) * width**2 >= _AT_ONCE:
+                self._add(total, waiting)
+                waiting = {}
+        if waiting:
+            self._add(total, waiting)
+        return total
+
+    def _add(self, total: Floats, inner: Mapping[int, Floats]) -> None:
+        groups, stacked = list(inner), np.array(list(inner.values()))
+        for left in self.blocks:
+            rows = stacked[:, left.columns]
+            for right in self.blocks:
+                if right.first < left.first:
+                    continue
+                gains = left.gains[groups][:, :, None] * right.gains[groups][:, None, :]
+                flat = rows[:, :, right.columns].reshape(len(groups), -1)
+                joined = (gains.reshape(len(groups), -1).T @ flat).reshape(*gains.shape[1:], len(left.columns), -1)
+                part = joined.transpose(0, 2, 1, 3).reshape(int(np.prod(left.shape)), -1)
+                total[left.place, right.place] += part
+                if right is not left:
+                    total[right.place, left.place] += part.T
 
     def moving(self, group: int) -> Floats:
         """The derivatives of the logarithms of one group by the weights: (values, weights)."""
-        return np.asarray(self.functions[:, self.column] * self.gain[group], dtype=np.float64)
-
-    @cached_property
-    def _chosen(self) -> Floats:
-        return np.eye(self.functions.shape[1])[self.column]
-
-    @cached_property
-    def _pairs(self) -> tuple[Ints, ...]:
-        return np.ix_(self.column, self.column)
+        return np.hstack([np.kron(block.gains[group], self.functions[:, block.columns]) for block in self.blocks])
 
 
 def make_effects(
@@ -99,20 +140,14 @@ def make_effects(
     parts = terms(shape, distances)
     if not parts:
         return None
-    widths = [columns.shape[1] for _, columns in parts]
-    starts = np.cumsum([0, *widths])
-    column: list[Ints] = []
-    gain: list[Floats] = []
+    orders = np.repeat([order for order, _ in parts], [columns.shape[1] for _, columns in parts])
+    kinds = np.repeat(np.arange(len(parts)), [columns.shape[1] for _, columns in parts])
+    blocks: list[_Block] = []
     term: list[Ints] = []
-    for shared in (Contrast(np.ones((groups, 1)), len(shape)), *contrasts):
-        for (order, _), start, width in zip(parts, starts, widths):
-            if order <= shared.order:
-                column.append(np.tile(np.arange(start, start + width), shared.gains.shape[1]))
-                gain.append(np.repeat(shared.gains, width, axis=1))
-                term.append(np.full(len(column[-1]), len(term)))
-    return Effects(
-        functions=np.hstack([columns for _, columns in parts]),
-        column=np.concatenate(column),
-        gain=np.hstack(gain),
-        term=np.concatenate(term),
-    )
+    for item in (Contrast(np.ones((groups, 1)), len(shape)), *contrasts):
+        columns = np.flatnonzero(orders <= item.order)
+        blocks.append(_Block(item.gains, columns, sum(len(part) for part in term)))
+        term.append(np.tile(kinds[columns] + len(term) * len(parts), item.gains.shape[1]))
+    # Terms are numbered without gaps.
+    numbers = np.unique(np.concatenate(term), return_inverse=True)[1]
+    return Effects(np.hstack([columns for _, columns in parts]), tuple(blocks), numbers)

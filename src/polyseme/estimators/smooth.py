@@ -23,7 +23,7 @@ determined, or half that step on a logarithmic scale, which can only raise the l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,7 +48,7 @@ WEIGHTS = 600
 PARTS = 150
 """Most parts into which helping columns divide the records: each has a likelihood of its own."""
 IDLE = "it tells too little"
-_ROUNDS, _STEPS, _HALVINGS, _REPEATS = 20, 30, 12, 100
+_ROUNDS, _STEPS, _HALVINGS, _REPEATS = 40, 30, 12, 100
 _FIRST, _LEAST, _MOST = 1.0, 1e-9, 100.0
 _NEAR, _CLOSE, _SETTLED, _UNSEEN = 1e-5, 1e-1, 1e-2, 1e-12
 
@@ -193,6 +193,24 @@ class _Solution:
     evidence: float
 
 
+class _Stride:
+    """How far sizes may go at once, on a logarithmic scale: half as far after each time that they turned back.
+
+    What is known around the present weights says little about weights far away. Without this, sizes of strong effects
+    would go to and fro.
+    """
+
+    def __init__(self, terms: int) -> None:
+        self.reach = np.full(terms, np.log(_MOST / _LEAST))
+        self.last = np.zeros(terms)
+
+    def towards(self, sizes: Floats, wanted: Floats) -> Floats:
+        step = np.log(wanted / sizes)
+        self.reach = np.where(step * self.last < 0.0, self.reach / 2.0, self.reach)
+        self.last = np.clip(step, -self.reach, self.reach)
+        return np.asarray(sizes * np.exp(self.last), dtype=np.float64)
+
+
 class _Search:
     """The weights and their sizes, by turns."""
 
@@ -205,11 +223,13 @@ class _Search:
 
     def run(self, shape: tuple[int, ...]) -> Smoothed:
         sizes = np.full(int(self.term.max()) + 1, _FIRST)
-        point = self.at(np.zeros(len(self.term)))
+        point, stride = self.at(np.zeros(len(self.term))), _Stride(len(sizes))
         for _ in range(_ROUNDS):
             point, information, pull = self.settle(point, sizes, near=_CLOSE)
-            sizes, gained = self.resize(sizes, information, pull)
-            if gained < _SETTLED:
+            found, possible = self.resize(sizes, information, pull)
+            before, sizes = sizes, stride.towards(sizes, found)
+            gained = self.solve(sizes, information, pull).evidence - self.solve(before, information, pull).evidence
+            if min(possible, abs(gained)) < _SETTLED:
                 break
         point, information, pull = self.settle(point, sizes)
         solution = self.solve(sizes, information, pull)
@@ -220,7 +240,7 @@ class _Search:
             variance=self.variances(point, solution.root).reshape(shape),
             value=point.value,
             used=float(solution.used.sum()),
-            reached=gained < _SETTLED,
+            reached=min(possible, abs(gained)) < _SETTLED,
         )
 
     def added(self, parts: Floats) -> Floats:
@@ -284,19 +304,23 @@ class _Search:
         return self._latest[1:]
 
     def _curvature(self, point: _Point) -> tuple[Floats, Floats]:
-        information, slopes = np.zeros((len(self.term), len(self.term))), np.zeros_like(point.x)
-        for cell, (likelihood, x) in enumerate(zip(self.likelihoods, point.x)):
-            if likelihood.records == 0:
-                continue
-            f = likelihood.product(x)
-            seen = likelihood.counts > 0
-            ratio = np.divide(likelihood.counts, f, out=np.zeros_like(f), where=seen)
-            shared = x * likelihood.pull(ratio)
-            square = np.divide(ratio, f, out=np.zeros_like(f), where=seen)
-            outer = x[:, None] * likelihood.information(square) * x
-            outer += likelihood.records * np.outer(x, x) - np.outer(shared, x) - np.outer(x, shared)
-            information += self.effects.moved(cell, outer)
-            slopes[cell] = shared - likelihood.records * x
+        slopes = np.zeros_like(point.x)
+
+        def squares() -> Iterator[tuple[int, Floats]]:
+            for part, (likelihood, x) in enumerate(zip(self.likelihoods, point.x)):
+                if likelihood.records == 0:
+                    continue
+                f = likelihood.product(x)
+                seen = likelihood.counts > 0
+                ratio = np.divide(likelihood.counts, f, out=np.zeros_like(f), where=seen)
+                shared = x * likelihood.pull(ratio)
+                square = np.divide(ratio, f, out=np.zeros_like(f), where=seen)
+                outer = x[:, None] * likelihood.information(square) * x
+                outer += likelihood.records * np.outer(x, x) - np.outer(shared, x) - np.outer(x, shared)
+                slopes[part] = shared - likelihood.records * x
+                yield part, outer
+
+        information = self.effects.curvature(squares())
         return information, information @ point.weights + self.effects.slope(slopes)
 
     def solve(self, sizes: Floats, information: Floats, pull: Floats) -> _Solution:

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.distances.structure import Floats, Ints
-from polyseme.errors import Problem, TableError
+from polyseme.errors import Problem, QuestionError
 from polyseme.tables.codes import as_series
 from polyseme.tables.counting import Target
 
@@ -82,9 +82,8 @@ def kinds_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str], most: in
     Numbers and times are cut into stretches of about equally many records; of other values the most frequent are kinds
     of their own.
     """
-    counts = {
-        name: pl.DataFrame({_VALUE: [], _COUNT: []}, schema={_VALUE: pl.Null, _COUNT: pl.UInt32}) for name in columns
-    }
+    nothing = pl.DataFrame(schema={_VALUE: pl.Null, _COUNT: pl.UInt32})
+    counts = dict.fromkeys(columns, nothing)
     for batch in batches:
         for name in columns:
             here = as_series(batch.column(name)).to_frame(_VALUE).group_by(_VALUE).len(_COUNT)
@@ -92,22 +91,35 @@ def kinds_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str], most: in
             counts[name] = joined.group_by(_VALUE).agg(pl.col(_COUNT).sum())
         crowded = [name for name in columns if counts[name].height > MOST_VALUES]
         if crowded:
-            raise TableError(
-                Problem(name, f"more than {MOST_VALUES:,} different values tell persons apart, not groups")
+            raise QuestionError(
+                Problem(
+                    "using", f"'{name}' has more than {MOST_VALUES:,} values: it tells persons apart", "leave it out"
+                )
                 for name in crowded
             )
     return {name: _kinds(name, found, most) for name, found in counts.items()}
 
 
 def _kinds(name: str, counts: pl.DataFrame, most: int) -> Kinds:
-    dtype = counts.schema[_VALUE]
-    if dtype.is_numeric() or dtype.is_temporal():
-        counts = counts.sort(_VALUE, nulls_last=True)
-        kind = _stretches(counts[_COUNT].to_numpy(), most)
-    else:
+    along = _along(counts[_VALUE])
+    if along is None:
         counts = counts.sort(_COUNT, _VALUE, descending=[True, False], nulls_last=True)
         kind = np.minimum(np.arange(counts.height), most - 1)
+    else:
+        counts = counts.sort(along, nulls_last=True)
+        kind = _stretches(counts[_COUNT].to_numpy(), most)
     return Kinds(name, counts.select(_VALUE).with_columns(pl.Series(_KIND, kind)))
+
+
+def _along(values: pl.Series) -> pl.Series | None:
+    """Where the values stand on a line; None where they have no order. Numbers and days may be written as text."""
+    if values.dtype.is_numeric() or values.dtype.is_temporal():
+        return values
+    if values.dtype == pl.String:
+        for along in (values.cast(pl.Float64, strict=False), values.str.to_date("%Y-%m-%d", strict=False)):
+            if along.null_count() == values.null_count() < len(values):
+                return along
+    return None
 
 
 def _stretches(counts: Ints, most: int) -> Ints:
