@@ -12,7 +12,7 @@ FOLDER = Path(__file__).resolve().parent
 
 def main() -> int:
     names = sys.argv[1:] or sorted(
-        path.stem for path in FOLDER.glob("*.py") if path.stem not in ("run", "peers", "adult")
+        path.stem for path in FOLDER.glob("*.py") if path.stem not in ("run", "peers", "adult", "adult_help")
     )
     # As the command line does; and ratios then compare one core with one core.
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}

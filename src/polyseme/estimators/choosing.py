@@ -48,7 +48,7 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
         name, fit, level = Smooth.name, alone.fit(plain), alone.left_out
     if reports.finer is None:
         return name, fit
-    reason = _refused(helped, fit, reports, mechanisms, level)
+    reason = _refused(helped, plain, fit, reports, mechanisms, level)
     if helped is not None and reason is None:
         return Smooth.name, helped.fit(plain)
     return name, _unhelped(fit, reports.finer, reason or "")
@@ -69,15 +69,20 @@ def _proportions(fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism]) ->
 
 
 def _refused(
-    helped: Smoothed | None, fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism], level: float
+    helped: Smoothed | None, plain: Fit, fit: Fit, reports: Reports, mechanisms: Sequence[Mechanism], level: float
 ) -> str | None:
     """Why helping columns are not used; None when they are.
 
     Who knows the columns must be able to say more about left-out reports than who does not. That alone could be true
-    of a wrong table, too: columns are taken to act on the attributes one by one, and with very many records it shows
-    if they do not. So the table must also explain the reports of everybody together. The other fit, which uses k
-    numbers, explains them best; under the truth their log-likelihood is less by k/2 on average, with a standard
-    deviation of sqrt(k/2).
+    of a wrong table, too: columns are taken to act on the attributes one by one, which they need not. So two things
+    must not show that the table is wrong.
+
+    1. It must explain the reports of everybody together. The other fit, which uses k numbers, explains them best; under
+       the truth their log-likelihood is less by k/2 on average, with a standard deviation of sqrt(k/2).
+    2. It must not be further from `ml`, which is nearly unbiased, than it would be at the same error. With variances V
+       and V' of the two, and a bias b, the squared distance is V - V' + b^2 on average (the better estimate has no part
+       in the noise that it does not have), and the error of the helped table V' + b^2. That is less than V when the
+       distance is below 2 (V - V').
 
     level  the log-likelihood of left-out reports under the other fit: k less than that of the reports
     """
@@ -89,7 +94,13 @@ def _refused(
         _value(table, reports, mechanisms) for table in (_proportions(fit, reports, mechanisms), helped.expected)
     )
     half = max(best - level, 0.0) / 2.0
-    return "all reports together would be less likely with it" if best - value > half + 2.0 * np.sqrt(half) else None
+    if best - value > half + 2.0 * np.sqrt(half):
+        return "all reports together would be less likely with it"
+    totals = reports.totals(mechanisms).reshape(-1, *[1] * (plain.values.ndim - 1))
+    distance = float(np.sum((helped.expected * totals - plain.values) ** 2))
+    drawn = plain.values - plain.values**2 / np.maximum(totals, 1.0)
+    gained = float(np.sum(plain.variance + drawn - helped.variance))
+    return "it would lead too far away from ml" if distance > 2.0 * gained else None
 
 
 def _value(proportions: Floats, reports: Reports, mechanisms: Sequence[Mechanism]) -> float:
