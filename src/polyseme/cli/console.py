@@ -15,6 +15,7 @@ import click
 
 __all__ = [
     "PathType",
+    "busy",
     "force_option",
     "json_option",
     "names",
@@ -98,3 +99,15 @@ def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(label, total=total)
         yield lambda rows: progress.advance(task, rows)
+
+
+@contextmanager
+def busy(label: str) -> Iterator[None]:
+    """A sign of life on a terminal while something takes its time, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(label):
+        yield

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, force_option, json_option, names, print_json, show
+from polyseme.cli.console import PathType, busy, force_option, json_option, names, print_json, show
 
 
 @click.command("estimate")
@@ -67,9 +67,10 @@ def command(
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    table = pipeline.estimate(
-        release, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
-    )
+    with busy("Estimating"):
+        table = pipeline.estimate(
+            release, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
+        )
     if as_json:
         print_json(table.to_dict())
     elif as_csv:
