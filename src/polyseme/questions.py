@@ -142,8 +142,10 @@ def _parts(
         )
         part = Reports(narrowed, cell, reports.counts[rows], len(cells), reports.paired, distances)
         mechanisms = tuple(stratum.mechanism for stratum in strata)
+        # A column that decides the stratum is the same for all its records.
+        telling = [column.among(rows) for column in helping if len(np.unique(column.kinds[rows])) > 1]
         if helping:
-            part = with_help(part, [column.among(rows) for column in helping], mechanisms)
+            part = with_help(part, telling, mechanisms)
         parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
     return parts
 

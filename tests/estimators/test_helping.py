@@ -7,13 +7,14 @@ import pytest
 from listed_designs import plain, report, tabulate
 
 from polyseme.distances import LineDistance
-from polyseme.estimators.choosing import choose
+from polyseme.estimators.base import Fit
+from polyseme.estimators.choosing import _is_far, choose
 from polyseme.estimators.counts import distinct
 from polyseme.estimators.estimate import estimate_table
 from polyseme.estimators.helping import MOST_KINDS, Help, with_help
 from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.smooth import PARTS, Smooth, _effects, _Search, smoothed
+from polyseme.estimators.smooth import PARTS, Smooth, Smoothed, _effects, _Search, smoothed
 
 MECHANISMS = [plain(8, 3), plain(6, 3)]
 
@@ -207,6 +208,50 @@ def test_a_table_too_large_says_so_and_is_estimated_without():
     _, fit = choose(told, mechanisms)
     assert "without the help of first: the table is too large for that" in fit.notes
     np.testing.assert_allclose(fit.values, choose(replace(told, finer=None), mechanisms)[1].values)
+
+
+def test_a_column_without_room_is_not_called_idle():
+    """A copy of the attribute in 100 groups: the groups alone take nearly all the weights."""
+    mechanism = plain(6, 2)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 6, (4000, 1))
+    group = rng.integers(0, 100, 4000)
+    rows = report(codes, [mechanism], rng, group * 6 + codes[:, 0], 600)
+    grouped = replace(rows, cell=rows.cell // 6, cells=100)
+    told = with_help(grouped, [Help("copy", rows.cell % 6)], [mechanism])
+    assert told.finer.crowded == ("copy",)
+    assert told.finer.idle == ()
+    _, fit = choose(told, [mechanism])
+    assert "without the help of copy: there is no room for it beside the others" in fit.notes
+
+
+def test_many_columns_are_brought_down_to_the_room_there_is():
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 6, (30_000, 1))
+    rows = report(codes, [plain(6, 2)], rng, np.arange(30_000), 30_000)
+    person = rows.cell
+    rows = replace(rows, cell=np.zeros_like(person), cells=1)
+    own = [
+        np.where(rng.random(30_000) < 0.3, codes[:, 0] * 3 + rng.integers(0, 3, 30_000), rng.integers(0, 18, 30_000))
+        for _ in range(20)
+    ]
+    told = with_help(rows, [Help(f"c{number}", column[person]) for number, column in enumerate(own)], [plain(6, 2)])
+    assert len(told.finer.whole) <= PARTS
+    assert len(told.finer.names) + len(told.finer.crowded) == 20
+    assert told.finer.reports.counts.sum() == 30_000
+
+
+def test_the_distance_to_maximum_likelihood_is_judged_where_its_variance_is_known():
+    shares = np.full((2, 1, 4), 0.25)
+    table = np.array([[[25.0, 25.0, 25.0, 25.0]], [[1.0, 0.0, 0.0, 0.0]]])
+    variance = np.array([[[100.0] * 4], [[np.nan] * 4]])
+    helped = Smoothed(shares, table, np.full((2, 1, 4), 50.0), 0.0, 3.0, True)
+    totals = np.array([100.0, 1.0])
+    sides = np.array([[[1.0, -1.0, 1.0, -1.0]], [[0.0] * 4]])
+    # With 11 records off: 4 x 121 = 484 against 2 x 4 (100 - 50 + 25 - 6.25 - 1.21) = 540; with 12: 576 against 538.
+    assert not _is_far(helped, Fit(table + 11.0 * sides, variance), totals)
+    assert _is_far(helped, Fit(table + 12.0 * sides, variance), totals)
+    assert _is_far(helped, Fit(table, np.full((2, 1, 4), np.nan)), totals)
 
 
 def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():

@@ -62,14 +62,32 @@ def test_numbers_and_days_written_as_text_are_ordered():
     days = [str(date(2020, 1, 1) + timedelta(days=number)) for number in range(40)]
     assert kinds([*days, None], 50)[:40] == kinds(days, 50) == list(range(40))
     assert kinds(days, 4) == [number // 10 for number in range(40)]
-    assert kinds(["9", "10", "x", "10"], 2) == [1, 0, 1, 0]  # not all of them are numbers
+    assert kinds(["9", "10", "x", "10"], 2) == [1, 0, 1, 0]  # too many are no numbers
 
 
-def test_odd_numbers_have_a_kind_too():
+def test_what_is_no_number_is_a_kind_of_its_own():
     found = kinds([float("nan"), None, float("inf"), -float("inf"), *range(96)], 4)
-    assert len(found) == 100
-    assert set(found) == {0, 1, 2, 3}
+    assert found[0] == found[1] == 3
+    assert set(found[4:]) == {0, 1, 2}
+    assert (found[2], found[3]) == (2, 0)
     assert kinds([None, None], 4) == [0, 0]
+    text = kinds(["n/a", None, *(str(number) for number in range(98))], 5)
+    assert text[0] == text[1] == 4
+    assert text[2:] == sorted(text[2:])
+    assert set(text[2:]) == {0, 1, 2, 3}
+
+
+def test_kinds_do_not_depend_on_the_order_of_rows_and_equal_numbers_are_one_kind():
+    rng = np.random.default_rng(0)
+    texts = np.array([f"{number}{end}" for number in range(40) for end in ("", ".0", ".00")] * 5)
+    first = dict(zip(texts, kinds(texts.tolist(), 12)))
+    for _ in range(5):
+        turned = rng.permutation(texts)
+        assert dict(zip(turned, kinds(turned.tolist(), 12, batches=3))) == first
+    assert all(first[f"{number}"] == first[f"{number}.0"] == first[f"{number}.00"] for number in range(40))
+    words = np.array(["ties", "are", "broken", "by", "name", "always"])
+    found = [dict(zip(turned, kinds(turned.tolist(), 3))) for turned in (rng.permutation(words) for _ in range(5))]
+    assert all(one == found[0] for one in found)
 
 
 def test_lists_and_categories_have_kinds():

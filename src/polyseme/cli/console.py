@@ -61,7 +61,10 @@ def _plain(value: Any) -> Any:
 
 def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """`A,B,C`, or the option given several times, as names; one that holds a comma stands in double quotes."""
-    return tuple(name for row in csv.reader(value, skipinitialspace=True) for name in row if name.strip())
+    found = tuple(name for row in csv.reader(value, skipinitialspace=True) for name in row if name.strip())
+    if value and not found:
+        raise click.BadParameter("it names nothing", ctx, parameter)
+    return found
 
 
 def show(view: Any) -> None:

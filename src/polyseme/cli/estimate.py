@@ -61,7 +61,7 @@ def command(
     \b
     Example:
       polyseme estimate release --of income --by sex
-      polyseme estimate release --of income --using sex,education
+      polyseme estimate release --of income --using age,sex
     """
     from polyseme import pipeline
 

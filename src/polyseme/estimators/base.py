@@ -65,6 +65,7 @@ class Finer:
     whole    the cell of the table that each part belongs to: (parts,)
     groups   the group of each part in each of these columns, from 0 up: (parts, columns)
     idle     columns that were named, but tell nothing
+    crowded  columns that were named, but for which there is no room
     """
 
     names: tuple[str, ...]
@@ -72,6 +73,12 @@ class Finer:
     whole: Ints
     groups: Ints
     idle: tuple[str, ...] = ()
+    crowded: tuple[str, ...] = ()
+
+    def unused(self) -> list[str]:
+        """What is to be said of columns that were not used."""
+        reasons = ((self.idle, "it tells too little"), (self.crowded, "there is no room for it beside the others"))
+        return [f"without the help of {', '.join(names)}: {why}" for names, why in reasons if names]
 
 
 class Spread(Protocol):

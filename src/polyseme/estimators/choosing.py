@@ -13,7 +13,7 @@ from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.maximum import MaximumLikelihood
 from polyseme.estimators.shrink import Shrink, shrunk
 from polyseme.estimators.simpler import Simpler, simpler_table
-from polyseme.estimators.smooth import IDLE, Smooth, Smoothed, smoothed
+from polyseme.estimators.smooth import Smooth, Smoothed, smoothed
 from polyseme.estimators.splines import is_ordered
 from polyseme.estimators.strength import best_strength, left_out
 from polyseme.mechanism import Mechanism
@@ -81,8 +81,8 @@ def _refused(
        the truth their log-likelihood is less by k/2 on average, with a standard deviation of sqrt(k/2).
     2. It must not be further from `ml`, which is nearly unbiased, than it would be at the same error. With variances V
        and V' of the two, and a bias b, the squared distance is V - V' + b^2 on average (the better estimate has no part
-       in the noise that it does not have), and the error of the helped table V' + b^2. That is less than V when the
-       distance is below 2 (V - V').
+       in the noise that it does not have), and the error of the helped table V' + b^2. So the distance less V - 2 V' is
+       an unbiased estimate of that error, which must be less than V. Values without a variance by `ml` have no say.
 
     level  the log-likelihood of left-out reports under the other fit: k less than that of the reports
     """
@@ -96,11 +96,17 @@ def _refused(
     half = max(best - level, 0.0) / 2.0
     if best - value > half + 2.0 * np.sqrt(half):
         return "all reports together would be less likely with it"
-    totals = reports.totals(mechanisms).reshape(-1, *[1] * (plain.values.ndim - 1))
-    distance = float(np.sum((helped.expected * totals - plain.values) ** 2))
-    drawn = plain.values - plain.values**2 / np.maximum(totals, 1.0)
-    gained = float(np.sum(plain.variance + drawn - helped.variance))
-    return "it would lead too far away from ml" if distance > 2.0 * gained else None
+    return "it would lead too far away from ml" if _is_far(helped, plain, reports.totals(mechanisms)) else None
+
+
+def _is_far(helped: Smoothed, plain: Fit, totals: Floats) -> bool:
+    """Whether the helped table is further from `ml` than it would be at the same error."""
+    records = totals.reshape(-1, *[1] * (plain.values.ndim - 1))
+    squares = (helped.expected * records - plain.values) ** 2
+    drawn = plain.values - plain.values**2 / np.maximum(records, 1.0)
+    gained = plain.variance + drawn - helped.variance
+    known = np.isfinite(gained)
+    return bool(squares[known].sum() >= 2.0 * gained[known].sum())
 
 
 def _value(proportions: Floats, reports: Reports, mechanisms: Sequence[Mechanism]) -> float:
@@ -111,6 +117,5 @@ def _value(proportions: Floats, reports: Reports, mechanisms: Sequence[Mechanism
 
 def _unhelped(fit: Fit, finer: Finer, reason: str) -> Fit:
     """A fit that says why columns were not used."""
-    reasons = ((finer.names, reason), (finer.idle, IDLE))
-    notes = (f"without the help of {', '.join(names)}: {why}" for names, why in reasons if names)
-    return replace(fit, notes=(*notes, *fit.notes))
+    refused = [f"without the help of {', '.join(finer.names)}: {reason}"] if finer.names else []
+    return replace(fit, notes=(*refused, *finer.unused(), *fit.notes))

@@ -38,6 +38,7 @@ __all__ = ["MOST_KINDS", "Help", "with_help"]
 
 MOST_KINDS = 24
 """Into how many kinds one column tells the records apart at first."""
+_SAMPLE, _ODD = 20_000, np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,33 +61,50 @@ def with_help(reports: Reports, helping: Sequence[Help], mechanisms: Sequence[Me
 
     reports  rows that differ only in a helping column stand apart
     """
-    room, whole = Room(reports, mechanisms), _merged(reports, reports.cell, reports.cells)
-    if not room.fits:
+    whole = _merged(reports, reports.cell, reports.cells)
+    if not helping:
+        return whole
+    room, names = Room(reports, mechanisms), tuple(column.name for column in helping)
+    if not room.holds(reports.cells, []):
         # Nobody will look at the parts.
-        names, nothing = (
-            tuple(column.name for column in helping),
-            np.zeros((reports.cells, len(helping)), dtype=np.int64),
-        )
+        nothing = np.zeros((reports.cells, len(helping)), dtype=np.int64)
         return replace(whole, finer=Finer(names, whole, np.arange(reports.cells), nothing))
     columns = [_Column.of(column, reports, mechanisms) for column in helping]
     for column in columns:
         while column.alike:
             column.merge()
-    parts, part = _numbered(reports.cell, *(now.place[column.kinds] for now, column in zip(columns, helping)))
-    while not room.holds(len(parts), [column.kinds for column in columns]) and any(item.kinds > 1 for item in columns):
-        number = min(range(len(columns)), key=lambda number: columns[number].loss)
-        parts[:, number + 1] = columns[number].merge()[parts[:, number + 1]]
-        parts, step = _numbered(*parts.T)
-        part = step[part]
+    idle = {name for name, column in zip(names, columns) if column.kinds == 1}
+    _make_room(columns, helping, reports.cell, room)
     telling = [number for number, column in enumerate(columns) if column.kinds > 1]
+    parts, part = _numbered(reports.cell, *(columns[number].place[helping[number].kinds] for number in telling))
     finer = Finer(
-        names=tuple(helping[number].name for number in telling),
+        names=tuple(names[number] for number in telling),
         reports=_merged(reports, part, len(parts)),
         whole=parts[:, 0],
-        groups=parts[:, [number + 1 for number in telling]],
-        idle=tuple(column.name for number, column in enumerate(helping) if number not in telling),
+        groups=parts[:, 1:],
+        idle=tuple(name for name in names if name in idle),
+        crowded=tuple(name for number, name in enumerate(names) if number not in telling and name not in idle),
     )
     return replace(whole, finer=finer)
+
+
+def _make_room(columns: Sequence[_Column], helping: Sequence[Help], cell: Ints, room: Room) -> None:
+    """Merge kinds until there is room for all parts."""
+    # A part of the rows has at most as many parts: with many rows it is usually seen there that there are too many.
+    some = slice(None, None, max(len(cell) // _SAMPLE, 1))
+
+    def parts(rows: slice) -> int:
+        key = cell[rows].astype(np.uint64)
+        for column, first in zip(columns, helping):
+            key = (key + np.uint64(1)) * _ODD + column.place[first.kinds[rows]].astype(np.uint64)
+        return len(np.unique(key))
+
+    def crowded() -> bool:
+        kinds = [column.kinds for column in columns]
+        return any(not room.holds(parts(rows), kinds) for rows in (some, slice(None)))
+
+    while any(column.kinds > 1 for column in columns) and crowded():
+        min(columns, key=lambda column: column.loss).merge()
 
 
 class _Column:
@@ -135,8 +153,8 @@ class _Column:
         """What is lost by merging the two nearest kinds, for what this saves of the logarithm of all parts."""
         return float(self.least / np.log(self.kinds / (self.kinds - 1))) if self.kinds > 1 else np.inf
 
-    def merge(self) -> Ints:
-        """Make one kind of the two nearest: where each kind is then."""
+    def merge(self) -> None:
+        """Make one kind of the two nearest."""
         first, second = self.pair
         self.records[first] += self.records[second]
         self.holding[first] += self.holding[second]
@@ -147,7 +165,6 @@ class _Column:
         moved[second + 1 :] -= 1
         self.place = moved[self.place]
         self._compare()
-        return moved
 
     def _compare(self) -> None:
         """Find the two nearest kinds."""

@@ -41,13 +41,12 @@ from polyseme.estimators.solver import MATRIX_CELLS, shared_out
 from polyseme.estimators.splines import terms
 from polyseme.mechanism import Mechanism
 
-__all__ = ["IDLE", "Room", "Smooth", "Smoothed", "smoothed"]
+__all__ = ["Room", "Smooth", "Smoothed", "smoothed"]
 
 WEIGHTS = 600
 """Most weights of a table: their matrix is factored some hundred times."""
 PARTS = 150
 """Most parts into which helping columns divide the records: each has a likelihood of its own."""
-IDLE = "it tells too little"
 _ROUNDS, _STEPS, _HALVINGS, _REPEATS = 40, 30, 12, 100
 _FIRST, _LEAST, _MOST = 1.0, 1e-9, 100.0
 _NEAR, _CLOSE, _SETTLED, _UNSEEN = 1e-5, 1e-1, 1e-2, 1e-12
@@ -86,7 +85,7 @@ class Smoothed:
     value     the log-likelihood
     used      how many weights the reports have really determined
     reached   whether the search ended by itself
-    names     of the columns that helped, idle of those that had nothing to tell
+    finer     the parts that helping columns told apart
     """
 
     expected: Floats
@@ -95,8 +94,7 @@ class Smoothed:
     value: float
     used: float
     reached: bool
-    names: tuple[str, ...] = ()
-    idle: tuple[str, ...] = ()
+    finer: Finer | None = None
 
     @property
     def left_out(self) -> float:
@@ -107,10 +105,11 @@ class Smoothed:
         """The estimate; `plain` is that of `ml`."""
         totals = plain.values.reshape(len(plain.values), -1).sum(axis=1)
         expected = self.expected * totals.reshape(-1, *[1] * (self.expected.ndim - 1))
-        how = f"with the help of {', '.join(self.names)}" if self.names else "along ordered attributes"
+        names = ", ".join(self.finer.names) if self.finer else ""
+        how = f"with the help of {names}" if names else "along ordered attributes"
         notes = [f"smoothed {how}: about {self.used:,.0f} numbers describe the table"]
-        if self.idle:
-            notes.append(f"without the help of {', '.join(self.idle)}: {IDLE}")
+        if self.finer:
+            notes.extend(self.finer.unused())
         if not self.reached:
             notes.append("smoothing was stopped before its sizes had settled")
         return around(plain, self.people, expected, self.variance, gap=None, notes=(*notes, *plain.notes))
@@ -127,7 +126,7 @@ def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | No
     finer = _told_apart(reports)
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in finer.reports.by_cell()]
     shape = (reports.cells, *shape_of(mechanisms))
-    return replace(_Search(likelihoods, effects, finer.whole).run(shape), names=finer.names, idle=finer.idle)
+    return replace(_Search(likelihoods, effects, finer.whole).run(shape), finer=reports.finer)
 
 
 class Room:

@@ -17,6 +17,7 @@ from polyseme.tables.counting import Target
 __all__ = ["CandidateKinds", "Kinds", "kinds_of"]
 
 MOST_VALUES = 1_000_000
+_NEARLY = 0.95
 _VALUE, _COUNT, _KIND = "value", "count", "kind"
 
 
@@ -93,7 +94,9 @@ def kinds_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str], most: in
         if crowded:
             raise QuestionError(
                 Problem(
-                    "using", f"'{name}' has more than {MOST_VALUES:,} values: it tells persons apart", "leave it out"
+                    "using",
+                    f"'{name}' has more than {MOST_VALUES:,} values: it tells persons apart",
+                    "publish it in intervals, or leave it out",
                 )
                 for name in crowded
             )
@@ -101,31 +104,42 @@ def kinds_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str], most: in
 
 
 def _kinds(name: str, counts: pl.DataFrame, most: int) -> Kinds:
-    along = _along(counts[_VALUE])
-    if along is None:
-        counts = counts.sort(_COUNT, _VALUE, descending=[True, False], nulls_last=True)
-        kind = np.minimum(np.arange(counts.height), most - 1)
-    else:
-        counts = counts.sort(along, nulls_last=True)
-        kind = _stretches(counts[_COUNT].to_numpy(), most)
+    # Whatever comes next may not depend on the order in which values were met.
+    counts = counts.sort(_COUNT, _VALUE, descending=[True, False], nulls_last=True)
+    along = _along(counts)
+    kind = np.minimum(np.arange(counts.height), most - 1) if along is None else _stretches(along, counts, most)
     return Kinds(name, counts.select(_VALUE).with_columns(pl.Series(_KIND, kind)))
 
 
-def _along(values: pl.Series) -> pl.Series | None:
-    """Where the values stand on a line; None where they have no order. Numbers and days may be written as text."""
+def _along(counts: pl.DataFrame) -> pl.Series | None:
+    """Where the values stand on a line, null where they do not; None where they have no order.
+
+    Numbers and days may be written as text, if nearly all records have one.
+    """
+    values, records = counts[_VALUE], counts[_COUNT].to_numpy()
+    if values.dtype.is_float():
+        return values.fill_nan(None)
     if values.dtype.is_numeric() or values.dtype.is_temporal():
         return values
     if values.dtype == pl.String:
-        for along in (values.cast(pl.Float64, strict=False), values.str.to_date("%Y-%m-%d", strict=False)):
-            if along.null_count() == values.null_count() < len(values):
+        words = records[values.is_not_null().to_numpy()].sum()
+        for along in (
+            values.cast(pl.Float64, strict=False).fill_nan(None),
+            values.str.to_date("%Y-%m-%d", strict=False),
+        ):
+            if 0 < _NEARLY * words <= records[along.is_not_null().to_numpy()].sum():
                 return along
     return None
 
 
-def _stretches(counts: Ints, most: int) -> Ints:
-    """The stretch of each of some ordered values, so that all have about equally many records."""
-    if len(counts) <= most:
-        return np.arange(len(counts))
-    middle = np.cumsum(counts) - counts / 2.0
-    stretch = np.floor(middle / counts.sum() * most)
-    return np.asarray(np.unique(stretch, return_inverse=True)[1], dtype=np.int64)
+def _stretches(along: pl.Series, counts: pl.DataFrame, most: int) -> Ints:
+    """The stretch of each value, so that all have about equally many records; what stands nowhere is one more kind."""
+    known = along.is_not_null().to_numpy()
+    rank = along.rank("dense").fill_null(1).to_numpy().astype(np.int64) - 1
+    records = np.bincount(rank[known], counts[_COUNT].to_numpy()[known], minlength=1)
+    most -= int(not known.all())
+    stretch = np.arange(len(records))
+    if len(records) > most:
+        middle = np.cumsum(records) - records / 2.0
+        stretch = np.unique(np.floor(middle / records.sum() * most), return_inverse=True)[1]
+    return np.where(known, stretch[rank], stretch.max() + 1 if known.any() else 0).astype(np.int64)
