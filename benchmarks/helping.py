@@ -24,7 +24,7 @@ from polyseme.randomness import SystemStream, experiment
 from polyseme.recipes import choose as choose_recipe
 from polyseme.recipes import mechanism_for
 
-SHAPE, RECORDS, REPEATS = (8, 6), (300, 3_000, 30_000, 300_000), 8
+SHAPE, RECORDS, REPEATS = (8, 6), (300, 3_000, 30_000, 300_000), 4
 MECHANISMS = [mechanism_for(choose_recipe(size, None, {"diversity": {"l": 3}})) for size in SHAPE]
 TRUTHS = ("nothing", "one attribute each", "the table", "only together", "everything")
 
