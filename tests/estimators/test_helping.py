@@ -114,6 +114,8 @@ def test_cells_keep_their_own_records():
     np.testing.assert_array_equal(
         np.bincount(told.finer.whole[told.finer.reports.cell], told.finer.reports.counts), records
     )
+    more = with_help(replace(rows, cell=cell, cells=5), helping, MECHANISMS)
+    assert not Smooth().fit(more, MECHANISMS).values[3:].any()
     fit = Smooth().fit(told, MECHANISMS)
     np.testing.assert_allclose(fit.values.sum(axis=(1, 2)), records, rtol=1e-9)
     np.testing.assert_allclose(fit.expected.sum(axis=(1, 2)), records, rtol=1e-9)
@@ -287,7 +289,7 @@ def test_variances_of_sums_over_parts_are_those_of_weights_drawn_at_random():
     finer = with_help(rows, helping, MECHANISMS).finer
     likelihoods = [likelihood_of(sets, counts, MECHANISMS) for _, sets, counts in finer.reports.by_cell()]
     told = replace(rows, finer=finer)
-    search = _Search(likelihoods, _effects(told, MECHANISMS), finer.whole)
+    search = _Search(likelihoods, _effects(told, MECHANISMS), finer.whole, 1)
     sizes = np.full(search.term.max() + 1, 0.2)
     point, information, pull = search.settle(search.at(np.zeros(len(search.term))), sizes)
     root = 1e-2 * search.solve(sizes, information, pull).root  # small, so that it is a matter of first order

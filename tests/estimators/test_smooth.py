@@ -148,7 +148,7 @@ def ordered_pair(seed, n, dependent=True, size=12, others=5):
 
 def search_of(reports, mechanisms):
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
-    return _Search(likelihoods, _effects(reports, mechanisms), np.arange(reports.cells))
+    return _Search(likelihoods, _effects(reports, mechanisms), np.arange(reports.cells), reports.cells)
 
 
 def test_the_weights_are_those_of_greatest_density():

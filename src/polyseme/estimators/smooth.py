@@ -126,7 +126,7 @@ def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | No
     finer = _told_apart(reports)
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in finer.reports.by_cell()]
     shape = (reports.cells, *shape_of(mechanisms))
-    return replace(_Search(likelihoods, effects, finer.whole).run(shape), finer=reports.finer)
+    return replace(_Search(likelihoods, effects, finer.whole, reports.cells).run(shape), finer=reports.finer)
 
 
 class Room:
@@ -213,11 +213,12 @@ class _Stride:
 class _Search:
     """The weights and their sizes, by turns."""
 
-    def __init__(self, likelihoods: Sequence[RecordLikelihood], effects: Effects, whole: Ints) -> None:
+    def __init__(self, likelihoods: Sequence[RecordLikelihood], effects: Effects, whole: Ints, cells: int) -> None:
         self.likelihoods = likelihoods
         self.effects = effects
         self.term = effects.term
         self.whole = whole
+        self.cells = cells
         self._latest: tuple[_Point, Floats, Floats] | None = None
 
     def run(self, shape: tuple[int, ...]) -> Smoothed:
@@ -244,7 +245,7 @@ class _Search:
 
     def added(self, parts: Floats) -> Floats:
         """The sums of all parts of each cell of the table."""
-        sums = np.zeros((int(self.whole.max(initial=0)) + 1, *parts.shape[1:]))
+        sums = np.zeros((self.cells, *parts.shape[1:]))
         np.add.at(sums, self.whole, parts)
         return sums
 
@@ -253,11 +254,11 @@ class _Search:
         records = np.array([likelihood.records for likelihood in self.likelihoods])
         # Where nobody is, all parts count alike.
         records = np.where(self.added(records)[self.whole] > 0, records, 1.0)
-        return self.added(records[:, None] * point.x) / self.added(records)[:, None]
+        return self.added(records[:, None] * point.x) / np.maximum(self.added(records), 1.0)[:, None]
 
     def variances(self, point: _Point, root: Floats) -> Floats:
         """Of the expected records in each cell, when the weights have the covariance `C' C`: (cells, values)."""
-        moving = np.zeros((int(self.whole.max(initial=0)) + 1, *self.effects.moving(0).shape))
+        moving = np.zeros((self.cells, *self.effects.moving(0).shape))
         for part, (cell, likelihood, x) in enumerate(zip(self.whole, self.likelihoods, point.x)):
             here = self.effects.moving(part)
             moving[cell] += likelihood.records * x[:, None] * (here - x @ here)
