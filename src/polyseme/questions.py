@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,11 +14,11 @@ from polyseme.distances import Distance, LineDistance
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, ReleaseError, TableError, nearest
 from polyseme.estimators.base import Estimator, Reports
-from polyseme.estimators.estimate import Estimate, estimate_table
+from polyseme.estimators.estimate import Estimate, estimate_parts
 from polyseme.estimators.helping import MOST_KINDS, Help, with_help
-from polyseme.estimators.pooled import Part, pool
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.smooth import Smooth
+from polyseme.estimators.stratified import Part
 from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
@@ -58,18 +59,24 @@ def ask(
         counts = counts // int(np.prod(others, dtype=np.int64))
     cells, cell = _coarser(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
     distances = tuple(_distance(item) for item in targets)
-    reports = Reports(grouped.sets, cell[grouped.cell], counts, max(cells.height, 1), not long, distances)
+    reports = Reports(
+        grouped.sets,
+        cell[grouped.cell],
+        counts,
+        max(cells.height, 1),
+        not long,
+        distances,
+        repeats=max(getattr(item, "repeats", 1.0) for item in targets),
+    )
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
     helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]
     if any(item.restricted for item in targets):
-        shape = (reports.cells, *(item.domain.size for item in targets))
         parts = _parts(reports, targets, marked, helping)
-        options["estimator"] = pool(parts, shape, options.get("estimator"))
-    elif helping:
-        reports = with_help(reports, helping, mechanisms)
-    return estimate_table(
-        reports,
-        mechanisms,
+    else:
+        parts = [Part.whole(with_help(reports, helping, mechanisms) if helping else reports, mechanisms)]
+    return estimate_parts(
+        parts,
+        reports.cells,
         tuple(of),
         [label_array(item.domain.values).to_pylist() for item in targets],
         cells.to_dict(as_series=False),
@@ -140,7 +147,9 @@ def _parts(
         distances = tuple(
             distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
         )
-        part = Reports(narrowed, cell, reports.counts[rows], len(cells), reports.paired, distances)
+        part = replace(
+            reports, sets=narrowed, cell=cell, counts=reports.counts[rows], cells=len(cells), distances=distances
+        )
         mechanisms = tuple(stratum.mechanism for stratum in strata)
         # A column that decides the stratum is the same for all its records.
         telling = [column.among(rows) for column in helping if len(np.unique(column.kinds[rows])) > 1]

@@ -14,6 +14,8 @@ from polyseme.errors import ImpossibleError, QuestionError
 from polyseme.estimators import effects as effects_module
 from polyseme.estimators.choosing import choose
 from polyseme.estimators.effects import contrast, make_effects
+from polyseme.estimators.estimate import estimate_table
+from polyseme.estimators.intervals import intervals
 from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.maximum import MaximumLikelihood
 from polyseme.estimators.smooth import Smooth, _effects, _Search, smoothed
@@ -308,12 +310,17 @@ def test_variances_are_those_of_weights_drawn_at_random():
     np.testing.assert_allclose(search.variances(point, root)[0], tables.var(axis=0), rtol=0.12)
 
 
-def test_errors_are_at_least_those_of_maximum_likelihood():
+@pytest.mark.parametrize("population", ["finite", "super"])
+def test_errors_and_limits_are_those_of_maximum_likelihood(population):
     mechanisms, _, reports = ordered_pair(7, 300)
     fit, best = Smooth().fit(reports, mechanisms), MaximumLikelihood().fit(reports, mechanisms)
-    assert (fit.variance >= best.variance).all()
-    assert (fit.variance > 0.0).all()
-    assert (best.variance == 0.0).any()
+    np.testing.assert_allclose(fit.variance, best.variance)
+    low, high = intervals(fit.about(population), 0.95, population)
+    for limit, other, side in zip((low, high), intervals(best, 0.95, population), (np.minimum, np.maximum)):
+        np.testing.assert_allclose(limit, side(other, fit.about(population).values))
+    # No standard error is larger than half of its interval.
+    table = estimate_table(reports, mechanisms, ["a", "b"], [range(m.size) for m in mechanisms], estimator="smooth")
+    assert (table.stderr <= (table.high - table.low) / 2 + 1e-9).all()
 
 
 def test_distances_that_do_not_fit_are_refused():

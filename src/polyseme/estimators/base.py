@@ -32,6 +32,8 @@ class Reports:
                target, sets has one column and counts are containment counts
     distances  of the values of each target, where they have one: estimators may use that near values are alike
     finer      the same reports told apart further, where columns help: `smooth` uses it
+    repeats    the design effect of sticky decoys: records of one person with the same value are one draw, so variances
+               are this many times those of as many independent draws
     """
 
     sets: tuple[Ints, ...]
@@ -41,6 +43,7 @@ class Reports:
     paired: bool = True
     distances: tuple[Distance | None, ...] | None = None
     finer: Finer | None = None
+    repeats: float = 1.0
 
     def by_cell(self) -> Iterator[tuple[int, tuple[Ints, ...], Ints]]:
         """Each cell with its own rows: (cell, sets, counts)."""
@@ -113,6 +116,7 @@ class Fit:
     totals    how many records each cell has: (cells,)
     spread    variances of sums of cells; None where an estimator has none
     limits    interval limits that respect the boundary; None where normal limits are right
+    repeats   the design effect of repeated draws, already in the variances
     """
 
     values: Floats
@@ -123,6 +127,7 @@ class Fit:
     spread: Spread | None = None
     limits: Limits | None = None
     expected: Floats | None = None
+    repeats: float = 1.0
 
     def about(self, population: Population) -> Fit:
         """The same fit with the values that are about the given population."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from polyseme.distances.structure import Floats, Ints
-from polyseme.estimators.base import Reports
+from polyseme.estimators.base import Finer, Reports
 from polyseme.mechanism import Mechanism
 
-__all__ = ["containment", "distinct", "members", "shape_of"]
+__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "shape_of"]
 
 _CHUNK, _SPAN = 4_000_000, 1 << 18
 
@@ -68,3 +69,41 @@ def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
         weights = np.broadcast_to(reports.counts[rows, None], flat.shape).ravel()
         out += np.bincount(flat.ravel(), weights=weights, minlength=len(out))
     return out.reshape(reports.cells, *shape)
+
+
+def numbered(*columns: Ints) -> tuple[Ints, Ints]:
+    """The distinct rows of columns of numbers from 0 up, ascending, and which of them each row is."""
+    return distinct(np.column_stack(columns), max(int(column.max(initial=0)) for column in columns) + 1)
+
+
+def merged(reports: Reports, cell: Ints, cells: int) -> Reports:
+    """The reports in other cells, identical ones counted together."""
+    numbers = [numbered(*sets.T)[1] for sets in reports.sets]
+    _, place = numbered(cell, *numbers)
+    first = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
+    first[place] = np.arange(len(place))
+    counts = np.zeros(len(first), dtype=np.int64)
+    np.add.at(counts, place, reports.counts)
+    sets = tuple(sets[first] for sets in reports.sets)
+    return replace(reports, sets=sets, cell=cell[first], counts=counts, cells=cells, finer=None)
+
+
+def coarser(reports: Reports, group: Ints, cells: int, axes: Sequence[int]) -> Reports:
+    """The reports of some of the target attributes, with several cells in one.
+
+    group  the new cell of each cell, 0 .. cells-1
+    axes   the target attributes to keep
+    """
+    kept = replace(
+        reports,
+        sets=tuple(reports.sets[axis] for axis in axes),
+        distances=None if reports.distances is None else tuple(reports.distances[axis] for axis in axes),
+    )
+    out = merged(kept, group[reports.cell], cells)
+    return out if reports.finer is None else replace(out, finer=_coarser_parts(reports.finer, group, axes))
+
+
+def _coarser_parts(finer: Finer, group: Ints, axes: Sequence[int]) -> Finer:
+    parts, part = numbered(group[finer.whole], *finer.groups.T)
+    reports = coarser(finer.reports, part, len(parts), axes)
+    return replace(finer, reports=reports, whole=parts[:, 0], groups=parts[:, 1:])

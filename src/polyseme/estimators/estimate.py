@@ -14,91 +14,115 @@ from threadpoolctl import threadpool_limits
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
-from polyseme.estimators.choosing import choose
 from polyseme.estimators.independence import Independence, independence_test
-from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
-from polyseme.estimators.pooled import Part, Pooled
-from polyseme.estimators.registry import estimator_given
+from polyseme.estimators.intervals import intervals, presented, project, standard_errors, sum_intervals
+from polyseme.estimators.stratified import Part, fit_parts, unbiased_fit
 from polyseme.estimators.summary import Summary
 from polyseme.estimators.table import Table
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Estimate", "estimate_table"]
+__all__ = ["Estimate", "estimate_parts", "estimate_table"]
 
 _CONTRASTS = 20_000_000
+_FEW = 3
+"""Groups of one sum from which on their biases would show: the sum is then one of unbiased estimates."""
 
 NO_SUMS = "sums of cells have no standard errors and no limits here: the covariances of the cells are not known"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(Table):
-    """An estimated table with its fit, from which sums of cells, means and tests follow, each with its interval."""
+    """An estimated table with the reports it was made from.
+
+    Sums over groups and attributes, differences and tests go back to the reports: what is estimated group by group has
+    small biases that add up, while errors add up in squares. So a sum is fitted at its own grouping, exactly as if it
+    had been asked for directly. It need not equal the sum of the groups' estimates.
+
+    fit     the fitted table, before shares were taken
+    parts   the reports; none for a table read from a file
+    asked   the estimator that was asked for; None let the data choose
+    factor  of each cell, where the table holds shares
+    """
 
     fit: Fit | None = field(default=None)
-    # The reports it was made from; none for a table read from a file.
     parts: tuple[Part, ...] = field(default=())
-    # How a table made from another one sums over it: kept axes, group of each cell, factor of each cell.
-    axes: tuple[int, ...] | None = field(default=None)
-    group: Ints | None = field(default=None)
+    asked: str | Estimator | None = field(default=None)
+    nonnegative: Literal["no", "project"] = field(default="no")
     factor: Floats | None = field(default=None)
 
     # -- sums of cells -------------------------------------------------------------------------------------------
 
-    def _lift(self, contrasts: Floats) -> Floats:
-        """Contrasts of this table as contrasts of the fitted one."""
-        assert self.fit is not None  # noqa: S101 - every table is made with its fit
-        shape = self.fit.values.shape
-        if self.factor is not None:
-            contrasts = contrasts * self.factor.reshape(-1, *[1] * len(self.of))
-        if self.group is not None:
-            contrasts = contrasts[:, self.group]
-        kept = tuple(range(len(shape) - 1)) if self.axes is None else self.axes
-        missing = [axis + 2 for axis in range(len(shape) - 1) if axis not in kept]
-        return np.broadcast_to(np.expand_dims(contrasts, missing), (len(contrasts), *shape))
+    def _regrouped(self, group: Ints, kept: Sequence[int], by: Mapping[str, tuple[Any, ...]]) -> Estimate:
+        """The table of these attributes with several cells in one, estimated anew.
 
-    def sums(self, contrasts: Floats, blocks: Ints | None = None) -> tuple[Floats, Floats, Floats, Floats]:
+        group  the new cell of each cell, from 0 up; cells with -1 are left out
+        """
+        parts = [part.among(group >= 0).coarser(group, kept) for part in self.parts]
+        return estimate_parts(
+            [part for part in parts if part.reports.cells],
+            max(int(group.max(initial=-1)) + 1, 1),
+            [self.of[axis] for axis in kept],
+            [self.labels[axis] for axis in kept],
+            by,
+            self.asked,
+            self.level,
+            self.population,
+            self.nonnegative,
+        )
+
+    def sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
 
-        blocks  which cells are parts of one whole whose size is known, where it is not that of each cell (see
-                `sum_intervals`)
+        Cells that all contrasts treat alike are estimated as one.
         """
         if self.fit is None:
             raise QuestionError("this table was read from a file: sums with intervals need the release itself")
-        step = max(1, _CONTRASTS // max(self.fit.values.size, 1))
-        if self.group is not None:
-            blocks = self.group if blocks is None else blocks[self.group]
+        if self.factor is not None:
+            contrasts = contrasts * self.factor.reshape(-1, *[1] * len(self.of))
+        slices = np.moveaxis(contrasts, 1, 0).reshape(len(self.values), -1)
+        distinct, first, group = np.unique(slices, axis=0, return_index=True, return_inverse=True)
+        used = distinct.any(axis=1)
+        if used.sum() == slices.any(axis=1).sum():
+            return self._own_sums(contrasts)
+        number = np.where(used, np.cumsum(used) - 1, -1)
+        coarse = self._regrouped(number[group.ravel()], range(len(self.of)), {})
+        return coarse._own_sums(contrasts[:, first[used]])
+
+    def _own_sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """The same of the cells as they are."""
+        assert self.fit is not None  # noqa: S101 - only asked of tables with reports
+        fit = self.fit
+        touched = np.moveaxis(contrasts, 1, 0).reshape(len(self.values), len(contrasts), -1).any(axis=2).sum(axis=0)
+        if fit.limits is not None and touched.max(initial=0) > _FEW:
+            fit = unbiased_fit(self.parts, self.values.shape) or fit
+        step = max(1, _CONTRASTS // max(fit.values.size, 1))
         parts = [
-            sum_intervals(self.fit, self._lift(contrasts[start : start + step]), self.level, self.population, blocks)
+            sum_intervals(fit, contrasts[start : start + step], self.level, self.population)
             for start in range(0, len(contrasts), step)
         ]
         value, error, low, high = (np.concatenate(column) for column in zip(*parts))
-        return value, error, low, high
+        return value, *presented(value, error, low, high)
 
     def margin(self, of: Sequence[str] | str | None = None, by: Sequence[str] | str | None = None) -> Estimate:
-        """The table of fewer attributes: sums over the others, with their own intervals."""
+        """The table of fewer attributes or groups, as if it had been asked for directly."""
         if self.factor is not None:
             raise QuestionError(Problem("margin", "this table holds shares", "take the margin first, then proportions"))
         kept = self._places("of", self.of, self.of if of is None else of)
         names = tuple(self.by)
         group_names = [names[place] for place in self._places("by", names, names if by is None else by)]
         group, columns = _groups(self.by, group_names, len(self.values))
-        shape = (int(group.max(initial=0)) + 1, *[self.values.shape[axis + 1] for axis in kept])
-        size = int(np.prod(shape))
-        narrow = replace(
-            self,
-            of=tuple(self.of[axis] for axis in kept),
-            labels=tuple(self.labels[axis] for axis in kept),
-            by=columns,
-            axes=tuple(kept if self.axes is None else [self.axes[axis] for axis in kept]),
-            group=group if self.group is None else group[self.group],
-            factor=None,
-            totals=np.bincount(group, weights=self.totals, minlength=shape[0]).astype(np.float64),
-        )
-        chunks = [narrow.sums(_units(range(start, min(start + 256, size)), shape)) for start in range(0, size, 256)]
-        value, error, low, high = (np.concatenate(column).reshape(shape) for column in zip(*chunks))
-        kept_notes = self.fit.notes if self.fit is not None else ()
-        notes = (*kept_notes, *self._unknown(), *_warnings(value, low, high, narrow.totals, self.level))
-        return replace(narrow, values=value, stderr=error, low=low, high=high, notes=notes)
+        if self.fit is None:
+            raise QuestionError("this table was read from a file: sums with intervals need the release itself")
+        if len(kept) == len(self.of) and len(group_names) == len(names):
+            return self
+        return self._regrouped(group, kept, columns) if kept else self._records(group, columns)
+
+    def _records(self, group: Ints, by: Mapping[str, tuple[Any, ...]]) -> Estimate:
+        """How many records each group has, which is known without error."""
+        totals = np.bincount(group, weights=self.totals).astype(np.float64)
+        fit = Fit(totals, np.zeros_like(totals), totals=totals)
+        exact = {"values": totals, "low": totals, "high": totals, "stderr": np.zeros_like(totals), "totals": totals}
+        return replace(self, of=(), labels=(), by=by, notes=(), fit=fit, **exact)
 
     def proportions(self) -> Estimate:
         """The same table as shares of the records of each cell."""
@@ -177,7 +201,7 @@ class Estimate(Table):
                 continue
             contrasts = np.zeros((len(order), *table.values.shape))
             contrasts[:, cell] = steps / total
-            value, _, low, high = table.sums(contrasts)
+            value, _, low, high = table._own_sums(contrasts)
             out.append([_reached(column, places[order], q) for column in (value, high, low)])
         value, low, high = np.array(out).T
         return table._summary(value, np.full(len(value), np.nan), low, high)
@@ -192,14 +216,13 @@ class Estimate(Table):
                 Problem("difference", "this table holds shares", "a difference is one of shares: take it of the counts")
             )
         rows = [self._group(group) for group in (left, right)]
-        weight, side = np.zeros(len(self.values)), np.zeros(len(self.values), dtype=np.int64)
-        for place, (sign, here) in enumerate(zip((1.0, -1.0), rows)):
+        weight = np.zeros(len(self.values))
+        for sign, here in zip((1.0, -1.0), rows):
             total = float(self.totals[here].sum())
             weight[here] += sign / total if total > 0 else 0.0
-            side[here] += 1 + place
         size = int(np.prod(self.values.shape[1:]))
         units = np.eye(size).reshape(size, 1, *self.values.shape[1:])
-        value, error, low, high = self.sums(units * weight.reshape(1, -1, *[1] * len(self.of)), side)
+        value, error, low, high = self.sums(units * weight.reshape(1, -1, *[1] * len(self.of)))
         grid = list(np.ndindex(*self.values.shape[1:]))
         columns = {
             name: [axis_labels[where[axis]] for where in grid]
@@ -237,9 +260,8 @@ class Estimate(Table):
         pair = [*given, *(name for name in self.of if name not in given)][:2]
         if not pair:
             raise QuestionError(Problem("independence", "this table has no protected attribute", "keep one in `of`"))
-        kept = tuple(range(len(self.of))) if self.axes is None else self.axes
-        sides = [kept[self.of.index(name)] for name in pair]
-        groups = np.arange(len(self.values)) if self.group is None else self.group
+        sides = [self.of.index(name) for name in pair]
+        groups = np.arange(len(self.values))
         with threadpool_limits(limits=1, user_api="blas"):
             return independence_test(self.parts, sides[0], sides[1] if len(sides) == 2 else groups)
 
@@ -272,29 +294,46 @@ def estimate_table(
     estimator      a name or an estimator; None lets the data choose between `ml`, `shrink` and `smooth`
     nonnegative    for linear estimators: "project" gives the nearest table without negative cells
     """
-    _check_question(mechanisms, names, labels, level, population, nonnegative)
+    parts = [Part.whole(reports, mechanisms)]
+    return estimate_parts(parts, reports.cells, names, labels, by_cells, estimator, level, population, nonnegative)
+
+
+def estimate_parts(
+    parts: Sequence[Part],
+    cells: int,
+    names: Sequence[str],
+    labels: Sequence[Sequence[Any]],
+    by_cells: Mapping[str, Sequence[Any]] | None = None,
+    estimator: str | Estimator | None = None,
+    level: float = 0.95,
+    population: Population = "finite",
+    nonnegative: Literal["no", "project"] = "no",
+) -> Estimate:
+    """The same from records that were published through different mechanisms, part by part.
+
+    cells  the number of cells of the whole table
+    """
+    _check_question(parts, names, labels, level, population, nonnegative)
     by = {name: tuple(column) for name, column in (by_cells or {}).items()}
-    chosen = estimator_given(estimator)
     # The matrices are too small to share: a second thread of the linear algebra library doubles the time.
     with threadpool_limits(limits=1, user_api="blas"):
-        name, fit = choose(reports, mechanisms) if chosen is None else (chosen.name, chosen.fit(reports, mechanisms))
+        name, fit = fit_parts(parts, (cells, *(len(axis) for axis in labels)), estimator)
         fit = fit.about(population)
         low, high = intervals(fit, level, population)
-    totals = reports.totals(mechanisms)
-    notes = list(fit.notes)
-    values = fit.values
+    assert fit.totals is not None  # noqa: S101 - every estimator gives them
+    values, totals, notes = fit.values, fit.totals, list(fit.notes)
     if nonnegative == "project" and values.min(initial=0.0) < 0.0:
         values = project(values, totals)
-        low, high = np.minimum(low, values), np.maximum(high, values)
         notes.append("negative cells were removed by projection on the tables of the same total")
     fit = replace(fit, values=values, notes=tuple(notes))
+    stderr, low, high = presented(values, standard_errors(fit, population), low, high)
     notes.extend(_warnings(values, low, high, totals, level))
     return Estimate(
         of=tuple(names),
         labels=tuple(tuple(axis) for axis in labels),
         by=by,
         values=values,
-        stderr=standard_errors(fit, population),
+        stderr=stderr,
         low=low,
         high=high,
         estimator=name,
@@ -305,12 +344,14 @@ def estimate_table(
         level=level,
         population=population,
         fit=fit,
-        parts=chosen.parts if isinstance(chosen, Pooled) else (Part.whole(reports, mechanisms),),
+        parts=tuple(parts),
+        asked=estimator,
+        nonnegative=nonnegative,
     )
 
 
 def _check_question(
-    mechanisms: Sequence[Mechanism],
+    parts: Sequence[Part],
     names: Sequence[str],
     labels: Sequence[Sequence[Any]],
     level: float,
@@ -318,12 +359,14 @@ def _check_question(
     nonnegative: str,
 ) -> None:
     problems = []
-    if not len(names) == len(labels) == len(mechanisms):
-        problems.append(Problem("of", f"{len(names)} names and {len(labels)} lists of labels for {len(mechanisms)}"))
+    targets = len(parts[0].axes)
+    if not len(names) == len(labels) == targets:
+        problems.append(Problem("of", f"{len(names)} names and {len(labels)} lists of labels for {targets}"))
+    sizes = [max(int(part.axes[axis].max(initial=-1)) + 1 for part in parts) for axis in range(targets)]
     problems.extend(
-        Problem(name, f"{len(axis)} labels for {mechanism.size} values")
-        for name, axis, mechanism in zip(names, labels, mechanisms)
-        if len(axis) != mechanism.size
+        Problem(name, f"{len(axis)} labels for {size} values")
+        for name, axis, size in zip(names, labels, sizes)
+        if len(axis) < size or (len(axis) > size and len(parts) == 1)
     )
     if not 0.0 < level < 1.0:
         problems.append(Problem("level", f"a level lies between 0 and 1, not {level}"))
@@ -350,12 +393,6 @@ def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats, level: 
     if (totals == 0).any():
         notes.append(f"{int((totals == 0).sum()):,} groups have no records")
     return notes
-
-
-def _units(flat: range, shape: tuple[int, ...]) -> Floats:
-    out = np.zeros((len(flat), int(np.prod(shape))))
-    out[np.arange(len(flat)), np.asarray(flat)] = 1.0
-    return out.reshape(len(flat), *shape)
 
 
 def _groups(

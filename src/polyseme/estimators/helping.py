@@ -30,7 +30,7 @@ import numpy as np
 
 from polyseme.distances.structure import Floats, Ints
 from polyseme.estimators.base import Finer, Reports
-from polyseme.estimators.counts import distinct
+from polyseme.estimators.counts import merged, numbered
 from polyseme.estimators.smooth import Room
 from polyseme.mechanism import Mechanism
 
@@ -61,7 +61,7 @@ def with_help(reports: Reports, helping: Sequence[Help], mechanisms: Sequence[Me
 
     reports  rows that differ only in a helping column stand apart
     """
-    whole = _merged(reports, reports.cell, reports.cells)
+    whole = merged(reports, reports.cell, reports.cells)
     if not helping:
         return whole
     room, names = Room(reports, mechanisms), tuple(column.name for column in helping)
@@ -76,10 +76,10 @@ def with_help(reports: Reports, helping: Sequence[Help], mechanisms: Sequence[Me
     idle = {name for name, column in zip(names, columns) if column.kinds == 1}
     _make_room(columns, helping, reports.cell, room)
     telling = [number for number, column in enumerate(columns) if column.kinds > 1]
-    parts, part = _numbered(reports.cell, *(columns[number].place[helping[number].kinds] for number in telling))
+    parts, part = numbered(reports.cell, *(columns[number].place[helping[number].kinds] for number in telling))
     finer = Finer(
         names=tuple(names[number] for number in telling),
-        reports=_merged(reports, part, len(parts)),
+        reports=merged(reports, part, len(parts)),
         whole=parts[:, 0],
         groups=parts[:, 1:],
         idle=tuple(name for name in names if name in idle),
@@ -191,20 +191,3 @@ def _differences(rates: Floats, others: Floats, both: Floats, spread: Floats) ->
 
 def _by_chance(found: float, expected: float, deviations: float) -> bool:
     return bool(found <= expected + deviations * np.sqrt(2.0 * expected))
-
-
-def _merged(reports: Reports, cell: Ints, cells: int) -> Reports:
-    """The reports in other cells, identical ones counted together."""
-    numbers = [_numbered(*sets.T)[1] for sets in reports.sets]
-    _, place = _numbered(cell, *numbers)
-    first = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
-    first[place] = np.arange(len(place))
-    counts = np.zeros(len(first), dtype=np.int64)
-    np.add.at(counts, place, reports.counts)
-    sets = tuple(sets[first] for sets in reports.sets)
-    return Reports(sets, cell[first], counts, cells, reports.paired, reports.distances)
-
-
-def _numbered(*columns: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows of columns of numbers from 0 up, ascending, and which of them each row is."""
-    return distinct(np.column_stack(columns), max(int(column.max(initial=0)) for column in columns) + 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Fit, Population
 
-__all__ = ["intervals", "normal_quantile", "project", "standard_errors", "sum_intervals"]
+__all__ = ["intervals", "normal_quantile", "presented", "project", "standard_errors", "sum_intervals"]
 
 
 def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
@@ -17,7 +17,7 @@ def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
     if population == "super":
         x, total = np.maximum(fit.values, 0.0), _totals(fit)
         share = np.divide(x, total, out=np.zeros_like(x), where=total > 0)
-        variance = variance + x * np.clip(1.0 - share, 0.0, 1.0)
+        variance = variance + fit.repeats * x * np.clip(1.0 - share, 0.0, 1.0)
     return np.sqrt(variance)
 
 
@@ -39,57 +39,31 @@ def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") 
 
 
 def sum_intervals(
-    fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite", blocks: Ints | None = None
+    fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite"
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, .., F_q).
-
-    blocks  the block of each cell: how many people a block has is known, and about a population it is random into which
-            of its cells they fall; None when every cell is a block by itself
-    """
+    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, .., F_q)."""
     values = np.tensordot(contrasts, fit.values, axes=fit.values.ndim)
     if fit.spread is None:
         missing = np.full(len(contrasts), np.nan)
         return values, missing, missing, missing
-    between = np.zeros(len(contrasts))
-    if population == "super" and blocks is not None:
-        between = _between(fit, contrasts, blocks)
-    errors = np.sqrt(fit.spread(contrasts, population) + between)
-    quantile = normal_quantile(level)
+    errors = np.sqrt(fit.spread(contrasts, population))
     if fit.limits is not None:
         low, high = fit.limits(contrasts, level, population)
-        low, high = (
-            values - np.hypot(np.maximum(values - low, 0.0), quantile * np.sqrt(between)),
-            values + np.hypot(np.maximum(high - values, 0.0), quantile * np.sqrt(between)),
-        )
     else:
-        low, high = values - quantile * errors, values + quantile * errors
+        half = normal_quantile(level) * errors
+        low, high = values - half, values + half
     floor, roof = _possible(fit, contrasts)
     return values, errors, np.clip(low, floor, roof), np.clip(high, floor, roof)
 
 
-def _between(fit: Fit, contrasts: Floats, blocks: Ints) -> Floats:
-    """The variance that comes from how many people of each block fall into each of its cells.
+def presented(values: Floats, errors: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+    """Standard errors and limits as they are shown beside their values.
 
-        sum_c n_c m_c^2 - sum_b (sum_c n_c m_c)^2 / n_b,    m_c = k . x_c / n_c
-
-    where
-        c, b      a cell, and a block of cells; n_c, n_b their records
-        k . x_c   what the cell adds to the sum
+    An interval holds its value, also where an estimator without constraints gives an impossible one; and what lies
+    within limits has no standard error larger than half the distance between them.
     """
-    names, block = np.unique(blocks, return_inverse=True)
-    if len(names) == len(blocks):
-        return np.zeros(len(contrasts))
-    added = (contrasts * fit.values).reshape(len(contrasts), len(fit.values), -1).sum(axis=2)
-    totals = _totals(fit).ravel()
-    sums, whole = np.zeros((len(names), len(contrasts))), np.zeros(len(names))
-    np.add.at(sums, block, added.T)
-    np.add.at(whole, block, totals)
-    squares = _ratio(added**2, totals).sum(axis=1) - _ratio(sums.T**2, whole).sum(axis=1)
-    return np.asarray(np.maximum(squares, 0.0), dtype=np.float64)
-
-
-def _ratio(numerator: Floats, records: Floats) -> Floats:
-    return np.asarray(np.divide(numerator, records, out=np.zeros_like(numerator), where=records > 0))
+    low, high = np.minimum(low, values), np.maximum(high, values)
+    return np.minimum(errors, (high - low) / 2.0), low, high
 
 
 def project(values: Floats, totals: Floats) -> Floats:

@@ -3,22 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-from scipy import special
 
 from polyseme.distances.structure import Bools, Floats, Ints
 from polyseme.estimators.base import Fit, Limits, Population
-from polyseme.estimators.intervals import intervals, sum_intervals
+from polyseme.estimators.boundary import Errors, boundary_errors
+from polyseme.estimators.intervals import intervals, normal_quantile, sum_intervals
 from polyseme.estimators.likelihood import Likelihood
 from polyseme.estimators.profile import Path, Quadratic
 from polyseme.estimators.solver import MATRIX_CELLS, Solution
 
-__all__ = ["CellFit", "LikelihoodLimits", "LinearLimits", "Widened", "cell_fit"]
+__all__ = ["CellFit", "LikelihoodLimits", "LinearLimits", "Unbiased", "Widened", "around", "cell_fit"]
 
 BOUNDARY_MARGIN = 1.3
 """With cells at zero in the table, the loss of a sum has a heavier tail than chi-square: a mixture over the cells that
 leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unbiased:
+    """An unbiased estimate of the table of one group, as a sum of what each report adds.
+
+    values  the estimate, flattened over the whole table
+    second  the sum over reports of the outer products of what they add
+    least   the covariance, about the people in the table, below which no variance is taken; None where there is none
+    """
+
+    values: Floats
+    second: Floats
+    least: Floats | None = None
+
+    def variance(self, contrasts: Floats, population: Population, repeats: float) -> Floats:
+        """Variances of sums of cells."""
+        drawn = contrasts**2 @ self.values
+        variance = np.maximum(_forms(contrasts, self.second) - drawn, 0.0)
+        if self.least is not None:
+            variance = np.maximum(variance, _forms(contrasts, self.least))
+        if population == "super":
+            sums = contrasts @ self.values
+            variance = variance + np.maximum(drawn - sums**2 / max(self.values.sum(), 1e-300), 0.0)
+        return np.asarray(repeats * variance, dtype=np.float64)
+
+    def limits(self, contrasts: Floats, level: float, population: Population, repeats: float) -> tuple[Floats, Floats]:
+        """Normal limits of sums of cells."""
+        centre = contrasts @ self.values
+        half = normal_quantile(level) * np.sqrt(self.variance(contrasts, population, repeats))
+        return centre - half, centre + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +59,10 @@ class CellFit:
 
     places     the cells of the flattened table that can hold records: the others were reported by nobody
     ceiling    how many reports contain each place; nobody else can have that value when every set holds the truth
+    repeats    the design effect of repeated draws; the information is that of independent draws divided by it
+    unbiased   an estimate without the bias that the boundary brings: where sets may lie, and where strata are mixed,
+               which have no loss of their own
+    possible   the cells that the records can have at all; None when they can have any
     """
 
     x: Floats
@@ -34,16 +70,41 @@ class CellFit:
     places: Ints
     quadratic: Quadratic | None
     ceiling: Floats | None
+    repeats: float = 1.0
+    unbiased: Unbiased | None = None
+    possible: Ints | None = None
 
     def variance(self) -> Floats:
-        """Finite-population variance of each place: `H^-1 - diag(x)` on the support; nan where H is singular."""
-        out = np.full(len(self.x), np.nan)
+        """Finite-population variance of each place: `H^-1 - r diag(x)` on the support; nan where H is singular."""
         if self.quadratic is None:
-            return out
+            return self._unbiased_variance()
+        out = np.full(len(self.x), np.nan)
         covariance, support = self.covariance()
         out[:] = 0.0
-        out[self.places[support]] = np.maximum(covariance.diagonal() - self.quadratic.x[support], 0.0)
+        drawn = self.repeats * self.quadratic.x[support]
+        out[self.places[support]] = np.maximum(covariance.diagonal() - drawn, 0.0)
         return out
+
+    def _unbiased_variance(self) -> Floats:
+        if self.unbiased is None:
+            return np.full(len(self.x), np.nan)
+        return self.unbiased.variance(np.eye(len(self.x)), "finite", self.repeats)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything that limits follow from."""
+        return self.quadratic is not None or self.unbiased is not None
+
+    def spread(self, contrasts: Floats, population: Population) -> Floats:
+        """Variances of sums over the flattened table: (k, cells) -> (k,)."""
+        if self.quadratic is None:
+            assert self.unbiased is not None  # noqa: S101 - callers ask only where something is known
+            return self.unbiased.variance(contrasts, population, self.repeats)
+        covariance, support = self.covariance()
+        part, x = contrasts[:, self.places[support]], self.quadratic.x[support]
+        total = np.einsum("ki,ij,kj->k", part, covariance, part)
+        drawn = part**2 @ x if population == "finite" else (part @ x) ** 2 / x.sum()
+        return np.asarray(np.maximum(total - self.repeats * drawn, 0.0), dtype=np.float64)
 
     def covariance(self) -> tuple[Floats, Bools]:
         """`H^-1` on the support, and the support among the places."""
@@ -58,12 +119,71 @@ class CellFit:
             return np.full(matrix.shape, np.nan), support
         return inverse.astype(np.float64, copy=False), support
 
+    @cached_property
+    def _path(self) -> Path:
+        assert self.quadratic is not None  # noqa: S101 - callers ask only where there is one
+        return self.quadratic.path()
 
-def cell_fit(likelihood: Likelihood, solution: Solution, records: float, ceiling: Floats | None) -> CellFit:
+    @cached_property
+    def _errors(self) -> dict[Population, Errors | None]:
+        return {}
+
+    def errors(self, population: Population) -> Errors | None:
+        """What the boundary does to sums of cells."""
+        if population not in self._errors and self.quadratic is not None:
+            self._errors[population] = boundary_errors(self.quadratic, population, self.repeats)
+        return self._errors[population]
+
+    def limits(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+        """Lower and upper limits of sums over the flattened table: (k, cells) -> two of (k,)."""
+        if self.quadratic is None:
+            return self._unbiased_limits(contrasts, level, population)
+        inside = contrasts[:, self.places]
+        down, up = self._reaches(inside, level, population)
+        errors = self.errors(population)
+        if errors is not None:
+            below, above = errors.reaches(inside, level)
+            down, up = np.maximum(down, below), np.maximum(up, above)
+        value = contrasts @ self.x
+        low, high = value - down, value + up
+        if self.unbiased is None:
+            return low, high
+        # Around a likelihood estimate that the boundary has moved, limits are wide; the unbiased ones may be shorter.
+        left, right = self.unbiased.limits(contrasts, level, population, self.repeats)
+        shorter = (right - left < 2.0 * np.maximum(down, up)) & (left <= value) & (value <= right)
+        return np.where(shorter, left, low), np.where(shorter, right, high)
+
+    def _unbiased_limits(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+        """Of the unbiased estimate, which may lie outside what is possible: then some room is left around the value."""
+        assert self.unbiased is not None  # noqa: S101 - callers ask only where something is known
+        low, high = self.unbiased.limits(contrasts, level, population, self.repeats)
+        value, room = contrasts @ self.x, (high - low) / 4.0
+        return np.minimum(low, value - room), np.maximum(high, value + room)
+
+    def _reaches(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+        """How far the profile likelihood lets each sum of places reach down and up from its estimate."""
+        path = self._path
+        # The search may have stopped this much short of the maximum: the limits are about the maximum all the same.
+        missing = 2.0 * self.gap * float(path.x.sum()) / self.repeats
+        loss = _quantile(level) * (BOUNDARY_MARGIN if path.bounded else 1.0)
+        sides = np.empty((2, len(contrasts)))
+        for row, contrast in enumerate(contrasts):
+            for side, sign in enumerate((-1.0, 1.0)):
+                reach, there = path.reach(sign * contrast, loss + missing)
+                if population == "finite":
+                    drawn = self.repeats * min(_drawn(contrast, path.x), _drawn(contrast, there))
+                    reach = float(np.sqrt(max(reach**2 - loss * drawn, 0.0)))
+                sides[side, row] = reach
+        return sides[0], sides[1]
+
+
+def cell_fit(
+    likelihood: Likelihood, solution: Solution, records: float, ceiling: Floats | None, repeats: float = 1.0
+) -> CellFit:
     """The fit of one cell, and its loss when the table is small enough for a matrix."""
     x = solution.x * records
     if likelihood.size > MATRIX_CELLS or records <= 0.0:
-        return CellFit(x, solution.gap, np.arange(likelihood.size), None, ceiling)
+        return CellFit(x, solution.gap, np.arange(likelihood.size), None, ceiling, repeats)
     f = likelihood.product(x)
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = likelihood.pull(np.where(likelihood.counts > 0, likelihood.counts / f, 0.0))
@@ -71,13 +191,14 @@ def cell_fit(likelihood: Likelihood, solution: Solution, records: float, ceiling
     places = np.flatnonzero(slopes > 0.0)
     # What is below any reader's notice counts as zero, so that the boundary is recognised as such.
     kept = np.where(x < 1e-9 * records * (slopes < 1.0), 0.0, x)[places]
-    quadratic = Quadratic(kept, information[np.ix_(places, places)], np.where(kept > 0, 0.0, slopes[places] - 1.0))
-    return CellFit(x, solution.gap, places, quadratic, ceiling)
+    score = np.where(kept > 0, 0.0, slopes[places] - 1.0)
+    quadratic = Quadratic(kept, information[np.ix_(places, places)] / repeats, score / repeats)
+    return CellFit(x, solution.gap, places, quadratic, ceiling, repeats)
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodLimits(Limits):
-    """Profile limits of sums of cells; a sum over several cells of the untouched attributes adds independent parts."""
+    """Limits of sums of cells; a sum over several cells of the untouched attributes adds independent parts."""
 
     fits: tuple[CellFit, ...]
     totals: Floats
@@ -88,13 +209,8 @@ class LikelihoodLimits(Limits):
         flat = contrasts.reshape(len(contrasts), self.shape[0], -1)
         out = np.zeros(len(contrasts))
         for cell, fit in enumerate(self.fits):
-            if fit.quadratic is None or self.totals[cell] == 0:
-                continue
-            covariance, support = fit.covariance()
-            part, x = flat[:, cell, fit.places[support]], fit.quadratic.x[support]
-            total = np.einsum("ki,ij,kj->k", part, covariance, part)
-            drawn = part**2 @ x if population == "finite" else (part @ x) ** 2 / self.totals[cell]
-            out += np.maximum(total - drawn, 0.0)
+            if fit.is_known and self.totals[cell] > 0:
+                out += fit.spread(flat[:, cell], population)
         return out
 
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
@@ -104,68 +220,46 @@ class LikelihoodLimits(Limits):
         below, above = np.zeros(len(contrasts)), np.zeros(len(contrasts))
         for cell, fit in enumerate(self.fits):
             used = np.flatnonzero(np.abs(flat[:, cell]).any(axis=1))
-            if fit.quadratic is None or not used.size or self.totals[cell] == 0:
+            if not fit.is_known or not used.size or self.totals[cell] == 0:
                 continue
-            down, up = _reaches(fit, flat[used, cell][:, fit.places], level, population)
+            here = flat[used, cell]
+            low, high = fit.limits(here, level, population)
             # Independent parts add their squared distances, the usual rule for variances, on each side.
-            below[used] += down**2
-            above[used] += up**2
+            below[used] += (here @ fit.x - low) ** 2
+            above[used] += (high - here @ fit.x) ** 2
         return centre - np.sqrt(below), centre + np.sqrt(above)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of every cell of the table."""
-        low, high = np.zeros((self.shape[0], len(self.fits[0].x))), np.zeros((self.shape[0], len(self.fits[0].x)))
+        size = len(self.fits[0].x)
+        low, high = np.zeros((self.shape[0], size)), np.zeros((self.shape[0], size))
         for cell, fit in enumerate(self.fits):
-            if fit.quadratic is None or self.totals[cell] == 0:
+            if not fit.is_known or self.totals[cell] == 0:
                 continue
             if population == "super":
                 # Nobody reported these values; the likelihood still allows a few records.
-                high[cell] = _quantile(level) / 2.0
-            down, up = _reaches(fit, np.eye(len(fit.places)), level, population)
-            low[cell, fit.places] = np.maximum(fit.x[fit.places] - down, 0.0)
-            high[cell, fit.places] = fit.x[fit.places] + up
+                high[cell, fit.possible] = fit.repeats * _quantile(level) / 2.0
+            low[cell, fit.places], high[cell, fit.places] = fit.limits(np.eye(size)[fit.places], level, population)
             if population == "finite" and fit.ceiling is not None:
                 high[cell] = np.minimum(high[cell], np.maximum(fit.ceiling, fit.x))
+        np.clip(low, 0.0, self.totals[:, None], out=low)
+        np.clip(high, 0.0, self.totals[:, None], out=high)
         return low.reshape(self.shape), high.reshape(self.shape)
 
 
-def _reaches(fit: CellFit, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
-    """How far each sum reaches down and up from its estimate."""
-    assert fit.quadratic is not None  # noqa: S101 - callers ask only where there is one
-    path = fit.quadratic.path()
-    # The search may have stopped this much short of the maximum: the limits are about the maximum all the same.
-    missing = 2.0 * fit.gap * float(path.x.sum())
-    sides = np.array([_sides(path, contrast, level, missing, population) for contrast in contrasts]).reshape(-1, 2)
-    return sides[:, 0], sides[:, 1]
-
-
-def _sides(path: Path, contrast: Floats, level: float, missing: float, population: Population) -> tuple[float, float]:
-    """How far a sum reaches down and up from its estimate."""
-    loss = _quantile(level) * (BOUNDARY_MARGIN if path.bounded else 1.0)
-    down, lowest = path.reach(-contrast, loss + missing)
-    up, highest = path.reach(contrast, loss + missing)
-    if population == "super":
-        return down, up
-    here = _drawn(contrast, path.x)
-    return (
-        _without(down, loss, min(here, _drawn(contrast, lowest))),
-        _without(up, loss, min(here, _drawn(contrast, highest))),
-    )
+def _forms(contrasts: Floats, matrix: Floats) -> Floats:
+    """`k' M k` for each contrast k."""
+    return np.asarray(np.einsum("ki,ki->k", contrasts @ matrix, contrasts), dtype=np.float64)
 
 
 def _quantile(level: float) -> float:
     """Of the chi-square distribution with one degree of freedom."""
-    return float(special.ndtri(0.5 + level / 2.0)) ** 2
+    return normal_quantile(level) ** 2
 
 
 def _drawn(contrast: Floats, x: Floats) -> float:
     """The variance of a sum that comes from drawing the records, not from the mechanism."""
     return float(contrast**2 @ x - (contrast @ x) ** 2 / x.sum())
-
-
-def _without(reach: float, loss: float, drawn: float) -> float:
-    """A reach for the records themselves: the part of its variance that comes from drawing them is taken out."""
-    return float(np.sqrt(max(reach**2 - loss * drawn, 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,19 +286,15 @@ class LinearLimits(Limits):
         return low, high if population == "super" or self.ceiling is None else np.minimum(high, self.ceiling)
 
 
-def around(
-    plain: Fit, values: Floats, expected: Floats, variance: Floats, gap: float | None, notes: tuple[str, ...]
-) -> Fit:
+def around(plain: Fit, values: Floats, expected: Floats, gap: float | None, notes: tuple[str, ...]) -> Fit:
     """A fit that knows more than the reports say, by a penalty or by smoothness, which is no evidence.
 
-    Its errors are at least those of the plain fit, unknown where those are, and its limits are those, widened to hold
-    it.
+    Its standard errors and limits are those of the plain fit, the limits widened to hold it.
     """
     return replace(
         plain,
         values=values,
         expected=expected,
-        variance=np.maximum(plain.variance, variance),
         gap=gap,
         notes=notes,
         limits=None if plain.limits is None else Widened(plain.limits, values, expected),

@@ -66,10 +66,9 @@ class Linear(Estimator):
         if squares is None:
             notes.append(NO_VARIANCE)
         else:
-            variance = np.maximum(squares - moments.explained(), 0.0)
-        return Fit(
-            values, variance, notes=tuple(notes), totals=reports.totals(mechanisms), spread=moments.spread(squares)
-        )
+            variance = reports.repeats * np.maximum(squares - moments.explained(), 0.0)
+        totals, spread = reports.totals(mechanisms), moments.spread(squares)
+        return Fit(values, variance, notes=tuple(notes), totals=totals, spread=spread, repeats=reports.repeats)
 
 
 class Simple(Linear):
@@ -171,8 +170,8 @@ class ValueAdding(Estimator):
         values = counts * inside + (records - counts) * outside
         squares = counts * inside**2 + (records - counts) * outside**2
         explained = self._explained(counts, mechanisms, inside - outside, outside, records)
-        variance = np.maximum(squares - explained, 0.0)
-        return Fit(values, variance, notes=(BIASED,), totals=totals)
+        variance = reports.repeats * np.maximum(squares - explained, 0.0)
+        return Fit(values, variance, notes=(BIASED,), totals=totals, repeats=reports.repeats)
 
     def _explained(
         self, counts: Floats, mechanisms: Sequence[Mechanism], scale: float, shift: float, records: Floats
@@ -289,7 +288,8 @@ class _Spread:
     moments: _Moments
 
     def __call__(self, contrasts: Floats, population: Population) -> Floats:
-        return np.array([self._one(np.asarray(contrast, dtype=np.float64), population) for contrast in contrasts])
+        found = [self._one(np.asarray(contrast, dtype=np.float64), population) for contrast in contrasts]
+        return self.moments.reports.repeats * np.array(found)
 
     def _one(self, contrast: Floats, population: Population) -> float:
         moments, reports = self.moments, self.moments.reports

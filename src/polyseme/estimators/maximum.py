@@ -17,9 +17,10 @@ from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikeliho
 from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Widened, cell_fit
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.solver import GAP, MATRIX_CELLS, maximise, tolerance_for
+from polyseme.estimators.unbiased import UnbiasedMap, unbiased_map, unbiased_table
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Bayes", "MaximumLikelihood", "assemble", "convergence_note", "linear_start"]
+__all__ = ["LARGE", "Bayes", "MaximumLikelihood", "assemble", "convergence_note", "linear_start", "may_lie"]
 
 COMPOSITE = (
     "counts only: which values were published together is not known, so the composite likelihood of the containment "
@@ -32,6 +33,8 @@ LARGE = (
 FLAT = "some values cannot be told apart by these reports: the estimate is one of several equally good ones"
 
 _MANY, _MATRIX = 300_000, 1_000
+_UNBIASED_WORK = 1e9
+"""Operations that an unbiased estimate of one group may take, about a second."""
 
 
 def convergence_note(gap: float) -> tuple[str, ...]:
@@ -54,16 +57,32 @@ class MaximumLikelihood(Estimator):
         if not reports.paired:
             fit = _composite(reports, mechanisms)
             return replace(fit, notes=(COMPOSITE, *fit.notes))
-        whole = all(mechanism.p == 1.0 for mechanism in mechanisms)
-        fits = []
+        fits, maps = [], _uniform_maps(mechanisms) if may_lie(mechanisms) else ()
         for _, sets, counts in reports.by_cell():
             likelihood = likelihood_of(sets, counts, mechanisms)
             records = likelihood.records
             start = linear_start(likelihood, mechanisms)
             solution = maximise(likelihood, tolerance_for(records), start=start)
-            ceiling = likelihood.presence() if whole else None
-            fits.append(cell_fit(likelihood, solution, records, ceiling))
-        return assemble(fits, reports, mechanisms)
+            ceiling = None if may_lie(mechanisms) else likelihood.presence()
+            cell = cell_fit(likelihood, solution, records, ceiling, reports.repeats)
+            if maps and len(counts) * likelihood.size**2 <= _UNBIASED_WORK:
+                cell = replace(cell, unbiased=unbiased_table(maps, sets, counts))
+            fits.append(cell)
+        fit = assemble(fits, (reports.cells, *shape_of(mechanisms)), reports.totals(mechanisms))
+        if all(cell.quadratic is not None or cell.x.sum() == 0.0 for cell in fits):
+            return fit
+        return _with_inverse(fit, [cell.ceiling for cell in fits], reports, mechanisms)
+
+
+def may_lie(mechanisms: Sequence[Mechanism]) -> bool:
+    """Whether a published set need not hold the true value."""
+    return any(mechanism.p < 1.0 for mechanism in mechanisms)
+
+
+def _uniform_maps(mechanisms: Sequence[Mechanism]) -> tuple[UnbiasedMap, ...]:
+    """What a set adds to an unbiased estimate; nothing where some values leave the same traces."""
+    maps = tuple(unbiased_map(mechanism, np.ones(mechanism.size)) for mechanism in mechanisms)
+    return maps if all(axis.identifiable for axis in maps) else ()
 
 
 def linear_start(likelihood: RecordLikelihood, mechanisms: Sequence[Mechanism]) -> Floats | None:
@@ -80,28 +99,32 @@ def linear_start(likelihood: RecordLikelihood, mechanisms: Sequence[Mechanism]) 
     return np.asarray(x / x.sum(), dtype=np.float64)
 
 
-def assemble(fits: Sequence[CellFit], reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
+def assemble(fits: Sequence[CellFit], shape: tuple[int, ...], totals: Floats) -> Fit:
     """One table from the fits of its cells."""
-    shape = (reports.cells, *shape_of(mechanisms))
     values = np.array([fit.x for fit in fits]).reshape(shape)
     variance = np.array([fit.variance() for fit in fits]).reshape(shape)
-    gap = max((fit.gap for fit in fits), default=0.0)
-    totals = reports.totals(mechanisms)
-    notes = list(convergence_note(gap))
-    if any(fit.quadratic is None and total > 0 for fit, total in zip(fits, totals)):
-        try:
-            linear = Inverse().fit(reports, mechanisms)
-        except ImpossibleError:
-            return Fit(values, variance, gap, (*notes, NO_VARIANCE), totals)
-        ceilings = [fit.ceiling for fit in fits]
-        known = all(ceiling is not None for ceiling in ceilings)
-        limits = Widened(LinearLimits(linear, np.array(ceilings).reshape(shape) if known else None), values, values)
-        return Fit(values, linear.variance, gap, (*notes, LARGE, *linear.notes), totals, linear.spread, limits)
     variance[totals == 0] = 0.0
-    if np.isnan(variance).any():
-        notes.append(FLAT)
+    gap = max((fit.gap for fit in fits), default=0.0)
+    notes = (*convergence_note(gap), *((FLAT,) if np.isnan(variance).any() else ()))
     profile = LikelihoodLimits(tuple(fits), totals, shape)
-    return Fit(values, variance, gap, tuple(notes), totals, profile.spread, profile)
+    repeats = max((fit.repeats for fit in fits), default=1.0)
+    return Fit(values, variance, gap, notes, totals, profile.spread, profile, repeats=repeats)
+
+
+def _with_inverse(
+    fit: Fit, ceilings: Sequence[Floats | None], reports: Reports, mechanisms: Sequence[Mechanism]
+) -> Fit:
+    """A table that is too large for a likelihood's own limits, with the errors and limits of `inverse`."""
+    notes = convergence_note(fit.gap or 0.0)
+    try:
+        linear = Inverse().fit(reports, mechanisms)
+    except ImpossibleError:
+        return replace(fit, notes=(*notes, NO_VARIANCE), spread=None, limits=None)
+    known = all(ceiling is not None for ceiling in ceilings)
+    inner = LinearLimits(linear, np.array(ceilings).reshape(fit.values.shape) if known else None)
+    limits = Widened(inner, fit.values, fit.values)
+    said = (*notes, LARGE, *linear.notes)
+    return replace(fit, variance=linear.variance, notes=said, spread=linear.spread, limits=limits)
 
 
 class Bayes(Estimator):
@@ -143,4 +166,4 @@ def _composite(reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
     flat = () if all(exact_map(mechanism).identifiable for mechanism in mechanisms) else (FLAT,)
     notes = (*convergence_note(gap), *flat)
     limits = Widened(LinearLimits(linear, None), values, values)
-    return Fit(values, linear.variance, gap, notes, totals, linear.spread, limits)
+    return replace(linear, values=values, gap=gap, notes=notes, limits=limits)

@@ -15,6 +15,9 @@ which is what normal intervals on the support miss.
 The minimiser moves along straight lines as the sum moves, and changes direction only when a cell reaches zero or
 leaves it. So the path is followed exactly from corner to corner: with the multiplier `m` of the sum as parameter, the
 sum grows by `a dm` and the loss by `a d(m^2)` on each piece.
+
+A corner changes the inverse by one rank, which costs no matrix. Where H is nearly singular these updates lose digits;
+that shows in equations that the direction must satisfy, and from then on each piece solves them afresh.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from polyseme.distances.structure import Bools, Floats
 __all__ = ["Path", "Quadratic"]
 
 _CORNERS = 200
+_DIGITS = 1e-7
+"""Relative error of the equations of a direction from which updates of the inverse are no longer trusted: limits are
+read to three digits, and a piece adds at most this share of its own length."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +50,7 @@ class Quadratic:
 
     def path(self) -> Path:
         """The problem with what all sums share."""
-        ridge = 1e-10 * float(self.information.diagonal().max(initial=1e-300))
+        ridge = 1e-10 * max(float(self.information.diagonal().max(initial=0.0)), 1e-200)
         matrix = self.information + ridge * np.eye(len(self.x))
         free = self.x > 0.0
         inverse = np.zeros_like(matrix)
@@ -107,16 +113,36 @@ class _State:
         self.terms: list[tuple[float, Floats, Floats]] = []
         self.pull, self.pulled = contrast[places] @ path.inverse[places], contrast[places] @ path.across[places]
         self.ones, self.summed = path.sums
+        self.exact = False
+
+    def _direction(self) -> tuple[Floats, Floats]:
+        """Change of the table for each unit of the multiplier, keeping the total; and of the bound cells' pressure."""
+        total = float(self.ones.sum())
+        level = -float(self.pull.sum()) / total if total > 0.0 else 0.0
+        direction = np.where(self.free, self.pull + level * self.ones, 0.0)
+        rest = self.pulled + level * self.summed - self.contrast - level
+        size = float(np.abs(direction).sum())
+        off = max(float(np.abs(rest[self.free]).max(initial=0.0)), abs(float(direction.sum())) / max(size, 1e-300))
+        if not self.exact and not off <= _DIGITS * max(1.0, float(np.abs(self.contrast).max())):
+            self.exact = True
+            self._solve()
+            return self._direction()
+        return direction, np.where(self.free, 0.0, rest)
+
+    def _solve(self) -> None:
+        """The products with the inverse on the free cells, from the matrix itself."""
+        free, matrix = np.flatnonzero(self.free), self.path.matrix
+        self.pull, self.ones = np.zeros(len(matrix)), np.zeros(len(matrix))
+        if free.size:
+            sides = np.column_stack([self.contrast[free], np.ones(free.size)])
+            solved = np.linalg.solve(matrix[np.ix_(free, free)], sides)
+            self.pull[free], self.ones[free] = solved.T
+        self.pulled, self.summed = matrix @ self.pull, matrix @ self.ones
 
     def advance(self, loss: float) -> bool:
         """Follow one piece; true when the loss is used up or the sum cannot rise further."""
-        total = float(self.ones.sum())
-        level = -float(self.pull.sum()) / total if total > 0.0 else 0.0
-        # Change of the table for each unit of the multiplier, keeping the total.
-        direction = np.where(self.free, self.pull + level * self.ones, 0.0)
+        direction, push = self._direction()
         gain = float(self.contrast @ direction)
-        # Pressure of the bound cells: how their multipliers change along the piece.
-        push = np.where(self.free, 0.0, self.pulled + level * self.summed - self.contrast - level)
         limit, corner, leaves = self._corner(direction, push)
         scale = max(float(np.abs(self.contrast).max()), 1e-300)
         if gain <= 1e-14 * scale * max(float(np.abs(self.pull).max(initial=0.0)), 1e-300):
@@ -124,7 +150,7 @@ class _State:
             if corner < 0 or not leaves:
                 return True
         else:
-            needed = np.sqrt(self.multiplier**2 + (loss - self.lost) / gain) - self.multiplier
+            needed = np.sqrt(self.multiplier**2 + max(loss - self.lost, 0.0) / gain) - self.multiplier
             if needed <= limit:
                 self.risen += gain * needed
                 self.change += needed * direction
@@ -160,26 +186,30 @@ class _State:
 
     def _bind(self, cell: int) -> None:
         """Take a cell out of the inverse: `- K e (K e)' / (e' K e)`."""
+        self.free[cell] = False
+        self.change[cell] = -self.path.x[cell]
+        self.pressure[cell] = 0.0
+        if self.exact:
+            return self._solve()
         column, times = self.path.inverse[:, cell].copy(), self.path.across[cell].copy()
         for sign, vector, product in self.terms:
             column += sign * vector[cell] * vector
             times += sign * vector[cell] * product
-        self._add(-1.0 / max(float(column[cell]), 1e-300), column, times)
-        self.free[cell] = False
-        self.change[cell] = -self.path.x[cell]
-        self.pressure[cell] = 0.0
+        return self._add(-1.0 / max(float(column[cell]), 1e-300), column, times)
 
     def _release(self, cell: int) -> None:
         """Take a cell into the inverse: `+ v v' / (m - e' M K M e)` with `v = K M e - e` and m its own entry of M."""
+        self.free[cell] = True
+        self.pressure[cell] = 0.0
+        if self.exact:
+            return self._solve()
         column, times = self.path.across[:, cell].copy(), self.path.twice[:, cell].copy()
         for sign, vector, product in self.terms:
             column += sign * product[cell] * vector
             times += sign * product[cell] * product
         rest = max(float(self.path.matrix[cell, cell] - times[cell]), self.path.ridge)
         column[cell] -= 1.0
-        self._add(1.0 / rest, column, times - self.path.matrix[:, cell])
-        self.free[cell] = True
-        self.pressure[cell] = 0.0
+        return self._add(1.0 / rest, column, times - self.path.matrix[:, cell])
 
     def _add(self, sign: float, vector: Floats, product: Floats) -> None:
         """A further term of the inverse; `product` is M times its vector."""

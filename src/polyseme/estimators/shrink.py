@@ -30,9 +30,8 @@ import numpy as np
 from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.likelihood import Joined, likelihood_of
-from polyseme.estimators.limits import CellFit, around, cell_fit
+from polyseme.estimators.limits import around
 from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
-from polyseme.estimators.profile import Quadratic
 from polyseme.estimators.simpler import simpler_table
 from polyseme.estimators.solver import maximise, shared_out, tolerance_for
 from polyseme.estimators.strength import best_strength, towards
@@ -66,31 +65,21 @@ class Shrink(Estimator):
 
 def shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, strength: float, plain: Fit) -> Fit:
     """The table shrunk towards `target` with this strength; `plain` is the one without."""
-    fits, people = [], []
+    expected, people, gap = [], [], 0.0
     for cell, sets, counts in reports.by_cell():
         likelihood = likelihood_of(sets, counts, mechanisms)
         joined = Joined(likelihood, strength * target) if strength > 0.0 else likelihood
         records = likelihood.records
         start = towards(plain.values[cell].ravel() / records, target, strength / records) if records else None
         solution = maximise(joined, tolerance_for(records), start=start)
-        fits.append(_rescaled(cell_fit(joined, solution, records, None), joined.records, records))
+        expected.append(solution.x * records)
         people.append(shared_out(likelihood, solution.x))
+        gap = max(gap, solution.gap)
     shape = plain.values.shape
-    values, expected = np.array(people).reshape(shape), np.array([fit.x for fit in fits]).reshape(shape)
-    variance = np.array([fit.variance() for fit in fits]).reshape(shape)
-    gap = max((fit.gap for fit in fits), default=0.0)
     note = f"shrunk towards a simpler table, as if by {_rounded(strength)} further records in each group"
     notes = (note, *convergence_note(gap), *plain.notes)
-    return around(plain, values, expected, variance, gap=gap, notes=notes)
+    return around(plain, np.array(people).reshape(shape), np.array(expected).reshape(shape), gap=gap, notes=notes)
 
 
 def _rounded(strength: float) -> str:
     return f"{strength:,.0f}" if strength >= 10.0 else f"{strength:.2g}"
-
-
-def _rescaled(fit: CellFit, joined: float, records: float) -> CellFit:
-    """The information brought back from the records with the prior's to the records alone, so that `H x = 1`."""
-    if fit.quadratic is None:
-        return fit
-    loss = Quadratic(fit.quadratic.x, fit.quadratic.information * (records / joined), 0.0 * fit.quadratic.score)
-    return replace(fit, quadratic=loss)

@@ -14,7 +14,7 @@ from polyseme.estimators.likelihood import SetLikelihood
 from polyseme.estimators.solver import MATRIX_CELLS, maximise
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Simpler", "simpler_table"]
+__all__ = ["Simpler", "margin_of", "simpler_table"]
 
 _FLOOR, _ZERO = 0.01, 1e-9
 
@@ -60,7 +60,7 @@ def simpler_table(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mecha
     alone = len(mechanisms) == 1 and groups == 1
     if alone and not isinstance(structure, Line | Circle):
         return Simpler(np.full(mechanisms[0].size, 1.0 / mechanisms[0].size))
-    margins = tuple(_margin(codes, counts, mechanism) for codes, mechanism in zip(sets, mechanisms))
+    margins = tuple(margin_of(codes, counts, mechanism) for codes, mechanism in zip(sets, mechanisms))
     if alone and isinstance(structure, Line | Circle):
         return _neighbours(margins[0], structure)
     table = np.ones(1)
@@ -73,7 +73,8 @@ def _floored(table: Floats) -> Floats:
     return (1.0 - _FLOOR) * table + _FLOOR / len(table)
 
 
-def _margin(sets: Ints, counts: Ints, mechanism: Mechanism) -> Floats:
+def margin_of(sets: Ints, counts: Ints, mechanism: Mechanism) -> Floats:
+    """The distribution of one attribute by maximum likelihood, all groups together."""
     rows, inverse = distinct(sets, mechanism.size)
     weights = np.bincount(inverse, weights=counts.astype(np.float64), minlength=len(rows))
     return maximise(SetLikelihood.of([rows], weights.astype(np.int64), [mechanism])).x

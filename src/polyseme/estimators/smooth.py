@@ -112,7 +112,7 @@ class Smoothed:
             notes.extend(self.finer.unused())
         if not self.reached:
             notes.append("smoothing was stopped before its sizes had settled")
-        return around(plain, self.people, expected, self.variance, gap=None, notes=(*notes, *plain.notes))
+        return around(plain, self.people, expected, gap=None, notes=(*notes, *plain.notes))
 
 
 def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:

@@ -29,6 +29,7 @@ __all__ = [
     "Solution",
     "expectation_maximisation",
     "maximise",
+    "nonnegative_minima",
     "nonnegative_minimum",
     "shared_out",
     "tolerance_for",
@@ -181,6 +182,33 @@ def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Float
             wrong[: np.flatnonzero(wrong)[-1]] = False
         passive ^= wrong
     return np.maximum(y, 0.0)
+
+
+def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
+    """`nonnegative_minimum` of many right-hand sides `linear` (n, size) at once, all from the same guess."""
+    rows, size = linear.shape
+    passives = np.broadcast_to(passive, (rows, size)).copy()
+    out, open_rows = np.zeros((rows, size)), np.arange(rows)
+    fewest, patience = np.full(rows, size + 1), np.full(rows, 3)
+    scale = 1e-12 * max(float(np.abs(linear).max(initial=0.0)), 1e-300)
+    for _ in range(50 + 3 * size):
+        inside = passives[open_rows]
+        systems = np.where(inside[:, :, None] & inside[:, None, :], matrix, 0.0)
+        systems[:, np.arange(size), np.arange(size)] = np.where(inside, matrix.diagonal(), 1.0)
+        y = np.linalg.solve(systems, np.where(inside, linear[open_rows], 0.0)[..., None])[..., 0]
+        wrong = np.where(inside, y < 0.0, y @ matrix - linear[open_rows] < -scale)
+        number = wrong.sum(axis=1)
+        out[open_rows] = np.maximum(y, 0.0)
+        better = number < fewest[open_rows]
+        fewest[open_rows] = np.where(better, number, fewest[open_rows])
+        patience[open_rows] = np.where(better, 3, patience[open_rows] - 1)
+        # As in the single case: only the last one changes sides where changing all of them goes round in circles.
+        last = np.arange(size) == size - 1 - np.argmax(wrong[:, ::-1], axis=1)[:, None]
+        passives[open_rows] ^= wrong & (last | (patience[open_rows] >= 0)[:, None])
+        open_rows = open_rows[number > 0]
+        if not len(open_rows):
+            break
+    return out
 
 
 def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: Floats | None) -> Solution:

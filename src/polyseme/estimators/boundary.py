@@ -1,0 +1,95 @@
+"""How wrong a maximum-likelihood table can be because no cell may be negative.
+
+Where cells are zero in truth, the constraint x >= 0 turns the noise of these cells into a bias: each of them can only
+be estimated too high, and everything else too low. A single cell hardly notices. A sum that collects many such biases
+does: a value that everybody has, the mean of a steep distribution, the upper tail. There the profile likelihood of the
+sum is not chi-square with one degree of freedom, but a mixture with many.
+
+So the error of a sum is drawn in the limit experiment: near the maximum the log-likelihood is quadratic with
+information H, and the score at the true table is normal,
+
+    y  minimises  1/2 (y - x0)' H (y - x0) - (m + z)' (y - x0)    over the tables y >= 0,      z ~ N(0, V)
+
+where
+    x0  a true table near the estimate that is hard to estimate: cells within two standard errors of zero are zero
+    m   the mean score of cells at zero: as observed, but not further from zero than two standard deviations allow
+    V   H - r H diag(x0) H for the people in the table, whose values are fixed and only the sets are drawn (r is the
+        design effect of repeated draws); H less the part along x0 for a population, since the total is known
+    y   the estimate; `y - x0` its error, for all sums of cells at once
+
+The limits of a sum are widened to what these errors require.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.distances.structure import Floats
+from polyseme.estimators.base import Population
+from polyseme.estimators.intervals import normal_quantile
+from polyseme.estimators.profile import Quadratic
+from polyseme.estimators.solver import nonnegative_minima
+from polyseme.randomness import experiment
+
+__all__ = ["Errors", "boundary_errors"]
+
+_DRAWS, _FEWEST = 200, 40
+"""The standard deviation of an error is known to 5% from 200 draws, to 11% from 40."""
+_WORK = 4e8
+"""Operations for one round of linear systems, about a fifth of a second."""
+_NEAR = 2.0
+"""Standard errors from zero within which a cell may be zero in truth; simulated with 1 and 2, 2 covers better."""
+_SEED = 20_261_116
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Drawn errors of the table of one group: (draws, places)."""
+
+    draws: Floats
+
+    def reaches(self, contrasts: Floats, level: float) -> tuple[Floats, Floats]:
+        """How far the truth of each sum may lie below and above its estimate.
+
+        Normal quantiles on either side of the mean, each with the spread of its own side: errors are lopsided.
+        """
+        errors = self.draws @ contrasts.T
+        mean, quantile = errors.mean(axis=0), normal_quantile(level)
+        high, low = (np.sqrt(2.0 * np.mean(np.maximum(sign * (errors - mean), 0.0) ** 2, axis=0)) for sign in (1, -1))
+        return np.maximum(mean + quantile * high, 0.0), np.maximum(quantile * low - mean, 0.0)
+
+
+def boundary_errors(quadratic: Quadratic, population: Population, repeats: float) -> Errors | None:
+    """Errors of a fitted table, or None when no cell is near zero or the table is too large to draw them."""
+    x, size = quadratic.x, len(quadratic.x)
+    draws = int(min(_DRAWS, _WORK / max(size, 1) ** 3))
+    if draws < _FEWEST:
+        return None
+    ridge = 1e-10 * float(quadratic.information.diagonal().max(initial=0.0))
+    matrix = quadratic.information + ridge * np.eye(size)
+    support = x > 0.0
+    variance = np.zeros(size)
+    variance[support] = np.linalg.inv(matrix[np.ix_(support, support)]).diagonal()
+    drawn = repeats * x if population == "finite" else 0.0
+    truth = np.where(x < _NEAR * np.sqrt(np.maximum(variance - drawn, 0.0)), 0.0, x)
+    if (truth > 0.0).all() or not truth.any() or not ridge > 0.0:
+        return None
+    score = np.minimum(quadratic.score + _NEAR * np.sqrt(matrix.diagonal()), 0.0)
+    noise = experiment(_SEED).standard_normal((draws, size)) @ _root(_noise(matrix, truth, population, repeats)).T
+    linear = matrix @ truth + np.where(support, 0.0, score) + noise
+    return Errors(nonnegative_minima(matrix, linear, support) - truth)
+
+
+def _noise(matrix: Floats, truth: Floats, population: Population, repeats: float) -> Floats:
+    """The covariance of the score at the true table."""
+    if population == "finite":
+        return matrix - repeats * (matrix * truth) @ matrix
+    along = matrix @ truth
+    return matrix - np.outer(along, along) / float(truth @ along)
+
+
+def _root(covariance: Floats) -> Floats:
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float64)

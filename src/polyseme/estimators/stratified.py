@@ -1,0 +1,405 @@
+"""One table from records that were published through different mechanisms.
+
+A cell of the table whose records all went through the same mechanisms is estimated from them alone. Where a cell mixes
+strata, maximum likelihood in each of them would not do: every small stratum overestimates its rare values a little, and
+these biases add up while errors only add up in squares. So each stratum contributes its unbiased estimate,
+
+    x  minimises  (x - u)' V^-1 (x - u)    over the tables x >= 0 with the same total
+
+where
+    u  the sum of the unbiased estimates of the strata, see `unbiased`
+    V  its covariance about the people in the table
+
+and the limits are the normal ones of u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.estimators.base import Estimator, Fit, Population, Reports
+from polyseme.estimators.choosing import choose
+from polyseme.estimators.counts import coarser, containment
+from polyseme.estimators.intervals import project
+from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Unbiased, Widened, around
+from polyseme.estimators.linear import Inverse
+from polyseme.estimators.maximum import LARGE, Bayes, MaximumLikelihood, assemble, may_lie
+from polyseme.estimators.registry import estimator_given
+from polyseme.estimators.shrink import Shrink
+from polyseme.estimators.simpler import margin_of
+from polyseme.estimators.smooth import Smooth
+from polyseme.estimators.solver import MATRIX_CELLS, nonnegative_minimum
+from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, unbiased_map, unbiased_table
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import experiment
+
+__all__ = ["Part", "fit_parts", "unbiased_fit"]
+
+MIXED = "strata with different mechanisms in one group: their unbiased estimates were put together"
+
+_BORROWED = 2.0
+"""Records for each value with which the other strata speak in the working distribution of a stratum: enough to steady
+a small stratum, and nothing to a large one."""
+_SEED = 20_261_117
+_RIDGE = 1e-3
+"""Variance, for each record, that every value has at least when the nearest table is sought."""
+_TOTAL = 1e4
+"""How much stiffer the total is than the stiffest cell; it is then restored exactly."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Records that were published through the same mechanisms.
+
+    reports     in codes of these mechanisms
+    mechanisms  one for each target attribute
+    cells       the cell of the whole table that each cell of the reports is part of, ascending
+    axes        for each target, the code in the whole table of each value of its mechanism, ascending
+    """
+
+    reports: Reports
+    mechanisms: tuple[Mechanism, ...]
+    cells: Ints
+    axes: tuple[Ints, ...]
+
+    @classmethod
+    def whole(cls, reports: Reports, mechanisms: Sequence[Mechanism]) -> Part:
+        """All records of a table."""
+        axes = tuple(np.arange(mechanism.size) for mechanism in mechanisms)
+        return cls(reports, tuple(mechanisms), np.arange(reports.cells), axes)
+
+    def is_whole(self, shape: tuple[int, ...]) -> bool:
+        """Whether it is all of a table of this shape."""
+        return (len(self.cells), *(len(axis) for axis in self.axes)) == shape
+
+    def coarser(self, group: Ints, kept: Sequence[int]) -> Part:
+        """The same records in a table of fewer cells or attributes.
+
+        group  the new cell of each cell of the whole table
+        kept   the target attributes that are kept
+        """
+        cells, cell = np.unique(group[self.cells], return_inverse=True)
+        reports = coarser(self.reports, cell, len(cells), kept)
+        return Part(reports, tuple(self.mechanisms[axis] for axis in kept), cells, tuple(self.axes[a] for a in kept))
+
+    def among(self, wanted: Bools) -> Part:
+        """Only the cells of the whole table that are wanted."""
+        if wanted.all():
+            return self
+        kept = wanted[self.cells]
+        rows, number = kept[self.reports.cell], np.cumsum(kept) - 1
+        reports = replace(
+            self.reports,
+            sets=tuple(sets[rows] for sets in self.reports.sets),
+            cell=number[self.reports.cell[rows]],
+            counts=self.reports.counts[rows],
+            cells=int(kept.sum()),
+            finer=None,
+        )
+        return replace(self, reports=reports, cells=self.cells[kept])
+
+    def totals(self) -> Floats:
+        """The records of each of its cells."""
+        return self.reports.totals(self.mechanisms)
+
+    def flat(self, shape: tuple[int, ...]) -> Ints:
+        """Where its values lie in the flattened table of one cell."""
+        return np.ravel_multi_index(np.ix_(*self.axes), shape[1:]).ravel()
+
+    def added(self, whole: Floats, table: Floats) -> None:
+        """Add its own table to the whole one."""
+        whole[np.ix_(self.cells, *self.axes)] += table
+
+
+def fit_parts(
+    parts: Sequence[Part], shape: tuple[int, ...], estimator: str | Estimator | None = None
+) -> tuple[str, Fit]:
+    """The name of the estimator, and the estimated table of this shape: (cells, F_1, .., F_q).
+
+    estimator  a name or an estimator; None lets the data choose
+    """
+    chosen = estimator_given(estimator)
+    if len(parts) == 1 and parts[0].is_whole(shape):
+        return _fitted(parts[0], chosen)
+    if chosen is not None and not isinstance(chosen, MaximumLikelihood | Shrink | Smooth | Bayes):
+        return chosen.name, _Sum(parts, [_fitted(part, chosen)[1] for part in parts], shape).fit()
+    if isinstance(chosen, Bayes) or not all(part.reports.paired for part in parts):
+        return (chosen or MaximumLikelihood()).name, _by_inverse(parts, shape, "")
+    plain, mixed = _Stratified(parts, shape).fit()
+    helped = any(part.reports.finer for part in parts)
+    if isinstance(chosen, MaximumLikelihood) or (chosen is None and mixed and not helped):
+        return MaximumLikelihood.name, plain
+    return _added(parts, shape, chosen, plain)
+
+
+def unbiased_fit(parts: Sequence[Part], shape: tuple[int, ...]) -> Fit | None:
+    """The unbiased table, whose sums over however many cells keep their level; None where there is none."""
+    if int(np.prod(shape[1:])) > MATRIX_CELLS or not all(part.reports.paired for part in parts):
+        return None
+    found = _Stratified(parts, shape).unbiased()
+    if found is None:
+        return None
+    fits, totals = found
+    limits = LikelihoodLimits(tuple(fits), totals, shape)
+    values = np.array([np.zeros(fit.x.shape) if fit.unbiased is None else fit.unbiased.values for fit in fits])
+    variance = np.zeros(shape)
+    return Fit(values.reshape(shape), variance, totals=totals, spread=limits.spread)
+
+
+def _fitted(part: Part, chosen: Estimator | None) -> tuple[str, Fit]:
+    if chosen is None:
+        return choose(part.reports, part.mechanisms)
+    return chosen.name, chosen.fit(part.reports, part.mechanisms)
+
+
+def _added(parts: Sequence[Part], shape: tuple[int, ...], chosen: Estimator | None, plain: Fit) -> tuple[str, Fit]:
+    """The sum of the parts' own estimates, with the limits of the plain one."""
+    values, expected, names, notes = np.zeros(shape), np.zeros(shape), [], []
+    for part in parts:
+        name, fit = _fitted(part, chosen)
+        part.added(values, fit.values)
+        part.added(expected, fit.about("super").values)
+        names.append(name)
+        notes.append(fit.notes)
+    name = " and ".join(dict.fromkeys(names))
+    said = (*_notes(parts, notes), *(note for note in plain.notes if note == MIXED))
+    if names == [MaximumLikelihood.name] * len(names):
+        return name, replace(plain, notes=said)
+    return name, around(plain, values, expected, gap=plain.gap, notes=said)
+
+
+def _notes(parts: Sequence[Part], notes: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """What holds for every part, and what holds for some."""
+    common = [note for note in notes[0] if all(note in others for others in notes)]
+    single = [
+        f"{part.totals().sum():,.0f} records by themselves: {note}"
+        for part, own in zip(parts, notes)
+        for note in own
+        if note not in common
+    ]
+    return (*common, *single)
+
+
+class _Known:
+    """What some of the reports of a part say of each attribute: its expected records by maximum likelihood."""
+
+    def __init__(self, part: Part, counts: Ints, axes: int) -> None:
+        records = float(counts.sum())
+        self.expected = [
+            records * margin_of(part.reports.sets[axis], counts, part.mechanisms[axis]) for axis in range(axes)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """A half of the reports of a part.
+
+    Its weights come from the other half and the other parts: from its own reports they would follow their noise, and
+    the estimate would be neither unbiased nor as uncertain as it is.
+    """
+
+    counts: Ints
+    maps: tuple[UnbiasedMap, ...]
+
+    @cached_property
+    def covariance(self) -> Floats | None:
+        """What one of its records adds to the covariance of the table."""
+        return assumed_covariance(self.maps)
+
+
+class _Stratified:
+    """Maximum likelihood where a cell has one stratum, the sum of unbiased estimates where it has several."""
+
+    def __init__(self, parts: Sequence[Part], shape: tuple[int, ...]) -> None:
+        self.parts = parts
+        self.shape = shape
+        self.size = int(np.prod(shape[1:]))
+        # A part without records in a cell has no say there.
+        self.here: list[list[tuple[Part, int]]] = [[] for _ in range(shape[0])]
+        for part in parts:
+            for place, (cell, total) in enumerate(zip(part.cells, part.totals())):
+                if total > 0:
+                    self.here[cell].append((part, place))
+
+    def fit(self) -> tuple[Fit, bool]:
+        """The table, and whether any of its cells mixes strata."""
+        mixed = any(len(here) > 1 for here in self.here)
+        if self.size > MATRIX_CELLS:
+            return _by_inverse(self.parts, self.shape, LARGE), mixed
+        own = {id(part): MaximumLikelihood().fit(part.reports, part.mechanisms) for part in self._alone()}
+        folds = self._folds() if mixed else {}
+        if not all(axis.identifiable for pair in folds.values() for fold in pair for axis in fold.maps):
+            return _by_inverse(self.parts, self.shape, ""), mixed
+        fit = assemble([self._cell(here, own, folds) for here in self.here], self.shape, self._totals())
+        return (replace(fit, notes=(*fit.notes, MIXED)) if mixed else fit), mixed
+
+    def unbiased(self) -> tuple[list[CellFit], Floats] | None:
+        """Every cell by unbiased estimates only, and the records of each."""
+        folds = self._folds()
+        if not all(axis.identifiable for pair in folds.values() for fold in pair for axis in fold.maps):
+            return None
+        nothing = CellFit(np.zeros(self.size), 0.0, np.arange(0), None, None)
+        return [self._mixed(here, folds) if here else nothing for here in self.here], self._totals()
+
+    def _totals(self) -> Floats:
+        return np.array([sum(float(part.totals()[place]) for part, place in here) for here in self.here])
+
+    def _alone(self) -> Iterator[Part]:
+        """The parts that some cell has all records of."""
+        seen = set()
+        for here in self.here:
+            if len(here) == 1 and id(here[0][0]) not in seen:
+                seen.add(id(here[0][0]))
+                yield here[0][0]
+
+    def _cell(self, here: Sequence[tuple[Part, int]], own: dict[int, Fit], folds: dict[int, list[_Fold]]) -> CellFit:
+        if not here:
+            return CellFit(np.zeros(self.size), 0.0, np.arange(0), None, None)
+        if len(here) > 1:
+            return self._mixed(here, folds)
+        (part, place) = here[0]
+        limits = own[id(part)].limits
+        assert isinstance(limits, LikelihoodLimits)  # noqa: S101 - the table is small enough
+        return self._widened(limits.fits[place], part.flat(self.shape))
+
+    def _widened(self, fit: CellFit, flat: Ints) -> CellFit:
+        """The fit of a part's cell in the codes of the whole table."""
+
+        def whole(values: Floats) -> Floats:
+            out = np.zeros(self.size)
+            out[flat] = values
+            return out
+
+        unbiased = fit.unbiased
+        if unbiased is not None:
+            second = np.zeros((self.size, self.size))
+            second[np.ix_(flat, flat)] = unbiased.second
+            unbiased = Unbiased(whole(unbiased.values), second)
+        ceiling = None if fit.ceiling is None else whole(fit.ceiling)
+        return replace(fit, x=whole(fit.x), places=flat[fit.places], ceiling=ceiling, unbiased=unbiased, possible=flat)
+
+    def _folds(self) -> dict[int, list[_Fold]]:
+        """The two halves of each part, each with what a set adds by the other half and the other parts."""
+        draw = experiment(_SEED)
+        halves = {id(part): draw.binomial(part.reports.counts, 0.5) for part in self.parts}
+        folds: dict[int, list[_Fold]] = {}
+        known = [_Known(part, part.reports.counts, len(self.shape) - 1) for part in self.parts]
+        everybody = [np.zeros(size) for size in self.shape[1:]]
+        for part, own in zip(self.parts, known):
+            for axis, counts in enumerate(own.expected):
+                everybody[axis][part.axes[axis]] += counts
+        for part, own in zip(self.parts, known):
+            half = halves[id(part)]
+            rest = part.reports.counts - half
+            folds[id(part)] = [
+                _Fold(counts, self._maps(part, own, _Known(part, other, len(self.shape) - 1), everybody))
+                for counts, other in ((half, rest), (rest, half))
+            ]
+        return folds
+
+    def _maps(self, part: Part, own: _Known, other: _Known, everybody: Sequence[Floats]) -> tuple[UnbiasedMap, ...]:
+        maps = []
+        for axis, mechanism in enumerate(part.mechanisms):
+            others = np.maximum(everybody[axis][part.axes[axis]] - own.expected[axis], 0.0)
+            most = _BORROWED * mechanism.size / max(float(others.sum()), 1e-300)
+            # One further record of the whole table, spread evenly, speaks where nobody else does.
+            even = 1.0 / (mechanism.size * len(self.parts))
+            working = other.expected[axis] + others * min(most, 1.0) + even
+            maps.append(unbiased_map(mechanism, working))
+        return tuple(maps)
+
+    def _mixed(self, here: Sequence[tuple[Part, int]], folds: dict[int, list[_Fold]]) -> CellFit:
+        values, ceiling = np.zeros(self.size), np.zeros(self.size)
+        second, least = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
+        for part, place in here:
+            rows, flat = np.flatnonzero(part.reports.cell == place), part.flat(self.shape)
+            sets = tuple(codes[rows] for codes in part.reports.sets)
+            for fold in folds[id(part)]:
+                found = unbiased_table(fold.maps, sets, fold.counts[rows])
+                values[flat] += found.values
+                second[np.ix_(flat, flat)] += found.second
+                if fold.covariance is not None:
+                    least[np.ix_(flat, flat)] += float(fold.counts[rows].sum()) * fold.covariance
+            alone = replace(part.reports, sets=sets, cell=0 * rows, counts=part.reports.counts[rows], cells=1)
+            ceiling[flat] += containment(alone, part.mechanisms).ravel()
+        places = np.unique(np.concatenate([part.flat(self.shape) for part, _ in here]))
+        total, repeats = float(values.sum()), here[0][0].reports.repeats
+        unbiased, x = Unbiased(values, second, least), np.zeros(self.size)
+        x[places] = _nearest(values[places], least[np.ix_(places, places)], total)
+        lies = any(may_lie(part.mechanisms) for part, _ in here)
+        return CellFit(x, 0.0, places, None, None if lies else ceiling, repeats, unbiased, places)
+
+
+def _nearest(values: Floats, covariance: Floats, total: float) -> Floats:
+    """The nearest table without negative cells, in units of the errors."""
+    # The total has no error at all, and where sets tell a value for sure, neither has that.
+    ridge = _RIDGE * (np.maximum(values, 0.0) + total / len(values))
+    information = np.linalg.inv(covariance + np.diag(ridge))
+    information = (information + information.T) / 2.0
+    stiff = _TOTAL * float(information.diagonal().max())
+    x = nonnegative_minimum(information + stiff, information @ values + stiff * total, values > 0.0)
+    return np.asarray(x * (total / x.sum()), dtype=np.float64)
+
+
+def _by_inverse(parts: Sequence[Part], shape: tuple[int, ...], note: str) -> Fit:
+    """The sum of the estimates of `inverse`, without negative cells."""
+    linear = _Sum(parts, [Inverse().fit(part.reports, part.mechanisms) for part in parts], shape).fit()
+    assert linear.totals is not None  # noqa: S101 - a sum of parts always has them
+    values = project(linear.values, linear.totals)
+    notes = (*([note] if note else []), *linear.notes)
+    return replace(linear, values=values, notes=notes, limits=Widened(LinearLimits(linear, None), values, values))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sum:
+    """The sum of linear estimates of the parts."""
+
+    parts: Sequence[Part]
+    fits: Sequence[Fit]
+    shape: tuple[int, ...]
+
+    def fit(self) -> Fit:
+        values, variance, totals = np.zeros(self.shape), np.zeros(self.shape), np.zeros(self.shape[0])
+        for part, fit in zip(self.parts, self.fits):
+            part.added(values, fit.values)
+            part.added(variance, fit.variance)
+            totals[part.cells] += part.totals()
+        return Fit(
+            values=values,
+            variance=variance,
+            notes=_notes(self.parts, [fit.notes for fit in self.fits]),
+            totals=totals,
+            spread=self._spread if all(fit.spread is not None for fit in self.fits) else None,
+            repeats=max(fit.repeats for fit in self.fits),
+        )
+
+    def _spread(self, contrasts: Floats, population: Population) -> Floats:
+        """Variances of sums of cells; decoys of different parts are drawn independently."""
+        variance = np.zeros(len(contrasts))
+        sums, squares, totals = (
+            np.zeros((len(contrasts), self.shape[0])),
+            np.zeros(len(contrasts)),
+            np.zeros(self.shape[0]),
+        )
+        for part, fit in zip(self.parts, self.fits):
+            inside = contrasts[np.ix_(np.arange(len(contrasts)), part.cells, *part.axes)]
+            assert fit.spread is not None  # noqa: S101 - otherwise the sum has no spread
+            variance += fit.spread(inside, population)
+            here, own = (inside * fit.values).reshape(len(inside), len(part.cells), -1).sum(axis=2), part.totals()
+            sums[:, part.cells] += here
+            squares += _ratio(here**2, own).sum(axis=1)
+            totals[part.cells] += own
+        if population == "super":
+            # How many members of the population fall into each part is random too.
+            between = squares - _ratio(sums**2, totals).sum(axis=1)
+            variance += max(fit.repeats for fit in self.fits) * np.maximum(between, 0.0)
+        return variance
+
+
+def _ratio(numerator: Floats, records: Floats) -> Floats:
+    return np.asarray(np.divide(numerator, records, out=np.zeros_like(numerator), where=records > 0))

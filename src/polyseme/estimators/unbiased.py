@@ -1,0 +1,122 @@
+"""Unbiased estimates from the sets themselves, by generalised least squares.
+
+    x = sum_i c_i y(R_i),      y(R) = J^-1 a_R / f_R,      J = sum_R a_R a_R' / f_R,      f = w' A
+
+where
+    R     a set, reported by c_i records; a_R its likelihoods P(R | v) for every value v
+    w     a working distribution of the values: where it is near the truth, no unbiased estimate is more precise
+    sum   in J over every set that the design has
+
+Every w gives an unbiased x, since `sum_R y(R) P(R | v) = J^-1 J e_v`, and `y(R)` adds up to one for every set, so
+totals are kept. With uniform w this is about `inverse`, several times less precise for a skewed distribution. For
+several attributes w is the product of their distributions, so y is the product of what each attribute says.
+
+Unlike maximum likelihood these estimates can be added over groups and strata however small they are: no constraint
+makes a bias that adds up. Their variances add up too,
+
+    var(k . x) = sum_i c_i (k . y_i)^2 - sum_v k_v^2 x_v        (for the people in the table)
+
+which is nevertheless an estimate: with few reports it can be too small, even negative. So it is not taken smaller than
+what the distribution behind w would give.
+
+A design with too many sets to list is estimated by `inverse`, which is unbiased too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.distances.structure import Floats, Ints
+from polyseme.estimators.axes import AxisMap, exact_map, inverted
+from polyseme.estimators.limits import Unbiased
+from polyseme.mechanism import Mechanism
+
+__all__ = ["UnbiasedMap", "assumed_covariance", "unbiased_map", "unbiased_table"]
+
+_LISTED = 20_000_000
+"""Largest number of values times sets for which the information is formed."""
+_FLOOR = 0.05
+"""Uniform share of the working distribution: it bounds what a rare set can add."""
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class UnbiasedMap:
+    """What a set of one attribute adds to the estimate.
+
+    identifiable  whether the values leave different traces at all
+    working       the working distribution w; None where designs are too large to list
+    inverse       J^-1; None likewise
+    assumed       the distribution that w was made from
+    moments       E[y y'] under it; None likewise
+    """
+
+    mechanism: Mechanism
+    identifiable: bool
+    working: Floats | None = None
+    inverse: Floats | None = None
+    assumed: Floats | None = None
+    moments: Floats | None = None
+
+    def contributions(self, sets: Ints) -> Floats:
+        """`y(R)` for each set: (n, F)."""
+        if self.working is None or self.inverse is None:
+            return self._fallback.contributions(sets)
+        inside, outside = self.mechanism.weights(sets)
+        rows = np.repeat(outside[:, None], self.mechanism.size, axis=1)
+        np.put_along_axis(rows, sets, inside, axis=1)
+        rows /= (rows @ self.working)[:, None]
+        return np.asarray(rows @ self.inverse, dtype=np.float64)
+
+    @cached_property
+    def _fallback(self) -> AxisMap:
+        return exact_map(self.mechanism)
+
+
+def unbiased_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
+    """The map of an attribute, at its most precise for this distribution of its values (F,)."""
+    if mechanism.design.count() * mechanism.size > _LISTED:
+        return UnbiasedMap(mechanism, exact_map(mechanism).identifiable)
+    assumed = assumed / assumed.sum()
+    working = (1.0 - _FLOOR) * assumed + _FLOOR / mechanism.size
+    _, channel = mechanism.channel()
+    expected = working @ channel
+    scaled = np.divide(channel, expected, out=np.zeros_like(channel), where=expected > 0.0)
+    inverse, identifiable = inverted(scaled @ channel.T)
+    added = inverse @ scaled
+    return UnbiasedMap(mechanism, identifiable, working, inverse, assumed, (added * (assumed @ channel)) @ added.T)
+
+
+def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:
+    """The covariance that one record adds to the table of the people, if it were drawn from the assumed distribution.
+
+    `sum_v w_v (E[y y' | v] - e_v e_v')`, which is never negative; None where designs are too large to list.
+    """
+    moments: Floats = np.ones((1, 1))
+    people: Floats = np.ones((1, 1))
+    for axis in maps:
+        if axis.moments is None or axis.assumed is None:
+            return None
+        moments, people = np.kron(moments, axis.moments), np.kron(people, np.diag(axis.assumed))
+    return np.asarray(moments - people, dtype=np.float64)
+
+
+def unbiased_table(maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: Ints) -> Unbiased:
+    """The estimate from the reports of one group."""
+    size = int(np.prod([axis.mechanism.size for axis in maps]))
+    values, second = np.zeros(size), np.zeros((size, size))
+    step = max(1, _CHUNK // size)
+    for start in range(0, len(counts), step):
+        rows = slice(start, start + step)
+        added = np.ones((len(counts[rows]), 1))
+        for axis, codes in zip(maps, sets):
+            more = axis.contributions(codes[rows])
+            added = (added[:, :, None] * more[:, None, :]).reshape(len(added), -1)
+        weighted = added * counts[rows, None]
+        values += weighted.sum(axis=0)
+        second += weighted.T @ added
+    return Unbiased(values, second)
