@@ -120,9 +120,8 @@ class Estimate(Table):
     def _records(self, group: Ints, by: Mapping[str, tuple[Any, ...]]) -> Estimate:
         """How many records each group has, which is known without error."""
         totals = np.bincount(group, weights=self.totals).astype(np.float64)
-        fit = Fit(totals, np.zeros_like(totals), totals=totals)
-        exact = {"values": totals, "low": totals, "high": totals, "stderr": np.zeros_like(totals), "totals": totals}
-        return replace(self, of=(), labels=(), by=by, notes=(), fit=fit, **exact)
+        known, exact = replace(self, values=totals, low=totals, high=totals, totals=totals), np.zeros_like(totals)
+        return replace(known, of=(), labels=(), by=by, notes=(), stderr=exact, fit=Fit(totals, exact, totals=totals))
 
     def proportions(self) -> Estimate:
         """The same table as shares of the records of each cell."""
