@@ -1,0 +1,277 @@
+"""Sticky sets of people whose stratum changes: as far the same as the mechanisms allow.
+
+Values that are impossible for a record give it a mechanism of its own (see `strata`), and another mechanism draws other
+sets. Whoever sees the same person in two strata could intersect them, so the sets of a stratum are not drawn afresh but
+made from those of its *parent*, the stratum with most of the same values impossible:
+
+    R        the set that the parent's mechanism draws for the person: P_t(R | v)
+    R'       a proposal made from R; its law given v is then some P~(R' | v)
+    w        P~(R' | v) / P_s(R' | v), where s is the stratum itself
+
+R' is taken with probability min(1, 1/w). If it is not, sets are drawn from P_s, each taken with probability
+max(0, 1 - w), until one is. This is the maximal coupling of P~ and P_s: the set's law is
+
+    min(P~, P_s) + (1 - sum min(P~, P_s)) * (P_s - P~)^+ / sum (P_s - P~)^+  =  P_s
+
+exactly, whatever the proposal, and one further draw a record is expected at most. There are two kinds of proposal:
+
+- `Kept`: R itself. The sets coincide as often as those of two mechanisms can.
+- `Nested`: the members of R that are possible in s, completed by a draw from the blind distribution B_s among the sets
+  that hold them all. Both sets then have all of these in common, and under balanced designs each of them is equally
+  likely: nothing is gained beyond knowing what is impossible. Its law is a sum over subsets, so sets are listed. Of a
+  set of two with an impossible member only the truth is left, so there it is better to keep more sets whole.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.designs.base import Design
+from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.randomness import StickyStream
+from polyseme.strata import Strata, Stratum
+
+__all__ = ["Coupled", "Coupling", "Kept", "Nested", "couple", "parents"]
+
+NESTED_LIMIT = 1 << 21
+"""Most pairs of a set and one of its subsets that are listed for a stratum: some 100 MB while they are."""
+
+_ROUNDING = 1e-9
+_BLOCK, _MOST_TRIES = 1 << 14, 1 << 24
+"""With 2^24 tries at most, the law is exact but for 2e-8 at worst; nearly always a few are enough."""
+
+
+class Coupling(ABC):
+    """Sets of a stratum made from those of its parent; everything is in codes of the whole domain."""
+
+    def __init__(self, parent: Stratum, child: Stratum) -> None:
+        self.parent, self.child = parent, child
+        self._label = ",".join(map(str, child.excluded)).encode()
+
+    @abstractmethod
+    def propose(self, codes: Ints, sets: Ints, uniforms: Floats) -> tuple[Ints, Floats]:
+        """A set for each set of the parent, and `w` of it: infinite for one that the stratum never has."""
+
+    @abstractmethod
+    def ratio(self, codes: Ints, sets: Ints) -> Floats:
+        """`w` of sets that the stratum can have."""
+
+    def sample(self, codes: Ints, sets: Ints, stream: StickyStream, depth: int) -> Ints:
+        """The sets of the stratum for records whose parent sets are given.
+
+        depth  how many ancestors the stratum has; numbers that made the parent's set are not used again
+        """
+        rows = np.arange(len(codes))
+        completing = stream.lane(b"complete " + self._label, rows).uniforms(1, len(rows))[0]
+        proposed, ratio = self.propose(codes, sets, completing)
+        # Strata with the same parent share the number that decides, so that they keep the same sets.
+        chance = stream.lane(b"keep %d" % depth, rows).uniforms(1, len(rows))[0]
+        kept = np.isfinite(ratio)
+        kept[kept] = chance[kept] * ratio[kept] <= 1.0 + _ROUNDING
+        refused = np.flatnonzero(~kept)
+        if refused.size:
+            proposed = proposed.copy()
+            proposed[refused] = self._afresh(codes[refused], stream.take(refused))
+        return proposed
+
+    def _afresh(self, codes: Ints, stream: StickyStream) -> Ints:
+        """Draws from what the stratum's mechanism has beyond the proposals."""
+        sets = np.empty((len(codes), self.child.mechanism.l), dtype=np.int64)
+        waiting, first = np.arange(len(codes)), 0
+        while waiting.size:
+            tries = max(1, min(_BLOCK // len(waiting), _MOST_TRIES - first))
+            rows, numbers = np.repeat(waiting, tries), np.tile(np.arange(first, first + tries), len(waiting))
+            lane = stream.lane(b"afresh " + self._label, rows, numbers)
+            drawn = self.child.widen(self.child.mechanism.sample(self.child.narrow(codes[rows]), lane))
+            chance = lane.lane(b"take", np.arange(len(rows))).uniforms(1, len(rows))[0]
+            first += tries
+            taken = (chance < 1.0 - self.ratio(codes[rows], drawn)).reshape(-1, tries)
+            if first >= _MOST_TRIES:
+                taken[:, -1] = True
+            done, which = taken.any(axis=1), taken.argmax(axis=1)
+            sets[waiting[done]] = drawn.reshape(len(waiting), tries, -1)[done, which[done]]
+            waiting = waiting[~done]
+        return sets
+
+
+class Kept(Coupling):
+    """The parent's set itself is proposed."""
+
+    def propose(self, codes: Ints, sets: Ints, uniforms: Floats) -> tuple[Ints, Floats]:
+        ratio = np.full(len(codes), np.inf)
+        possible = np.flatnonzero(~self.child.forbids[sets].any(axis=1))
+        ratio[possible] = self.ratio(codes[possible], sets[possible])
+        return sets, ratio
+
+    def ratio(self, codes: Ints, sets: Ints) -> Floats:
+        here = _log_channel(self.child, codes, sets)
+        before = _log_channel(self.parent, codes, sets)
+        possible = np.isfinite(here)
+        ratio = np.full(len(codes), np.inf)
+        ratio[possible] = np.exp(before[possible] - here[possible])
+        return ratio
+
+
+def _log_channel(stratum: Stratum, codes: Ints, sets: Ints) -> Floats:
+    return stratum.mechanism.log_channel(stratum.narrow(codes), stratum.narrow(sets))
+
+
+class Nested(Coupling):
+    """What is left of the parent's set is completed.
+
+    With S the part of R that is possible in s, f(S | v) its probability, and `c(S)` the sum of B_s over sets that hold S
+
+        P~(R' | v) = sum over S in R' of f(S | v) B_s(R') / c(S)
+
+    where f(S | v) = p_t K_t + (1 - p_t) B_t summed over the sets of which S is left, and K_t is 0 unless v is in S.
+    """
+
+    def __init__(self, parent: Stratum, child: Stratum) -> None:
+        super().__init__(parent, child)
+        self._base = np.uint64(parent.size + 1)
+        before, design = parent.mechanism.design, child.mechanism.design
+        self._sets = child.widen(design.sets())
+        self._blind = design.blind_likelihood(design.sets())
+        self._order = np.argsort(self._key(self._sets), kind="stable")
+        self._sorted = self._key(self._sets)[self._order]
+        self._list_parts(before)
+        self._list_completions()
+
+    def _key(self, sets: Ints) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """A number for each set or part of one; the code after the last stands for no member."""
+        key = np.zeros(len(sets), dtype=np.uint64)
+        for column in sets.T:
+            key = key * self._base + column.astype(np.uint64)
+        return key
+
+    def _left(self, sets: Ints) -> tuple[Ints, Ints]:
+        """The possible members of each set in front, and the order of columns that puts them there."""
+        masked = np.where(self.child.forbids[sets], self.parent.size, sets)
+        order = np.argsort(masked, axis=1, kind="stable")
+        return np.take_along_axis(masked, order, axis=1), order
+
+    def _list_parts(self, before: Design) -> None:
+        """What can be left of a set of the parent, and how likely: given each member of it, and blindly."""
+        own = before.sets()
+        left, order = self._left(self.parent.widen(own))
+        self._parts, number = np.unique(self._key(left), return_inverse=True)
+        given = np.take_along_axis(before.likelihood(own), order, axis=1)
+        self._given = np.stack([np.bincount(number, column, len(self._parts)) for column in given.T], axis=1)
+        self._unseen = np.bincount(number, before.blind_likelihood(own), len(self._parts))
+
+    def _list_completions(self) -> None:
+        """Every part beside the sets that hold it, and the law of the proposals."""
+        l = self._sets.shape[1]
+        pairs = []
+        for mask in range(1 << l):
+            chosen = np.array([bool(mask >> column & 1) for column in range(l)])
+            part = np.sort(np.where(chosen, self._sets, self.parent.size), axis=1)
+            place = np.minimum(np.searchsorted(self._parts, self._key(part)), len(self._parts) - 1)
+            sets = np.flatnonzero((self._parts[place] == self._key(part)) & (self._blind > 0))
+            pairs.append((chosen, place[sets], sets))
+        parts, sets = (np.concatenate([pair[index] for pair in pairs]) for index in (1, 2))
+        cover = np.bincount(parts, self._blind[sets], len(self._parts))
+        order = np.argsort(parts, kind="stable")
+        # Each part's sets add up to one, so that rounding stays as small for unlikely parts as for others.
+        self._sums = np.append(0.0, np.cumsum((self._blind[sets] / cover[parts])[order]))
+        self._completions = sets[order]
+        self._bounds = np.searchsorted(parts[order], np.arange(len(self._parts) + 1))
+        self._law(pairs, cover)
+
+    def _law(self, pairs: Sequence[tuple[Bools, Ints, Ints]], cover: Floats) -> None:
+        """`P~ / B_s` of each set: truthful proposals given each member, and blind ones."""
+        self._truthful, self._blindly = np.zeros(self._sets.shape), np.zeros(len(self._sets))
+        for chosen, parts, sets in pairs:
+            for slot, column in enumerate(np.flatnonzero(chosen)):
+                self._truthful[sets, column] += self._given[parts, slot] / cover[parts]
+            self._blindly[sets] += self._unseen[parts] / cover[parts]
+
+    def propose(self, codes: Ints, sets: Ints, uniforms: Floats) -> tuple[Ints, Floats]:
+        part = np.searchsorted(self._parts, self._key(self._left(sets)[0]))
+        begin, end = self._bounds[part], self._bounds[part + 1]
+        spot = self._sums[begin] + uniforms * (self._sums[end] - self._sums[begin])
+        found = np.clip(np.searchsorted(self._sums, spot, side="right") - 1, begin, np.maximum(end - 1, begin))
+        chosen = self._completions[np.minimum(found, len(self._completions) - 1)]
+        proposed = self._sets[chosen]
+        # A part that no set of the stratum holds cannot be completed.
+        return proposed, np.where(end > begin, self._ratio(codes, proposed, chosen), np.inf)
+
+    def ratio(self, codes: Ints, sets: Ints) -> Floats:
+        place = np.minimum(np.searchsorted(self._sorted, self._key(sets)), len(self._sorted) - 1)
+        return self._ratio(codes, sets, self._order[place])
+
+    def _ratio(self, codes: Ints, sets: Ints, number: Ints) -> Floats:
+        p = self.parent.mechanism.p
+        truthful = np.where(sets == codes[:, None], self._truthful[number], 0.0).sum(axis=1)
+        law = self._blind[number] * (p * truthful + (1.0 - p) * self._blindly[number])
+        here = np.exp(_log_channel(self.child, codes, sets))
+        return np.divide(law, here, out=np.full(len(codes), np.inf), where=here > 0)
+
+
+def couple(parent: Stratum, child: Stratum) -> Coupling:
+    """The coupling that keeps most: nested where the sets can be listed."""
+    l = child.mechanism.l
+    if (
+        l > 2
+        and child.mechanism.design.count() << l <= NESTED_LIMIT
+        and parent.mechanism.design.count() <= NESTED_LIMIT
+        and (parent.size + 1) ** l < 1 << 64
+    ):
+        return Nested(parent, child)
+    return Kept(parent, child)
+
+
+def parents(strata: Sequence[Stratum]) -> list[int]:
+    """For each stratum the one with most of its impossible values; the first is its own parent.
+
+    >>> from unittest.mock import Mock
+    >>> strata = [Stratum(codes, 9, Mock()) for codes in ((), (4,), (0, 1), (0, 1, 4), (1, 4), (0, 1, 4, 5))]
+    >>> parents(strata)
+    [0, 0, 0, 2, 1, 3]
+    """
+    found = []
+    for stratum in strata:
+        mine = set(stratum.excluded)
+        inside = [number for number, other in enumerate(strata) if set(other.excluded) < mine]
+        found.append(max(inside, key=lambda number: len(strata[number].excluded), default=0))
+    return found
+
+
+class Coupled:
+    """Sticky sets for all strata of an attribute."""
+
+    def __init__(self, strata: Strata) -> None:
+        self.strata = strata
+
+    @cached_property
+    def _parents(self) -> list[int]:
+        return parents(self.strata.members)
+
+    @cached_property
+    def _couplings(self) -> dict[int, Coupling]:
+        return {}
+
+    def _coupling(self, number: int) -> Coupling:
+        if number not in self._couplings:
+            members = self.strata.members
+            self._couplings[number] = couple(members[self._parents[number]], members[number])
+        return self._couplings[number]
+
+    def sample(self, places: Ints, codes: Ints, stream: StickyStream) -> Ints:
+        """A set for each record in its stratum `places`, in codes of the whole domain: (n, l)."""
+        sets = np.empty((len(places), self.strata.members[0].mechanism.l), dtype=np.int64)
+        for number in np.unique(places).tolist():
+            rows = np.flatnonzero(places == number)
+            sets[rows] = self._draw(number, codes[rows], stream.take(rows))[0]
+        return sets
+
+    def _draw(self, number: int, codes: Ints, stream: StickyStream) -> tuple[Ints, int]:
+        """Sets of one stratum, and how many ancestors it has."""
+        if number == 0:
+            return self.strata.members[0].mechanism.sample(codes, stream), 0
+        sets, depth = self._draw(self._parents[number], codes, stream)
+        return self._coupling(number).sample(codes, sets, stream, depth + 1), depth + 1
