@@ -32,13 +32,14 @@ import numpy as np
 
 from polyseme.designs.base import Design
 from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.errors import ImpossibleError
 from polyseme.randomness import StickyStream
 from polyseme.strata import Strata, Stratum
 
 __all__ = ["Coupled", "Coupling", "Kept", "Nested", "couple", "parents"]
 
 NESTED_LIMIT = 1 << 21
-"""Most pairs of a set and one of its subsets that are listed for a stratum: some 100 MB while they are."""
+"""Most pairs of a set and one of its subsets that are listed for an attribute; some 100 MB."""
 
 _ROUNDING = 1e-9
 _BLOCK, _MOST_TRIES = 1 << 14, 1 << 24
@@ -123,7 +124,7 @@ def _log_channel(stratum: Stratum, codes: Ints, sets: Ints) -> Floats:
 class Nested(Coupling):
     """What is left of the parent's set is completed.
 
-    With S the part of R that is possible in s, f(S | v) its probability, and `c(S)` the sum of B_s over sets that hold S
+    With S the part of R that is possible in s, f(S | v) its probability, and c(S) the sum of B_s over the sets with S
 
         P~(R' | v) = sum over S in R' of f(S | v) B_s(R') / c(S)
 
@@ -174,7 +175,7 @@ class Nested(Coupling):
             sets = np.flatnonzero((self._parts[place] == self._key(part)) & (self._blind > 0))
             pairs.append((chosen, place[sets], sets))
         parts, sets = (np.concatenate([pair[index] for pair in pairs]) for index in (1, 2))
-        cover = np.bincount(parts, self._blind[sets], len(self._parts))
+        cover: Floats = np.bincount(parts, self._blind[sets], len(self._parts)).astype(np.float64)
         order = np.argsort(parts, kind="stable")
         # Each part's sets add up to one, so that rounding stays as small for unlikely parts as for others.
         self._sums = np.append(0.0, np.cumsum((self._blind[sets] / cover[parts])[order]))
@@ -209,20 +210,24 @@ class Nested(Coupling):
         truthful = np.where(sets == codes[:, None], self._truthful[number], 0.0).sum(axis=1)
         law = self._blind[number] * (p * truthful + (1.0 - p) * self._blindly[number])
         here = np.exp(_log_channel(self.child, codes, sets))
-        return np.divide(law, here, out=np.full(len(codes), np.inf), where=here > 0)
+        ratio: Floats = np.divide(law, here, out=np.full(len(codes), np.inf), where=here > 0)
+        return ratio
 
 
-def couple(parent: Stratum, child: Stratum) -> Coupling:
+def couple(parent: Stratum, child: Stratum, limit: int = NESTED_LIMIT) -> Coupling:
     """The coupling that keeps most: nested where the sets can be listed."""
     l = child.mechanism.l
-    if (
-        l > 2
-        and child.mechanism.design.count() << l <= NESTED_LIMIT
-        and parent.mechanism.design.count() <= NESTED_LIMIT
-        and (parent.size + 1) ** l < 1 << 64
-    ):
+    listed = l > 2 and (parent.size + 1) ** l < 1 << 64
+    if listed and all(_is_short(stratum.mechanism.design, limit >> l) for stratum in (child, parent)):
         return Nested(parent, child)
     return Kept(parent, child)
+
+
+def _is_short(design: Design, limit: int) -> bool:
+    try:
+        return design.count() <= limit
+    except ImpossibleError:
+        return False
 
 
 def parents(strata: Sequence[Stratum]) -> list[int]:
@@ -258,7 +263,8 @@ class Coupled:
     def _coupling(self, number: int) -> Coupling:
         if number not in self._couplings:
             members = self.strata.members
-            self._couplings[number] = couple(members[self._parents[number]], members[number])
+            limit = NESTED_LIMIT // (len(members) - 1)
+            self._couplings[number] = couple(members[self._parents[number]], members[number], limit)
         return self._couplings[number]
 
     def sample(self, places: Ints, codes: Ints, stream: StickyStream) -> Ints:

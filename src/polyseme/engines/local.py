@@ -19,7 +19,7 @@ import pyarrow as pa
 from polyseme import stopping
 from polyseme.coupling import Coupled
 from polyseme.distances.structure import Ints
-from polyseme.engines.people import CHANGED, CHANGED_HINT, too_few_people
+from polyseme.engines.people import CHANGED, CHANGED_HINT, record_keys, too_few_people
 from polyseme.errors import Problem, TableError
 from polyseme.randomness import StickyStream, SystemStream
 from polyseme.release import PublishedAttribute
@@ -35,10 +35,8 @@ from polyseme.tables.codes import (
     encode,
     label_array,
     set_array,
-    without_words,
 )
 from polyseme.tables.dictionaries import Levels, is_ordered, plain
-from polyseme.tables.keys import key_texts
 from polyseme.tables.matching import fingerprints, mixed
 from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
 from polyseme.tables.source import Source
@@ -85,7 +83,7 @@ class Outcome:
     repeated: int = 0
     """Records with the record key of an earlier one; 0 where the policy names none."""
     draws: dict[str, Tallied] = field(default_factory=dict)
-    """With sticky decoys, the records of each draw of a protected attribute: same person, same value, same set."""
+    """With sticky decoys, the records of each draw of a protected attribute: same person, same value."""
     changed: dict[str, int] = field(default_factory=dict)
     """Further sets of one person for one value, drawn in other strata; attributes without any are left out."""
 
@@ -128,15 +126,16 @@ class _Seen:
     """What must be remembered of the published records until all are read.
 
     keys    of whom the records are
-    draws   (person, value, set) of each protected attribute; only where decoys are sticky
-    values  (person, value); only where strata can tell sets of the same value apart
+    draws   (person, value) of each protected attribute; only where decoys are sticky. Sets of several strata are made
+            from each other, so they count as one draw even where they differ
+    sets    (person, value, set); only where strata can give several sets for one value
     sticky  how the sets of each protected attribute are drawn
     seed    of the fingerprints of record keys, so that nobody can look them up in a table of his own
     """
 
     keys: Tally
     draws: Mapping[str, Tally]
-    values: Mapping[str, Tally]
+    sets: Mapping[str, Tally]
     sticky: Mapping[str, Coupled]
     seed: int
     levels: Levels = field(default_factory=Levels)
@@ -160,7 +159,7 @@ def _count(job: Job, seen: _Seen, outcome: Outcome) -> None:
     people = seen.keys.count()
     outcome.repeated = people.total - people.distinct
     outcome.draws = {name: tally.count() for name, tally in seen.draws.items()}
-    changed = {name: outcome.draws[name].distinct - tally.count().distinct for name, tally in seen.values.items()}
+    changed = {name: tally.count().distinct - outcome.draws[name].distinct for name, tally in seen.sets.items()}
     outcome.changed = {name: count for name, count in changed.items() if count}
     problems = _Problems()
     if job.key is not None and job.record_key is not None and people.total:
@@ -294,8 +293,8 @@ def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> pl.Ser
     """What names the person of each record; every record must have it where decoys are to be sticky."""
     if job.record_key is None:
         return None
-    column = as_series(batch.column(job.record_key), job.missing_values).alias(job.record_key)
-    keys = without_words(key_texts(column), job.missing_values)
+    column = as_series(batch.column(job.record_key), job.missing_values)
+    keys = record_keys(batch.column(job.record_key), job.record_key, job.missing_values)
     if job.key is not None:
         broken = keys.null_count() - column.null_count() if column.dtype.is_float() else 0
         hint = "keys are texts or whole numbers; floats tell them apart below 2^53 only"
@@ -324,9 +323,9 @@ def _draw_sticky(
     """The same, drawn once for a person and value; counts what was drawn."""
     stream = StickyStream(key, item.name, people, codes)
     sets = seen.sticky[item.name].sample(places, codes, stream)
-    seen.draws[item.name].add(mixed(stream.prints, sets))
-    if item.name in seen.values:
-        seen.values[item.name].add(stream.prints)
+    seen.draws[item.name].add(stream.prints)
+    if item.name in seen.sets:
+        seen.sets[item.name].add(mixed(stream.prints, sets))
     return sets
 
 

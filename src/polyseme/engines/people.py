@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["CHANGED", "CHANGED_HINT", "too_few_people"]
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from polyseme.tables.codes import as_series, without_words
+from polyseme.tables.keys import key_texts
+from polyseme.tables.matching import fingerprints
+from polyseme.tables.source import Source
+from polyseme.tables.tally import Tallied, Tally
+
+__all__ = ["CHANGED", "CHANGED_HINT", "people_of", "record_keys", "too_few_people"]
 
 CHANGED = (
     "sets can be intersected inside this release: their persons have the same value in several strata, where other "
@@ -36,3 +48,16 @@ def too_few_people(records: int, people: int, limit: float | None = None) -> tup
         f"say so: --records-per-person {-(-records // people)}"
     )
     return f"records of only {people:,} people: such a column does not tell persons apart", hint
+
+
+def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> pl.Series:
+    """The person of each record as a text; none where it is missing."""
+    return without_words(key_texts(as_series(column, missing_values).alias(name)), missing_values)
+
+
+def people_of(source: Source, name: str, missing_values: Sequence[str], folder: Path) -> Tallied:
+    """How many records and people there are."""
+    tally = Tally(folder)
+    for batch in source.batches([name]):
+        tally.add(fingerprints(record_keys(batch.column(name), name, missing_values).drop_nulls().to_frame()))
+    return tally.count()
