@@ -106,19 +106,23 @@ def changed_since(attributes: Sequence[PublishedAttribute], sticky: bool, earlie
 
 
 def _compared(item: PublishedAttribute, before: PublishedAttribute, sticky: bool, earlier: Manifest) -> list[str]:
-    changes = differences(item, before) if sticky and earlier.sticky else []
-    if not sticky or not earlier.sticky:
+    both = sticky and earlier.sticky
+    changes = differences(item, before) if both else []
+    success = _Twice(item, before, both).success() if changes or not both else None
+    if not both:
         changes = [f"{'this' if earlier.sticky else 'the earlier'} release has no sticky decoys"]
     elif earlier.uncounted and item.restricted and not changes:
         changes = ["an older program drew for each stratum by itself"]
-    if not changes:
-        return []
-    success = _Twice(item, before, sticky and earlier.sticky).success()
     told = "" if success is None else f", and is right in about {success:.0%} of the cases"
-    return [
-        f"{item.name}: sets differ from those of the earlier release ({'; '.join(changes)}): whoever has both can "
-        f"intersect them{told}. Publish with the same key, values and promises, or do not publish it again."
-    ]
+    advice = "Publish with the same key, values and promises, or do not publish it again."
+    return (
+        [
+            f"{item.name}: sets differ from those of the earlier release ({'; '.join(changes)}): whoever has both can "
+            f"intersect them{told}. {advice}"
+        ]
+        if changes
+        else []
+    )
 
 
 def differences(item: PublishedAttribute, before: PublishedAttribute) -> list[str]:
