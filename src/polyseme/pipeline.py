@@ -123,7 +123,7 @@ def anonymize(
     is impossible changes from record to record, unless `allow_changed_strata`.
     """
     policy = _policy(policy)
-    _check_options(form, file_format)
+    _check_options(form, file_format, records_per_person)
     source = _source(data, policy)
     previous = _release(earlier).manifest if earlier is not None else None
     job, made = make_job(source, policy, form, seed, key_file, records_per_person, allow_changed_strata)
@@ -146,13 +146,15 @@ def anonymize(
     return release
 
 
-def _check_options(form: str, file_format: str) -> None:
+def _check_options(form: str, file_format: str, records_per_person: float | None = None) -> None:
     asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
     problems = [
         Problem(name, f"unknown word '{given}'", nearest(str(given), known))
         for name, given, known in asked
         if given not in known
     ]
+    if records_per_person is not None and not 1 <= records_per_person < math.inf:
+        problems.append(Problem("records_per_person", "expected a number from 1 on"))
     if problems:
         raise QuestionError(problems)
 

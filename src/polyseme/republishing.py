@@ -23,8 +23,8 @@ from polyseme.tables.codes import label_text
 
 __all__ = ["changed_since", "changing_strata", "intersected"]
 
-_PEOPLE, _COMPARED = 4_000, 1_000_000
-"""People who are drawn for, and pairs of candidates that are compared at most for each pair of strata."""
+_PEOPLE, _DRAWS, _COMPARED = 4_000, 100_000, 1_000_000
+"""People who are drawn for, sets that are drawn for them, and pairs of candidates that are compared; at most."""
 _KEY = bytes(32)
 _NOTICED = 0.01
 
@@ -64,7 +64,7 @@ def _either(names: Sequence[str]) -> str:
 def _worst_pair(item: PublishedAttribute) -> tuple[float, float]:
     """Intersecting the sets of two strata, at worst, and guessing from one set."""
     members = item.strata.members
-    codes = _made_up(item.domain.size, item.domain.prior, members[0].mechanism.l)
+    codes = _made_up(item.domain.size, item.domain.prior, members[0].mechanism.l, len(members))
     stream, coupled = _stream(item.name, codes), Coupled(item.strata)
     sets, possible = [], [~member.forbids[codes] for member in members]
     for number, here in enumerate(possible):
@@ -80,8 +80,9 @@ def _worst_pair(item: PublishedAttribute) -> tuple[float, float]:
     return worst, intersected(sets[0], sets[0], codes)
 
 
-def _made_up(size: int, prior: Floats | None, l: int) -> Ints:
-    people = max(200, min(_PEOPLE, _COMPARED // l**2))
+def _made_up(size: int, prior: Floats | None, l: int, strata: int = 1) -> Ints:
+    """The values of people who do not exist."""
+    people = max(200, min(_PEOPLE, _DRAWS // strata, _COMPARED // l**2))
     shares = None if prior is None else prior / prior.sum()
     return experiment(0).choice(size, people, p=shares)
 

@@ -58,7 +58,8 @@ class Coupling(ABC):
         sets = np.empty((len(codes), self.child.mechanism.l), dtype=np.int64)
         waiting, first = np.arange(len(codes)), 0
         while waiting.size:
-            tries = max(1, min(_BLOCK // len(waiting), _MOST_TRIES - first))
+            # Twice as many as before, so that a few are enough for most and rare ones are found in large blocks.
+            tries = max(1, min(first, _BLOCK // len(waiting), _MOST_TRIES - first))
             rows, numbers = np.repeat(waiting, tries), np.tile(np.arange(first, first + tries), len(waiting))
             lane = stream.lane(b"afresh " + self._label, rows, numbers)
             drawn = self.child.widen(self.child.mechanism.sample(self.child.narrow(codes[rows]), lane))

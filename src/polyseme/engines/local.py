@@ -19,7 +19,7 @@ import pyarrow as pa
 from polyseme import stopping
 from polyseme.coupling import Coupled
 from polyseme.distances.structure import Ints
-from polyseme.engines.people import CHANGED, CHANGED_HINT, record_keys, too_few_people
+from polyseme.engines.people import CHANGED, CHANGED_HINT, fingerprint_seed, record_keys, too_few_people
 from polyseme.errors import Problem, TableError
 from polyseme.randomness import StickyStream, SystemStream
 from polyseme.release import PublishedAttribute
@@ -130,7 +130,7 @@ class _Seen:
             from each other, so they count as one draw even where they differ
     sets    (person, value, set); only where strata can give several sets for one value
     sticky  how the sets of each protected attribute are drawn
-    seed    of the fingerprints of record keys, so that nobody can look them up in a table of his own
+    seed    of the fingerprints of record keys
     """
 
     keys: Tally
@@ -150,7 +150,7 @@ class _Seen:
             {item.name: Tally(folder, held) for item in protected},
             {name: Tally(folder, held) for name in several},
             {item.name: Coupled(item.strata) for item in protected},
-            int(SystemStream().words(1)[0]),
+            fingerprint_seed(),
         )
 
 

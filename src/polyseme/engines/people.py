@@ -8,13 +8,14 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
+from polyseme.randomness import SystemStream
 from polyseme.tables.codes import as_series, without_words
 from polyseme.tables.keys import key_texts
 from polyseme.tables.matching import fingerprints
 from polyseme.tables.source import Source
 from polyseme.tables.tally import Tallied, Tally
 
-__all__ = ["CHANGED", "CHANGED_HINT", "people_of", "record_keys", "too_few_people"]
+__all__ = ["CHANGED", "CHANGED_HINT", "fingerprint_seed", "people_of", "record_keys", "too_few_people"]
 
 CHANGED = (
     "sets can be intersected inside this release: their persons have the same value in several strata, where other "
@@ -57,7 +58,12 @@ def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> p
 
 def people_of(source: Source, name: str, missing_values: Sequence[str], folder: Path) -> Tallied:
     """How many records and people there are."""
-    tally = Tally(folder)
+    tally, seed = Tally(folder), fingerprint_seed()
     for batch in source.batches([name]):
-        tally.add(fingerprints(record_keys(batch.column(name), name, missing_values).drop_nulls().to_frame()))
+        tally.add(fingerprints(record_keys(batch.column(name), name, missing_values).drop_nulls().to_frame(), seed))
     return tally.count()
+
+
+def fingerprint_seed() -> int:
+    """A seed for the fingerprints of one run, so that nobody finds out record keys by trying them."""
+    return int(SystemStream().words(1)[0])
