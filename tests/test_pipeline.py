@@ -38,8 +38,10 @@ def test_several_records_of_one_person_are_pointed_out(tmp_path: Path) -> None:
 
 def test_options_are_checked_before_any_work(tmp_path: Path) -> None:
     with pytest.raises(ps.QuestionError) as caught:
-        ps.anonymize(visits(1), RULES, tmp_path / "out", form="Long", file_format="xls")
-    assert [problem.where for problem in caught.value.problems] == ["form", "file_format"]
+        ps.anonymize(
+            visits(1), RULES, tmp_path / "out", form="Long", file_format="xls", records_per_person=float("nan")
+        )
+    assert [problem.where for problem in caught.value.problems] == ["form", "file_format", "records_per_person"]
     assert not list(tmp_path.iterdir())
 
 

@@ -102,3 +102,26 @@ def test_key_files(tmp_path) -> None:
     (tmp_path / "short").write_text("abcd")
     with pytest.raises(InvalidInput, match="32 bytes"):
         read_key(tmp_path / "short")
+
+
+def test_sticky_numbers_stay_as_they_are_from_version_to_version() -> None:
+    keys, codes = [b"anna", b"a much longer record key than one block"], np.array([3, 70_000])
+    uniforms = StickyStream(KEY, "ill", keys, codes).uniforms(600, 2)
+    assert uniforms[0].tolist() == [0.14782681301522527, 0.3310516924712188]
+    assert uniforms[599].tolist() == [0.20210256338507793, 0.06594091776352984]
+
+
+def test_lanes_are_independent_of_each_other_and_of_the_company() -> None:
+    keys = [b"%d" % number for number in range(20_000)]
+    stream = StickyStream(KEY, "a", keys, np.zeros(len(keys), dtype=np.int64))
+    rows = np.arange(len(keys))
+    lanes = [stream, stream.lane(b"x", rows), stream.lane(b"y", rows), stream.lane(b"x", rows, rows * 0 + 7)]
+    uniforms = np.concatenate([lane.uniforms(2, len(keys)) for lane in lanes])
+    for row in uniforms:
+        assert stats.kstest(row, "uniform").pvalue > 1e-4
+    assert np.abs(np.corrcoef(uniforms) - np.eye(8)).max() < 5 / np.sqrt(len(keys))
+    some, numbers = np.array([5, 5, 2]), np.array([7, 0, 7])
+    mine = stream.lane(b"x", some, numbers).uniforms(2, 3)
+    assert np.array_equal(mine[:, [0, 2]], uniforms[6:, [5, 2]])
+    assert np.array_equal(mine[:, 1], uniforms[2:4, 5])
+    assert np.array_equal(stream.take(some).uniforms(2, 3), uniforms[:2, some])

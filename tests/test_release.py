@@ -15,7 +15,7 @@ import pytest
 import polyseme as ps
 from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, ReleaseError, TableError
 from polyseme.randomness import new_key
-from polyseme.release import Manifest
+from polyseme.release import Manifest, _checksum
 
 POLICY = """
 attributes:
@@ -356,3 +356,42 @@ def test_texts_that_are_no_json_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(ReleaseError, match="not readable as JSON"):
         ps.Release.open(tmp_path)
+
+
+def edited(release: ps.Release, change: dict[str, Any], sticky: bool = True) -> dict[str, Any]:
+    document = release.manifest.to_dict()
+    document.pop("checksum")
+    document["sticky"] = sticky
+    for entry in document["attributes"]:
+        if entry["published"] == "sets":
+            entry.pop("repeats", None)
+            entry.update(change)
+    return {**document, "checksum": _checksum(document)}
+
+
+def test_the_records_to_a_draw_are_read_back_and_checked(tmp_path: Path) -> None:
+    new_key(tmp_path / "key")
+    release = ps.anonymize(people(), policy("record-key: id"), tmp_path / "r", key_file=tmp_path / "key")
+    assert not release.manifest.uncounted
+    assert json.loads((tmp_path / "r" / "manifest.json").read_text())["attributes"][-1]["repeats"] == 1.0
+    back = Manifest.from_dict(edited(release, {"repeats": 3.5}))
+    assert {item.repeats for item in back.protected} == {3.5}
+    assert Manifest.from_dict(back.to_dict()).to_json() == back.to_json()
+    assert Manifest.from_dict(edited(release, {"repeats": release.manifest.records})).protected
+    for wrong in (0, 0.99, -1, release.manifest.records + 1, 1e300, "3", None, True, [2]):
+        with pytest.raises(ReleaseError):
+            Manifest.from_dict(edited(release, {"repeats": wrong}))
+    with pytest.raises(ReleaseError, match="more records to a draw"):
+        Manifest.from_dict(edited(release, {"repeats": 2.0}, sticky=False))
+
+
+def test_an_older_sticky_release_says_that_nobody_counted(tmp_path: Path) -> None:
+    new_key(tmp_path / "key")
+    release = ps.anonymize(people(), policy("record-key: id"), key_file=tmp_path / "key")
+    old = Manifest.from_dict(edited(release, {}))
+    assert old.uncounted
+    assert {item.repeats for item in old.protected} == {1.0}
+    assert old.to_dict() == edited(release, {}), "nothing is claimed that was not counted"
+    fresh = ps.anonymize(people(), policy())
+    assert not Manifest.from_dict(fresh.manifest.to_dict()).uncounted
+    assert "repeats" not in fresh.manifest.to_json()

@@ -74,6 +74,14 @@ class Mechanism:
         sets[~truthful] = self.design.sample_blind(uniforms[1:, ~truthful])
         return sets
 
+    def log_channel(self, codes: Ints, sets: Ints) -> Floats:
+        """`ln P(R | v)` for each set and one value v each: (n,)."""
+        if self.p == 1.0:
+            return self.design.log_given(codes, sets)
+        with np.errstate(divide="ignore"):
+            truthful = np.log(self.p) + self.design.log_given(codes, sets)
+        return np.asarray(np.logaddexp(truthful, np.log1p(-self.p) + self.design.log_blind(sets)), dtype=np.float64)
+
     def weights(self, sets: Ints) -> tuple[Floats, Floats]:
         """`P(R | v)` up to a factor of the set: for each member (n, l), and for any value outside (n,)."""
         return self.design.weights(sets, self.p)

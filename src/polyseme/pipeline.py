@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings as python_warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -25,6 +25,8 @@ from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
 from polyseme.policy.resolving import resolve
 from polyseme.publishing import (
+    changed_sets,
+    few_people,
     idle_conditions,
     make_job,
     publish_in_folder,
@@ -35,6 +37,7 @@ from polyseme.publishing import (
 )
 from polyseme.questions import ask, true_table
 from polyseme.release import Release
+from polyseme.republishing import changed_since, changing_strata
 from polyseme.tables.source import Source, open_table
 from polyseme.tables.writing import FORMATS
 from polyseme.verification import Verification, verify_release, verify_table
@@ -81,7 +84,8 @@ def plan(policy: Policy | str | Path, records: int | None = None, data: Any = No
         records = source.count()
     resolved = resolve(policy, source)
     require_protection(resolved, policy.protect_all_but is not None)
-    return make_plan(resolved, records)
+    made = make_plan(resolved, records)
+    return replace(made, remarks=(*made.remarks, *few_people(source, policy))) if source is not None else made
 
 
 def _is_count(number: object) -> bool:
@@ -97,6 +101,9 @@ def anonymize(
     file_format: str = "parquet",
     seed: int | None = None,
     key_file: str | Path | None = None,
+    earlier: Release | str | Path | None = None,
+    records_per_person: float | None = None,
+    allow_changed_strata: bool = False,
     overwrite: bool = False,
     progress: Progress = lambda rows: None,
     warn: Callable[[str], None] = python_warnings.warn,
@@ -107,17 +114,25 @@ def anonymize(
     file_format  "parquet" or "csv"
     seed         repeatable random numbers for experiments; the release then says that it is not for publication
     key_file     a secret key for sticky decoys; the policy must name the record key
+    earlier      a release of the same people, to hear what changed since and can be intersected
     progress     told how many more rows were read
     warn         told what the data holder should hear before publishing
+
+    With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
+    records they have on average; and so are sets of one person that can be intersected inside the release because what
+    is impossible changes from record to record, unless `allow_changed_strata`.
     """
     policy = _policy(policy)
-    _check_options(form, file_format)
+    _check_options(form, file_format, records_per_person)
     source = _source(data, policy)
-    job, made = make_job(source, policy, form, seed, key_file)
+    previous = _release(earlier).manifest if earlier is not None else None
+    job, made = make_job(source, policy, form, seed, key_file, records_per_person, allow_changed_strata)
     before = [
         *warnings(policy, made.from_data, key_file is not None, seed is not None),
         *made.warnings(),
         *giveaways(job.attributes, source, policy.table.missing_values),
+        *(changing_strata(job.published) if job.key is not None else ()),
+        *(changed_since(job.published, job.key is not None, previous) if previous is not None else ()),
     ]
     for warning in before:
         warn(warning)
@@ -126,18 +141,20 @@ def anonymize(
         release = publish_in_memory(job, policy, outcome, progress)
     else:
         release = publish_in_folder(job, policy, Path(out), file_format, overwrite, outcome, progress)
-    for warning in [*repeated_records(job, outcome), *idle_conditions(job, outcome)]:
+    for warning in [*repeated_records(job, outcome), *changed_sets(outcome), *idle_conditions(job, outcome)]:
         warn(warning)
     return release
 
 
-def _check_options(form: str, file_format: str) -> None:
+def _check_options(form: str, file_format: str, records_per_person: float | None = None) -> None:
     asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
     problems = [
         Problem(name, f"unknown word '{given}'", nearest(str(given), known))
         for name, given, known in asked
         if given not in known
     ]
+    if records_per_person is not None and not 1 <= records_per_person < math.inf:
+        problems.append(Problem("records_per_person", "expected a number from 1 on"))
     if problems:
         raise QuestionError(problems)
 

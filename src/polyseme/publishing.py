@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from polyseme.engines.local import Job, Outcome, published_tables
+from polyseme.engines.people import CHANGED, people_of, too_few_people
 from polyseme.errors import PolicyError, Problem, ReleaseError, TableError
 from polyseme.planning import Plan, make_plan, published_attributes
 from polyseme.policy import PROTECT_HINT, Policy
@@ -21,6 +22,8 @@ from polyseme.tables.source import Source
 from polyseme.tables.writing import TableWriter, whole_folder
 
 __all__ = [
+    "changed_sets",
+    "few_people",
     "idle_conditions",
     "make_job",
     "publish_in_folder",
@@ -52,7 +55,13 @@ def require_protection(resolved: Resolved, unnamed: bool = False) -> None:
 
 
 def make_job(
-    source: Source, policy: Policy, form: str, seed: int | None, key_file: str | Path | None
+    source: Source,
+    policy: Policy,
+    form: str,
+    seed: int | None,
+    key_file: str | Path | None,
+    records_per_person: float | None = None,
+    allow_changed_strata: bool = False,
 ) -> tuple[Job, Plan]:
     """What is to be done, and the plan behind it."""
     if key_file is not None and policy.record_key is None:
@@ -76,6 +85,8 @@ def make_job(
         seed=seed,
         key=read_key(Path(key_file)) if key_file is not None else None,
         record_key=policy.record_key,
+        records_per_person=records_per_person,
+        allow_changed_strata=allow_changed_strata,
     )
     return job, made
 
@@ -87,7 +98,7 @@ def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) 
             + (f" ({outcome.dropped:,} dropped for missing values)" if outcome.dropped else "")
         )
     return Manifest(
-        attributes=job.published,
+        attributes=tuple(replace(item, repeats=_repeats(item.name, outcome)) for item in job.published),
         records=outcome.records,
         rows=outcome.rows,
         form=job.form,
@@ -98,6 +109,16 @@ def _manifest(job: Job, policy: Policy, outcome: Outcome, data: dict[str, Any]) 
         missing_values=policy.table.missing_values,
         data=data,
     )
+
+
+def _repeats(name: str, outcome: Outcome) -> float:
+    """Records to a draw, rounded up to two digits: the exact figure could tell of single people."""
+    if name not in outcome.draws:
+        return 1.0
+    drawn = outcome.draws[name]
+    tenths = -(-10 * drawn.squares // drawn.total)
+    step: int = 10 ** max(len(str(tenths)) - 2, 0)
+    return min(-(-tenths // step) * step / 10, float(drawn.total))
 
 
 def idle_conditions(job: Job, outcome: Outcome) -> list[str]:
@@ -122,6 +143,21 @@ def repeated_records(job: Job, outcome: Outcome) -> list[str]:
         f"{outcome.repeated:,} records have the record key of another one: whoever knows which records belong together "
         "can intersect their sets. Use --key-file, or publish one record for each person."
     ]
+
+
+def few_people(source: Source, policy: Policy) -> list[str]:
+    """A record key that `anonymize` would refuse with a key, looked at before."""
+    if policy.record_key is None:
+        return []
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        people = people_of(source, policy.record_key, policy.table.missing_values, Path(folder))
+    what, hint = too_few_people(people.total, people.distinct)
+    return [f"$.record-key: {people.total:,} {what}, and is refused with --key-file; {hint}."] if what else []
+
+
+def changed_sets(outcome: Outcome) -> list[str]:
+    """People whose sets differ from record to record, where that was accepted."""
+    return [f"{name}: {count:,} {CHANGED}." for name, count in outcome.changed.items()]
 
 
 def publish_in_memory(job: Job, policy: Policy, outcome: Outcome, progress: Progress) -> Release:

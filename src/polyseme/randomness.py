@@ -119,6 +119,31 @@ class StickyStream:
     def __repr__(self) -> str:
         return "StickyStream(<hidden>)"
 
+    @property
+    def prints(self) -> Words:
+        """Eight bytes that tell (record key, attribute, value) of each record from others; secret like the numbers."""
+        return np.ascontiguousarray(self._tags[:, :8]).view("<u8")[:, 0].astype(np.uint64)
+
+    def lane(self, purpose: bytes, rows: NDArray[np.int64], numbers: NDArray[np.int64] | None = None) -> StickyStream:
+        """Further numbers for some of the records, independent of all others with another purpose or number.
+
+        rows     the records, in any order and any number of times
+        numbers  one for each of these rows, to tell several tries of the same record apart
+        """
+        tags = self._tags[rows]
+        if numbers is not None:
+            tags[:, :8] ^= np.ascontiguousarray(numbers, dtype="<i8").view(np.uint8).reshape(-1, 8)
+        return self._with(self._encrypt(b"lane " + hashlib.sha256(purpose).digest(), tags))
+
+    def take(self, rows: NDArray[np.int64]) -> StickyStream:
+        """The same numbers, for some of the records."""
+        return self._with(self._tags[rows])
+
+    def _with(self, tags: NDArray[np.uint8]) -> StickyStream:
+        made = StickyStream.__new__(StickyStream)
+        made._secret, made._tags = self._secret, tags
+        return made
+
     def _derive(self, purpose: bytes) -> bytes:
         return hashlib.blake2b(purpose, key=self._secret[:64], digest_size=32, person=b"polyseme-sticky").digest()
 
@@ -156,9 +181,7 @@ class StickyStream:
         pairs = -(-draws // 2)
         words = np.empty((2 * pairs, records), dtype=np.uint64)
         for index in range(pairs):
-            blocks = self._tags.copy()
-            blocks[:, 0] ^= np.uint8(index & 0xFF)
-            blocks[:, 1] ^= np.uint8(index >> 8)
+            blocks = self._tags ^ np.frombuffer(index.to_bytes(_BLOCK, "little"), dtype=np.uint8)
             out = self._encrypt(b"expand", blocks).copy().view("<u8").reshape(records, 2)
             words[2 * index] = out[:, 0]
             words[2 * index + 1] = out[:, 1]

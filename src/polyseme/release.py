@@ -49,13 +49,18 @@ def structure_of(distance: Distance | None, threshold: float | None, size: int) 
 
 @dataclass(frozen=True)
 class PublishedAttribute:
-    """One column of the release, how it was made and what was promised for it."""
+    """One column of the release, how it was made and what was promised for it.
+
+    repeats  records to a draw, as the design effect counts them: with sticky decoys all records of one person with one
+             value have one set, so `n` records tell as much as `n / repeats` independent ones
+    """
 
     attribute: Attribute
     mechanism: Mechanism | None = None
     threshold: float | None = None
     domain_from_data: bool = False
     restricted: tuple[Stratum, ...] = ()
+    repeats: float = 1.0
 
     @cached_property
     def strata(self) -> Strata:
@@ -127,7 +132,8 @@ class PublishedAttribute:
         if ((), *(item.excluded for item in restricted)) != possible_exclusions(constraints):
             raise ReleaseError(f"{MANIFEST}: the strata of '{entry['name']}' do not fit its impossible combinations")
         mechanism = _mechanism_from_dict(made, structure)
-        return cls(attribute, mechanism, made["d"], entry["domain"]["source"] == "data", restricted)
+        from_data = entry["domain"]["source"] == "data"
+        return cls(attribute, mechanism, made["d"], from_data, restricted, entry.get("repeats", 1.0))
 
 
 def _mechanism_to_dict(mechanism: Mechanism, threshold: float | None) -> dict[str, Any]:
@@ -215,7 +221,9 @@ def _shares(entry: Mapping[str, Any], key: str) -> Floats | None:
 class Manifest:
     """Everything public about a release.
 
-    seeded  whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
+    seeded     whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
+    uncounted  whether the decoys are sticky, but nobody counted the records to a draw (a release of an older program):
+               `repeats` is then taken as 1, and intervals are too narrow where people have several records
     """
 
     attributes: tuple[PublishedAttribute, ...]
@@ -229,6 +237,7 @@ class Manifest:
     models: tuple[Mapping[str, Any], ...] = ()
     missing_values: tuple[str, ...] = ("",)
     data: Mapping[str, Any] = field(default_factory=dict)
+    uncounted: bool = False
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
@@ -271,12 +280,16 @@ class Manifest:
             "for_publication": None if self.seeded is None else not self.seeded,
             "seeded": self.seeded,
             "sticky": self.sticky,
-            "attributes": [attribute.to_dict() for attribute in self.attributes],
+            "attributes": [self._entry(attribute) for attribute in self.attributes],
             "models": [dict(model) for model in self.models],
             "missing_values": list(self.missing_values),
             "data": dict(self.data),
         }
         return {**document, "checksum": _checksum(document)}
+
+    def _entry(self, attribute: PublishedAttribute) -> dict[str, Any]:
+        counted = self.sticky and not self.uncounted and attribute.mechanism is not None
+        return {**attribute.to_dict(), "repeats": attribute.repeats} if counted else attribute.to_dict()
 
     def to_json(self) -> str:
         """The text of the manifest file."""
@@ -286,6 +299,7 @@ class Manifest:
     def from_dict(cls, document: Mapping[str, Any]) -> Manifest:
         """The inverse of `to_dict`; refuses what is damaged or newer than this program."""
         _check_document(document)
+        _check_repeats(document)
         return cls(
             attributes=tuple(PublishedAttribute.from_dict(entry) for entry in document["attributes"]),
             records=document["records"],
@@ -298,6 +312,21 @@ class Manifest:
             models=tuple(document["models"]),
             missing_values=tuple(document["missing_values"]),
             data=document["data"],
+            uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
+        )
+
+
+def _protected(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [entry for entry in document["attributes"] if entry["published"] == "sets"]
+
+
+def _check_repeats(document: Mapping[str, Any]) -> None:
+    """No draw has more records than there are, and draws without a key are all different."""
+    most = max(document["records"], 1) if document["sticky"] else 1
+    wrong = [entry["name"] for entry in _protected(document) if not 1 <= entry.get("repeats", 1) <= most]
+    if wrong:
+        raise ReleaseError(
+            Problem(f"{MANIFEST}: '{name}'", "more records to a draw than there can be", _DAMAGED) for name in wrong
         )
 
 

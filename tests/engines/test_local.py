@@ -124,3 +124,93 @@ def test_categories_of_records_left_out_are_nowhere_in_the_file(tmp_path: Path, 
     published = pl.DataFrame(pl.from_arrow(table.cast(pa.schema([("size", pa.string()), *list(table.schema)[1:]]))))
     shown = published.select("size", pl.col("list").list.first(), pl.col("struct").struct.field("text"))
     assert sorted(shown.rows()) == sorted(zip(sizes[1:], texts[1:], texts[1:]))
+
+
+ILL = """
+attributes:
+  id: {role: identifier}
+  sex: {role: quasi-identifier}
+  age: {role: quasi-identifier}
+  ill: {role: sensitive, domain: [a, b, c, d, e, f], protect: {diversity: {l: 3}}}
+  job: {role: sensitive-qid, domain: [x, y, z, u], protect: {diversity: {l: 2}}}
+record-key: id
+impossible:
+  - {when: {age: child}, attribute: ill, values: [e, f]}
+"""
+
+
+def patients(people: int, visits: int, ages: tuple[str, ...] = ("adult",)) -> pl.DataFrame:
+    rows = range(people * visits)
+    return pl.DataFrame(
+        {
+            "id": [row // visits for row in rows],
+            "sex": ["mf"[row // visits % 2] for row in rows],
+            "age": [ages[row % len(ages)] for row in rows],
+            "ill": ["abcd"[row // visits % 4] for row in rows],
+            "job": ["xyzu"[row % 4] for row in rows],
+        }
+    )
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Path:
+    new_key(tmp_path / "key")
+    return tmp_path / "key"
+
+
+def keyed(table: pl.DataFrame, key: Path, policy: str = ILL, **options: object) -> ps.Release:
+    return ps.anonymize(table, ps.Policy.loads(policy), key_file=key, warn=lambda text: None, **options)
+
+
+@pytest.mark.parametrize("held", [1 << 26, 100])
+def test_the_records_of_a_draw_are_counted(key: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    monkeypatch.setattr(local, "HELD_BYTES", held)
+    manifest = keyed(patients(100, 5), key).manifest
+    # Five visits with one illness are one draw; of four jobs one comes twice: (4 + 1 + 1 + 1) / 5, rounded up.
+    assert (manifest["ill"].repeats, manifest["job"].repeats) == (5.0, 1.4)
+    assert keyed(patients(100, 1), key).manifest["ill"].repeats == 1.0
+    uneven = pl.concat([patients(100, 1), patients(1, 37)])
+    assert keyed(uneven, key).manifest["ill"].repeats == 12.0, "(38^2 + 99) / 137 = 11.3"
+    fresh = ps.anonymize(patients(100, 5), ps.Policy.loads(ILL), warn=lambda text: None)
+    assert fresh.manifest["ill"].repeats == 1.0
+
+
+@pytest.mark.parametrize("column", ["sex", "age", "job"])
+def test_a_record_key_that_names_groups_is_refused(key: Path, tmp_path: Path, column: str) -> None:
+    with pytest.raises(TableError, match=r"1,000 records of only [124] people") as caught:
+        keyed(patients(1_000, 1), key, ILL.replace("record-key: id", f"record-key: {column}"), out=tmp_path / "r")
+    assert [path.name for path in tmp_path.iterdir()] == ["key"]
+    assert not any(f"'{value}'" in str(caught.value) for value in ["m", "f", "adult", "x", "y"])
+    assert "--records-per-person" in str(caught.value)
+
+
+@pytest.mark.parametrize(("people", "visits"), [(1, 1), (1, 10), (10, 3), (2, 10), (50, 50), (120, 100)])
+def test_honest_tables_are_not_refused(key: Path, people: int, visits: int) -> None:
+    assert keyed(patients(people, visits), key).manifest.records == people * visits
+
+
+@pytest.mark.parametrize(("people", "visits"), [(2, 11), (20, 21), (120, 101)])
+def test_many_records_a_person_must_be_said(key: Path, people: int, visits: int) -> None:
+    table = patients(people, visits)
+    with pytest.raises(TableError, match=f"{people * visits:,} records of only {people} people"):
+        keyed(table, key)
+    with pytest.raises(TableError):
+        keyed(table, key, records_per_person=visits - 1)
+    assert keyed(table, key, records_per_person=visits).manifest["ill"].repeats >= visits
+    ps.anonymize(table, ps.Policy.loads(ILL), warn=lambda text: None)
+
+
+def test_sets_that_can_be_intersected_inside_a_release_are_refused(key: Path, tmp_path: Path) -> None:
+    table = patients(300, 2, ("adult", "child"))
+    with pytest.raises(TableError, match=r"column 'ill': \d+ sets can be intersected inside this release") as caught:
+        keyed(table, key, out=tmp_path / "r")
+    assert not (tmp_path / "r").exists()
+    told = int(str(caught.value).split("'ill': ")[1].split()[0])
+    heard: list[str] = []
+    release = ps.anonymize(table, ps.Policy.loads(ILL), key_file=key, allow_changed_strata=True, warn=heard.append)
+    assert any(text.startswith(f"ill: {told} sets can be intersected") for text in heard)
+    assert release.manifest["ill"].repeats == 2.0, "sets of one person are made from each other: one draw"
+    # 3 of 10 sets of an adult have no illness that children cannot have.
+    assert told == pytest.approx(210, abs=4 * (300 * 0.3 * 0.7) ** 0.5)
+    keyed(patients(300, 2, ("child",)), key)
+    assert keyed(pl.concat([patients(300, 1), patients(300, 1)]), key).manifest["ill"].repeats == 2.0

@@ -31,6 +31,21 @@ from polyseme.cli.console import PathType, force_option, json_option, print_json
 )
 @click.option("--key-file", type=PathType, help="Secret key for sticky decoys (polyseme key new FILE).")
 @click.option(
+    "--records-per-person",
+    type=click.FloatRange(min=1),
+    help="With --key-file, how many records people have on average at most. A record key with more than 10 (100 in "
+    "a table of as many people) is refused unless this is said, as it hardly names persons.",
+)
+@click.option(
+    "--allow-changed-strata",
+    is_flag=True,
+    help="With --key-file, publish although records of one person, with the same value, can have other decoys because "
+    "other values are impossible for them.",
+)
+@click.option(
+    "--earlier", type=PathType, help="An earlier release of the same people: warns of what can be intersected with it."
+)
+@click.option(
     "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
 )
 @force_option
@@ -43,6 +58,9 @@ def command(
     file_format: str,
     engine: str,
     key_file: Path | None,
+    records_per_person: float | None,
+    allow_changed_strata: bool,
+    earlier: Path | None,
     seed: int | None,
     force: bool,
     as_json: bool,
@@ -71,6 +89,9 @@ def command(
             file_format=file_format,
             seed=seed,
             key_file=key_file,
+            earlier=earlier,
+            records_per_person=records_per_person,
+            allow_changed_strata=allow_changed_strata,
             overwrite=force,
             progress=progress,
             warn=lambda text: click.echo(f"Warning: {text}", err=True),
@@ -84,8 +105,15 @@ def command(
                 "rows": manifest.rows,
                 "dropped": manifest.dropped,
                 "for_publication": not manifest.seeded,
+                "repeats": {item.name: item.repeats for item in manifest.protected},
             }
         )
         return
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
     click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
+    for item in manifest.protected:
+        if item.repeats > 1.0:
+            click.echo(
+                f"{item.name}: records of one person with one value share a draw, {item.repeats:g} on average: "
+                f"intervals are as wide as for {manifest.records / item.repeats:,.0f} records"
+            )

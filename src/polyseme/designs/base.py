@@ -84,6 +84,17 @@ class Design(ABC):
     def parameters(self) -> Mapping[str, Any]:
         """What, beside structure and l, is needed to build the same design again, ready for JSON."""
 
+    def log_given(self, codes: Ints, sets: Ints) -> Floats:
+        """`ln K(R | v)` for each set and one value v each: (n,); minus infinity where v is not in R, or R not valid."""
+        given = np.where(sets == codes[:, None], self.likelihood(sets), 0.0).sum(axis=1)
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(given), dtype=np.float64)
+
+    def log_blind(self, sets: Ints) -> Floats:
+        """`ln B(R)` for each set: (n,)."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.blind_likelihood(sets)), dtype=np.float64)
+
     def weights(self, sets: Ints, p: float) -> tuple[Floats, Floats]:
         """`P(R | v)` up to a factor of the set: for each member (n, l), and for every value outside (n,)."""
         inside, blind = self.likelihood(sets), self.blind_likelihood(sets)
@@ -108,6 +119,14 @@ class SetDistribution(Design):
 
     def blind_likelihood(self, sets: Ints) -> Floats:
         return np.exp(self.log_probability(sets))
+
+    def log_given(self, codes: Ints, sets: Ints) -> Floats:
+        # In logarithms throughout: a single set of a large domain is too unlikely for a double.
+        member = (sets == codes[:, None]).any(axis=1)
+        return np.where(member, self.log_probability(sets) - np.log(self.inclusion()[codes]), -np.inf)
+
+    def log_blind(self, sets: Ints) -> Floats:
+        return self.log_probability(sets)
 
     def blind_inclusion(self) -> Floats:
         return self.inclusion()

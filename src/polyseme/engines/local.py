@@ -17,9 +17,11 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme import stopping
+from polyseme.coupling import Coupled
 from polyseme.distances.structure import Ints
+from polyseme.engines.people import CHANGED, CHANGED_HINT, fingerprint_seed, record_keys, too_few_people
 from polyseme.errors import Problem, TableError
-from polyseme.randomness import StickyStream, Stream, SystemStream
+from polyseme.randomness import StickyStream, SystemStream
 from polyseme.release import PublishedAttribute
 from polyseme.schema import Role
 from polyseme.strata import Stratum
@@ -33,13 +35,12 @@ from polyseme.tables.codes import (
     encode,
     label_array,
     set_array,
-    without_words,
 )
 from polyseme.tables.dictionaries import Levels, is_ordered, plain
-from polyseme.tables.keys import key_texts
-from polyseme.tables.matching import Fingerprints, fingerprints, repeats
+from polyseme.tables.matching import fingerprints, mixed
 from polyseme.tables.shuffle import MEMORY_BYTES, Shuffler
 from polyseme.tables.source import Source
+from polyseme.tables.tally import HELD_BYTES, Tallied, Tally
 
 __all__ = ["Job", "Outcome", "published_tables"]
 
@@ -61,6 +62,9 @@ class Job:
     seed: int | None = None
     key: bytes | None = field(default=None, repr=False)
     record_key: str | None = None
+    records_per_person: float | None = None
+    """Most records a person on average with sticky decoys; None for what is ordinary (see `people`)."""
+    allow_changed_strata: bool = False
 
     @property
     def published(self) -> tuple[PublishedAttribute, ...]:
@@ -78,6 +82,10 @@ class Outcome:
     """The strata that occurred, of each attribute for which some combinations are impossible."""
     repeated: int = 0
     """Records with the record key of an earlier one; 0 where the policy names none."""
+    draws: dict[str, Tallied] = field(default_factory=dict)
+    """With sticky decoys, the records of each draw of a protected attribute: same person, same value."""
+    changed: dict[str, int] = field(default_factory=dict)
+    """Further sets of one person for one value, drawn in other strata; attributes without any are left out."""
 
 
 def published_tables(
@@ -91,7 +99,7 @@ def published_tables(
     decoys, order = _streams(job.seed)
     labels = {item.name: label_array(item.domain.values) for item in job.published if item.mechanism is not None}
     problems = _Problems()
-    seen = _Seen()
+    seen = _Seen.begin(job, folder)
     rows = job.source.rows * _expansion(job) if job.source.rows is not None else None
     with Shuffler(order, folder, memory, rows=rows) as shuffler:
         for batch in job.source.batches([item.name for item in job.attributes]):
@@ -101,7 +109,7 @@ def published_tables(
                 shuffler.add(part)
             progress(batch.num_rows)
         problems.raise_any()
-        outcome.repeated = repeats(seen.keys)
+        _count(job, seen, outcome)
         pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
         yield from ahead(_labelled(job, piece, labels, seen.levels) for piece in pieces)
 
@@ -115,10 +123,52 @@ def _streams(seed: int | None) -> tuple[SystemStream, SystemStream]:
 
 @dataclass
 class _Seen:
-    """What must be remembered of the published records until all are read."""
+    """What must be remembered of the published records until all are read.
 
-    keys: list[Fingerprints] = field(default_factory=list)
+    keys    of whom the records are
+    draws   (person, value) of each protected attribute; only where decoys are sticky. Sets of several strata are made
+            from each other, so they count as one draw even where they differ
+    sets    (person, value, set); only where strata can give several sets for one value
+    sticky  how the sets of each protected attribute are drawn
+    seed    of the fingerprints of record keys
+    """
+
+    keys: Tally
+    draws: Mapping[str, Tally]
+    sets: Mapping[str, Tally]
+    sticky: Mapping[str, Coupled]
+    seed: int
     levels: Levels = field(default_factory=Levels)
+
+    @classmethod
+    def begin(cls, job: Job, folder: Path) -> _Seen:
+        protected = [item for item in job.published if item.mechanism is not None] if job.key is not None else []
+        several = [item.name for item in protected if item.restricted]
+        held = HELD_BYTES // (1 + len(protected) + len(several))
+        return cls(
+            Tally(folder, held),
+            {item.name: Tally(folder, held) for item in protected},
+            {name: Tally(folder, held) for name in several},
+            {item.name: Coupled(item.strata) for item in protected},
+            fingerprint_seed(),
+        )
+
+
+def _count(job: Job, seen: _Seen, outcome: Outcome) -> None:
+    """What the records of one person have in common; refuses sets that would give people away."""
+    people = seen.keys.count()
+    outcome.repeated = people.total - people.distinct
+    outcome.draws = {name: tally.count() for name, tally in seen.draws.items()}
+    changed = {name: tally.count().distinct - outcome.draws[name].distinct for name, tally in seen.sets.items()}
+    outcome.changed = {name: count for name, count in changed.items() if count}
+    problems = _Problems()
+    if job.key is not None and job.record_key is not None and people.total:
+        what, hint = too_few_people(people.total, people.distinct, job.records_per_person)
+        problems.add(job.record_key, people.total if what else 0, what, hint)
+    if not job.allow_changed_strata:
+        for name, count in outcome.changed.items():
+            problems.add(name, count, CHANGED, CHANGED_HINT)
+    problems.raise_any()
 
 
 class _Problems:
@@ -175,13 +225,15 @@ def _publish(
             outcome.strata.setdefault(item.name, set()).update(np.unique(places[item.name][keep]).tolist())
     kept = np.flatnonzero(keep)
     if keys is not None:
-        seen.keys.append(fingerprints(keys.gather(kept).drop_nulls().to_frame()))
+        seen.keys.add(fingerprints(keys.gather(kept).drop_nulls().to_frame(), seen.seed))
     for name in untouched:
         if _is_ordered(job, name):
             seen.levels.add(name, batch.column(name).dictionary, untouched[name].take(pa.array(kept)))
-    sticky = _sticky_keys(job, keys)
+    sticky = _sticky_keys(job, keys, kept)
     sets = {
-        item.name: _draw(job, item, coded[item.name].codes[kept], places[item.name][kept], _take(sticky, kept), decoys)
+        item.name: _draw(item, coded[item.name].codes[kept], places[item.name][kept], decoys)
+        if sticky is None or job.key is None
+        else _draw_sticky(job.key, item, coded[item.name].codes[kept], places[item.name][kept], sticky, seen)
         for item in job.published
         if item.mechanism is not None
     }
@@ -241,8 +293,8 @@ def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> pl.Ser
     """What names the person of each record; every record must have it where decoys are to be sticky."""
     if job.record_key is None:
         return None
-    column = as_series(batch.column(job.record_key), job.missing_values).alias(job.record_key)
-    keys = without_words(key_texts(column), job.missing_values)
+    column = as_series(batch.column(job.record_key), job.missing_values)
+    keys = record_keys(batch.column(job.record_key), job.record_key, job.missing_values)
     if job.key is not None:
         broken = keys.null_count() - column.null_count() if column.dtype.is_float() else 0
         hint = "keys are texts or whole numbers; floats tell them apart below 2^53 only"
@@ -252,31 +304,29 @@ def _record_keys(job: Job, batch: pa.RecordBatch, problems: _Problems) -> pl.Ser
     return keys
 
 
-def _sticky_keys(job: Job, keys: pl.Series | None) -> list[bytes] | None:
-    return None if job.key is None or keys is None else [text.encode() for text in keys]
+def _sticky_keys(job: Job, keys: pl.Series | None, kept: Ints) -> list[bytes] | None:
+    return None if job.key is None or keys is None else [text.encode() for text in keys.gather(kept)]
 
 
-def _draw(
-    job: Job,
-    item: PublishedAttribute,
-    codes: Ints,
-    places: Ints,
-    keys: Sequence[bytes] | None,
-    decoys: SystemStream,
-) -> Ints:
+def _draw(item: PublishedAttribute, codes: Ints, places: Ints, decoys: SystemStream) -> Ints:
     """Sets for true values, each from the mechanism of its record's stratum."""
 
     def draw(stratum: Stratum, rows: Ints) -> Ints:
-        stream: Stream = decoys
-        if keys is not None and job.key is not None:
-            stream = StickyStream(job.key, item.name, _take(keys, rows) or [], codes[rows])
-        return stratum.mechanism.sample(stratum.narrow(codes[rows]), stream)
+        return stratum.mechanism.sample(stratum.narrow(codes[rows]), decoys)
 
     return item.strata.sample(places, draw)
 
 
-def _take(keys: Sequence[bytes] | None, rows: Ints) -> Sequence[bytes] | None:
-    return keys if keys is None or len(rows) == len(keys) else [keys[row] for row in rows.tolist()]
+def _draw_sticky(
+    key: bytes, item: PublishedAttribute, codes: Ints, places: Ints, people: Sequence[bytes], seen: _Seen
+) -> Ints:
+    """The same, drawn once for a person and value; counts what was drawn."""
+    stream = StickyStream(key, item.name, people, codes)
+    sets = seen.sticky[item.name].sample(places, codes, stream)
+    seen.draws[item.name].add(stream.prints)
+    if item.name in seen.sets:
+        seen.sets[item.name].add(mixed(stream.prints, sets))
+    return sets
 
 
 def _arrange(

@@ -6,7 +6,7 @@ n^2 / 2^64, one in two thousand for a hundred million; then some person is taken
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import numpy as np
@@ -16,16 +16,29 @@ from numpy.typing import NDArray
 
 from polyseme.distances.structure import Ints
 
-__all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "repeats", "some_rows"]
+__all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "mixed", "some_rows"]
 
 Fingerprints: TypeAlias = NDArray[np.uint64]
 
 _PART = 2_000_000
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def fingerprints(frame: pl.DataFrame) -> Fingerprints:
+def fingerprints(frame: pl.DataFrame, seed: int = 0) -> Fingerprints:
     """The fingerprint of each row: (n,). Missing values are alike."""
-    return frame.hash_rows().to_numpy()
+    return frame.hash_rows(seed).to_numpy()
+
+
+def mixed(prints: Fingerprints, codes: Ints) -> Fingerprints:
+    """Fingerprints of (what `prints` stand for, a row of `codes`): (n,)."""
+    result = prints.copy()
+    for column in codes.T:
+        # A step of splitmix64 for each code: one-to-one in the fingerprint, so that different ones stay different.
+        result += column.astype(np.uint64) * _SPREAD + np.uint64(1)
+        result ^= result >> np.uint64(30)
+        result *= np.uint64(0xBF58476D1CE4E5B9)
+        result ^= result >> np.uint64(27)
+    return result
 
 
 def matched(left: Fingerprints, right: Fingerprints) -> tuple[Ints, Ints]:
@@ -66,19 +79,6 @@ def _once(prints: Fingerprints, rows: Ints) -> tuple[Fingerprints, Ints]:
 def class_sizes(prints: Fingerprints) -> Ints:
     """How many rows share each fingerprint."""
     return np.unique(prints, return_counts=True)[1].astype(np.int64)
-
-
-def repeats(batches: Sequence[Fingerprints]) -> int:
-    """How many rows have the fingerprint of an earlier one.
-
-    >>> repeats([np.array([7, 5, 7], np.uint64), np.array([5, 7], np.uint64)])
-    3
-    """
-    if not batches:
-        return 0
-    count = np.uint64(1 + sum(map(len, batches)) // _PART)
-    parts = (np.concatenate([prints[prints % count == part] for prints in batches]) for part in range(int(count)))
-    return sum(int(np.count_nonzero(np.diff(np.sort(part)) == 0)) for part in parts)
 
 
 def some_rows(batches: Iterable[pa.RecordBatch], rows: Ints) -> Iterator[pa.RecordBatch]:

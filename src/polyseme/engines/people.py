@@ -1,0 +1,69 @@
+"""Whether a record key names persons, and what is refused when records of one person give away what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+
+from polyseme.randomness import SystemStream
+from polyseme.tables.codes import as_series, without_words
+from polyseme.tables.keys import key_texts
+from polyseme.tables.matching import fingerprints
+from polyseme.tables.source import Source
+from polyseme.tables.tally import Tallied, Tally
+
+__all__ = ["CHANGED", "CHANGED_HINT", "fingerprint_seed", "people_of", "record_keys", "too_few_people"]
+
+CHANGED = (
+    "sets can be intersected inside this release: their persons have the same value in several strata, where other "
+    "decoys are possible"
+)
+CHANGED_HINT = (
+    "declare impossible values by columns that do not change between the records of a person, publish one record for "
+    "each person and value, or accept it: --allow-changed-strata"
+)
+FEW_RECORDS, MANY_RECORDS = 10, 100
+"""Records a person, on average, that are nothing unusual in a small table, and in any table."""
+
+
+def too_few_people(records: int, people: int, limit: float | None = None) -> tuple[str, str]:
+    """What is wrong with a record key that names so few people, and what to do; empty when nothing is.
+
+    People with sticky decoys are drawn for once, however many records they have. Up to 10 records a person are
+    ordinary; up to 100 where there are at least as many people as records for each of them. Beyond that the column is
+    more likely a group than a person: everybody in the group would share one set, and who knows one knows all.
+
+    >>> too_few_people(30, 10), too_few_people(1, 1), too_few_people(50_000, 1_000)
+    (('', ''), ('', ''), ('', ''))
+    >>> too_few_people(1_000, 2)[0]
+    'records of only 2 people: such a column does not tell persons apart'
+    """
+    most = limit if limit is not None else min(max(FEW_RECORDS, people), MANY_RECORDS)
+    if records <= most * people:
+        return "", ""
+    hint = (
+        f"name the column of the person as record-key; if people do have {records / people:,.0f} records each, "
+        f"say so: --records-per-person {-(-records // people)}"
+    )
+    return f"records of only {people:,} people: such a column does not tell persons apart", hint
+
+
+def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> pl.Series:
+    """The person of each record as a text; none where it is missing."""
+    return without_words(key_texts(as_series(column, missing_values).alias(name)), missing_values)
+
+
+def people_of(source: Source, name: str, missing_values: Sequence[str], folder: Path) -> Tallied:
+    """How many records and people there are."""
+    tally, seed = Tally(folder), fingerprint_seed()
+    for batch in source.batches([name]):
+        tally.add(fingerprints(record_keys(batch.column(name), name, missing_values).drop_nulls().to_frame(), seed))
+    return tally.count()
+
+
+def fingerprint_seed() -> int:
+    """A seed for the fingerprints of one run, so that nobody finds out record keys by trying them."""
+    return int(SystemStream().words(1)[0])
