@@ -101,8 +101,9 @@ def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:
     for axis in maps:
         if axis.moments is None or axis.assumed is None:
             return None
-        moments, people = np.kron(moments, axis.moments), np.kron(people, np.diag(axis.assumed))
-    return np.asarray(moments - people, dtype=np.float64)
+        moments = np.asarray(np.kron(moments, axis.moments), dtype=np.float64)
+        people = np.asarray(np.kron(people, np.diag(axis.assumed)), dtype=np.float64)
+    return moments - people
 
 
 def unbiased_table(maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: Ints) -> Unbiased:
