@@ -206,7 +206,7 @@ def test_references_from_a_file_or_from_the_table(tmp_path) -> None:
     assert domain.reference_from_data
     with pytest.raises(PolicyError, match="needs the table"):
         resolve(from_data)
-    with pytest.raises(PolicyError, match="no distribution in the file"):
+    with pytest.raises(PolicyError, match=r"no file 'none\.csv' beside the policy"):
         resolve(Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: none.csv}}}}", tmp_path))
 
 
@@ -224,7 +224,7 @@ def test_a_value_without_a_share_is_refused(key: str, shares: str) -> None:
     [
         ("a,1\nb,inf\nc,1\nd,1\n", "none of them infinite"),
         ("a,1\nb,nan\nc,1\nd,1\n", "none of them infinite"),
-        ("a,1\nb,1\nc,1\nd,1\na,7\n", "1 of the values stand twice"),
+        ("a,1\nb,1\nc,1\nd,1\na,7\n", "1 of the values are in the file 'shares.csv' more than once"),
     ],
 )
 def test_files_of_shares_that_say_nothing_clear(tmp_path, text: str, message: str) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.distances import Distance, LineDistance, distance_from_policy
-from polyseme.distances.implied import policy_values
+from polyseme.distances.implied import policy_file, policy_values
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange
@@ -39,11 +39,15 @@ _LEAST_BINS = 3
 
 @dataclass(frozen=True)
 class Resolved:
-    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd."""
+    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd.
+
+    unspoken  attributes whose values must not stand in a message: they come from the data, or from a file
+    """
 
     schema: Schema
     from_data: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    unspoken: tuple[str, ...] = ()
 
 
 def resolve(policy: Policy, source: Source | None = None) -> Resolved:
@@ -52,8 +56,10 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
         policy = match_columns(policy, source)
     else:
         policy = replace(policy, attributes=tuple(_with_default(policy, item) for item in policy.attributes))
+    problems = _file_problems(policy)
+    if problems:
+        raise PolicyError(problems)
     seen = _look(policy, source) if source is not None else {}
-    problems: list[Problem] = []
     attributes = []
     for attribute in policy.attributes:
         reader = Reader(None, f"$.attributes.{attribute.name}", problems)
@@ -64,8 +70,21 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
     if problems:
         raise PolicyError(problems)
     open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
-    schema, remarks = with_constraints(schema, policy.exclusions, open_names)
-    return Resolved(schema, open_names, (*_fewer_bins(policy, schema), *remarks))
+    unspoken = tuple(item.name for item in policy.attributes if not _spoken(item, policy))
+    schema, remarks = with_constraints(schema, policy.exclusions, open_names, unspoken)
+    return Resolved(schema, open_names, (*_fewer_bins(policy, schema), *remarks), unspoken)
+
+
+def _file_problems(policy: Policy) -> list[Problem]:
+    """What is wrong with the files that domains come from."""
+    problems: list[Problem] = []
+    for item in policy.attributes:
+        reader = Reader(None, f"$.attributes.{item.name}.distance", problems)
+        try:
+            policy_values(item.distance if _described(item) else None, policy.files)
+        except PolicyError as error:
+            reader.at(next(iter(item.distance or {})), None).adopt(error)
+    return problems
 
 
 def match_columns(policy: Policy, source: Source) -> Policy:
@@ -131,7 +150,14 @@ def _open(attribute: AttributePolicy, policy: Policy) -> bool:
         return False
     if attribute.periods is not None:
         return attribute.periods.first is None or attribute.periods.last is None
-    return attribute.bins is not None or policy_values(attribute.distance, policy.folder) is None
+    return attribute.bins is not None or policy_values(attribute.distance, policy.files) is None
+
+
+def _spoken(attribute: AttributePolicy, policy: Policy) -> bool:
+    """Whether messages may name the values: those that the policy itself spells out."""
+    declared = (attribute.values, attribute.edges, attribute.periods)
+    from_file = policy_file(attribute.distance) is not None and all(part is None for part in declared)
+    return not from_file and not _open(attribute, policy)
 
 
 @dataclass
@@ -188,7 +214,7 @@ def _resolve_attribute(
         return Attribute(attribute.name, attribute.role)
     domain = _domain(attribute, seen.get(attribute.name), policy, reader)
     distance = _distance(attribute, domain, policy, reader) if domain.size else None
-    declared = attribute.name not in seen
+    declared = _spoken(attribute, policy)
     domain = replace(
         domain,
         prior=read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior), declared),
@@ -210,7 +236,7 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
         return _automatic_bins(attribute, attribute.bins, seen, reader)
     if attribute.periods is not None:
         return _period_domain(attribute, attribute.periods, seen, reader)
-    values: Iterable[Label] | None = attribute.values or policy_values(attribute.distance, policy.folder)
+    values: Iterable[Label] | None = attribute.values or policy_values(attribute.distance, policy.files)
     if values is None and seen is not None:
         if len(seen.labels) > _DOMAIN_LIMIT:
             reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ..")
@@ -339,7 +365,7 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
     try:
         if spec.get("line") in ("value", "values"):
             return LineDistance(_positions(domain))
-        return distance_from_policy(spec, domain.values, policy.folder)
+        return distance_from_policy(spec, domain.values, policy.files)
     except InvalidInput as error:
         if _open(attribute, policy):
             # The domain came from the table, so the problems may name values of it.

@@ -66,10 +66,17 @@ class Source(ABC):
         """A table without columns, or with two of the same name, cannot be used."""
         if not self.schema.names:
             raise TableError(f"{self.name}: a table without columns")
-        double = [f"'{name}' ({count} times)" for name, count in Counter(self.schema.names).items() if count > 1]
+        names = self.schema.names
+        double = [name for name, count in Counter(names).items() if count > 1]
+        if double and self.typed:
+            named = ", ".join(f"'{name}' ({names.count(name)} times)" for name in double)
+            raise TableError(f"{self.name}: column names that stand more than once: {named}", "rename the columns")
         if double:
+            # The first line of a text may be a record, or anything: it is not quoted.
+            places = [str(place) for place, name in enumerate(names, 1) if name == double[0]]
             raise TableError(
-                f"{self.name}: column names that stand more than once: {', '.join(double)}", "rename the columns"
+                f"{self.name}: columns {' and '.join(places[:2])} of the first line have the same name",
+                "rename the columns",
             )
 
 
