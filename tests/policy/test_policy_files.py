@@ -164,7 +164,7 @@ RULE = "impossible:\n  - {when: {x: 1}, attribute: x, values: [root]}\n"
         ("matrix", "f.csv", f"a,b\n0,1\n1,0,{MARK}\n", "f.csv, line 3: expected 2 numbers, found 3 fields"),
         ("prior", "f.csv", f"flu,1\n\nasthma,{MARK}\n", "'f.csv', line 3: expected a value and a number"),
         ("lattice", "f.yaml", f"'{MARK}': a\n", "4 of 4 values are not in the lattice f.yaml: flu, asthma"),
-        ("k-map", "f.csv", f"{MARK},{MARK}\n1,2\n", "columns 1 and 2 of the first line have the same name"),
+        ("k-map", "f.csv", f"{MARK},{MARK}\n1,2\n", "f.csv: the same column name more than once: columns 1 and 2"),
     ],
 )
 def test_an_error_says_the_file_and_the_line(kind: str, name: str, content: str, said: str, folder: Path) -> None:

@@ -68,16 +68,11 @@ class Source(ABC):
             raise TableError(f"{self.name}: a table without columns")
         names = self.schema.names
         double = [name for name, count in Counter(names).items() if count > 1]
-        if double and self.typed:
-            named = ", ".join(f"'{name}' ({names.count(name)} times)" for name in double)
-            raise TableError(f"{self.name}: column names that stand more than once: {named}", "rename the columns")
         if double:
             # The first line of a text may be a record, or anything: it is not quoted.
             places = [str(place) for place, name in enumerate(names, 1) if name == double[0]]
-            raise TableError(
-                f"{self.name}: columns {' and '.join(places[:2])} of the first line have the same name",
-                "rename the columns",
-            )
+            named = ", ".join(f"'{name}'" for name in double) if self.typed else f"columns {' and '.join(places)}"
+            raise TableError(f"{self.name}: the same column name more than once: {named}", "rename the columns")
 
 
 class FrameSource(Source):
