@@ -22,8 +22,18 @@ import pyarrow.parquet
 
 from polyseme.errors import Problem, TableError
 from polyseme.tables.quotes import breaks_line, first_problem, holds_records, swallows_records
+from polyseme.tables.spreadsheets import unguarded, unguarded_text
 
-__all__ = ["BATCH_ROWS", "CsvSource", "FrameSource", "ParquetSource", "Source", "open_table", "sniff_separator"]
+__all__ = [
+    "BATCH_ROWS",
+    "CsvSource",
+    "FrameSource",
+    "ParquetSource",
+    "ReleasedCsvSource",
+    "Source",
+    "open_table",
+    "sniff_separator",
+]
 
 BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
@@ -298,6 +308,26 @@ class CsvSource(Source):
                 file.seek(0)
             problem = first_problem(file, len(self._schema), self.separator)
         return problem and replace(problem, where=f"{self.path}, {problem.where}")
+
+
+class ReleasedCsvSource(Source):
+    """A text table of our own release: names and texts as they were before they were written for spreadsheets."""
+
+    typed = False
+
+    def __init__(self, path: Path) -> None:
+        self._written = CsvSource(path, ",", well_formed=True)
+        self.name = path.name
+        self._columns = {unguarded_text(name): name for name in self._written.schema.names}
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, pa.string()) for name in self._columns])
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        names = list(columns) or list(self._columns)
+        for batch in self._written._read([self._columns[name] for name in names]):
+            yield pa.RecordBatch.from_arrays([unguarded(column) for column in batch.columns], names)
 
 
 def sniff_separator(head: str) -> str:
