@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -102,3 +106,27 @@ def test_key_files(tmp_path) -> None:
     (tmp_path / "short").write_text("abcd")
     with pytest.raises(InvalidInput, match="32 bytes"):
         read_key(tmp_path / "short")
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_key_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def full(_: int) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(type(error)):
+        new_key(tmp_path / "secret.key")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    new_key(tmp_path / "secret.key")
+    assert len(read_key(tmp_path / "secret.key")) == 32
+
+
+def test_a_new_key_never_follows_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="already"):
+        new_key(tmp_path / "link")
+    assert not (tmp_path / "elsewhere").exists()
+    assert (tmp_path / "link").is_symlink()
