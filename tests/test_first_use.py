@@ -170,7 +170,7 @@ def test_quantile_bins_of_a_column_that_is_nearly_constant() -> None:
     )
     domain = resolve(rules, FrameSource(frame.to_arrow())).schema["v"].domain
     assert domain is not None
-    assert domain.values == ("[0, 5]",)
+    assert domain.values == ("[-inf, inf]",)
 
 
 def test_init_refuses_a_table_without_a_header(tmp_path: Path) -> None:
@@ -470,7 +470,7 @@ attributes:
     manifest = ps.anonymize(table, rules, warn=heard.append).manifest
     assert manifest.dropped == 1
     assert "rare" not in manifest["letter"].domain.values
-    assert "990000]" in str(manifest["number"].domain.values[-1])
+    assert manifest["number"].domain.values[-1].endswith(", inf]")
     assert any("reference distribution is that of the records" in warning for warning in heard)
 
 

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -125,3 +129,27 @@ def test_lanes_are_independent_of_each_other_and_of_the_company() -> None:
     assert np.array_equal(mine[:, [0, 2]], uniforms[6:, [5, 2]])
     assert np.array_equal(mine[:, 1], uniforms[2:4, 5])
     assert np.array_equal(stream.take(some).uniforms(2, 3), uniforms[:2, some])
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_a_key_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    def full(_: int) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(type(error)):
+        new_key(tmp_path / "secret.key")
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    new_key(tmp_path / "secret.key")
+    assert len(read_key(tmp_path / "secret.key")) == 32
+
+
+def test_a_new_key_never_follows_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(InvalidInput, match="already"):
+        new_key(tmp_path / "link")
+    assert not (tmp_path / "elsewhere").exists()
+    assert (tmp_path / "link").is_symlink()

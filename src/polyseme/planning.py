@@ -205,10 +205,10 @@ def make_plan(resolved: Resolved, records: int | None = None) -> Plan:
     plans = []
     for attribute in resolved.schema.protected:
         reader = Reader(None, f"$.attributes.{attribute.name}", problems)
-        # Values found in the table must not stand in a message.
-        named = attribute.domain is not None and attribute.name not in resolved.from_data
-        labels = attribute.domain.values if named and attribute.domain else None
-        if not named and _is_constant(attribute):
+        # Values found in the table or in a file must not stand in a message.
+        spoken = attribute.domain is not None and attribute.name not in resolved.unspoken
+        labels = attribute.domain.values if spoken and attribute.domain else None
+        if attribute.name in resolved.from_data and _is_constant(attribute):
             reader.at("protect", None).problem(
                 "all records have the same value, and it would be published: closeness and ldp cannot hide that",
                 "declare the values that are possible: domain: [..]",

@@ -19,6 +19,7 @@ from polyseme.policy.resolving import Resolved, match_columns, resolve
 from polyseme.randomness import read_key
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
 from polyseme.tables.source import Source
+from polyseme.tables.spreadsheets import GUARD
 from polyseme.tables.writing import TableWriter, whole_folder
 
 __all__ = [
@@ -182,11 +183,15 @@ def publish_in_folder(
                 writer.close()
         if writer is None:
             _manifest(job, policy, outcome, {})
-        manifest = _manifest(
-            job, policy, outcome, {"file": path.name, "format": file_format, "sha256": file_digest(path)}
-        )
+        manifest = _manifest(job, policy, outcome, _data_entry(path, file_format))
         (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     return Release.open(out)
+
+
+def _data_entry(path: Path, file_format: str) -> dict[str, Any]:
+    """What the manifest says of the data file."""
+    entry = {"file": path.name, "format": file_format, "sha256": file_digest(path)}
+    return {**entry, "guard": GUARD} if file_format == "csv" else entry
 
 
 def save_release(release: Release, out: Path, file_format: str, overwrite: bool) -> Release:
@@ -198,6 +203,6 @@ def save_release(release: Release, out: Path, file_format: str, overwrite: bool)
         writer = TableWriter(path, release.table.schema, file_format)
         writer.write(release.table)
         writer.close()
-        data = {"file": path.name, "format": file_format, "sha256": file_digest(path)}
-        (folder / MANIFEST).write_text(replace(release.manifest, data=data).to_json(), encoding="utf-8")
+        manifest = replace(release.manifest, data=_data_entry(path, file_format))
+        (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     return Release.open(out)

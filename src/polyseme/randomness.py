@@ -201,8 +201,15 @@ def new_key(path: Path) -> None:
         raise InvalidInput(
             f"{path}: there is a file already", "choose another name; a lost key cannot be made again"
         ) from None
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secrets.token_hex(KEY_BYTES) + "\n")
+    try:
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(KEY_BYTES) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        # Half a key would be taken for one, or stand in the way of the next attempt.
+        path.unlink(missing_ok=True)
+        raise
 
 
 def read_key(path: Path) -> bytes:

@@ -28,7 +28,7 @@ from polyseme.errors import PolicyError, Problem, ReleaseError, nearest
 from polyseme.mechanism import Mechanism
 from polyseme.schema import Attribute, Bins, Constraint, Domain, Label, Missing, Periods, Protection, Role, Schema
 from polyseme.strata import Strata, Stratum, possible_exclusions
-from polyseme.tables.source import CsvSource, FrameSource, ParquetSource, Source
+from polyseme.tables.source import CsvSource, FrameSource, ParquetSource, ReleasedCsvSource, Source
 from polyseme.version import __version__
 
 __all__ = ["FORMAT", "MANIFEST", "SEEDED", "Manifest", "PublishedAttribute", "Release", "file_digest", "structure_of"]
@@ -435,6 +435,8 @@ class Release:
         path = self.folder / self.manifest.data["file"]
         if self.manifest.data["format"] == "parquet":
             return ParquetSource(path, [item.name for item in self.manifest.protected])
+        if "guard" in self.manifest.data:
+            return ReleasedCsvSource(path)
         return CsvSource(path, ",", well_formed=True)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

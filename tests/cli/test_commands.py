@@ -309,3 +309,47 @@ def test_three_protected_attributes_by_two_untouched_ones(tmp_path: Path) -> Non
     assert table.height == len(document["cells"]) == 6 * 8 * 4 * 3
     assert table.equals(pl.DataFrame(document["cells"], infer_schema_length=None).select(table.columns))
     assert abs(table["estimate"].sum() - rows) < 1e-6
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("init", "people.csv", "--out", "LINK"),
+        ("plan", "policy.yaml", "--chart", "LINK.svg"),
+        ("anonymize", "policy.yaml", "people.csv", "--out", "LINK"),
+        ("anonymize", "policy.yaml", "people.csv", "--out", "LINK/below"),
+        ("estimate", "release", "--of", "level", "--chart", "LINK.svg"),
+        ("report", "release", "--out", "LINK"),
+        ("demo", "--records", "100", "--out", "LINK"),
+        ("key", "new", "LINK"),
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+@pytest.mark.parametrize("force", [False, True])
+def test_no_command_follows_a_link_that_leads_to_nothing(
+    work: Path, tmp_path: Path, arguments: tuple[str, ...], force: bool
+) -> None:
+    if force and arguments[0] == "key":
+        pytest.skip("a key is never overwritten")
+    for name in ("LINK", "LINK.svg"):
+        (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+    placed = [str(tmp_path / part) if part.startswith("LINK") else part for part in arguments]
+    result = polyseme(*placed, *(["--force"] if force else []), cwd=work)
+    assert result.returncode == 2, result.stderr
+    assert "leads to nothing" in result.stderr or "there is a file already" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["LINK", "LINK.svg"]
+    assert all(path.is_symlink() for path in tmp_path.iterdir())
+
+
+def test_a_key_that_does_not_fit_on_the_disk_leaves_nothing(tmp_path: Path) -> None:
+    """The limit on the size of files stands for a full disk: writing stops in the middle."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10));"
+        "from polyseme.cli import main; main(['key', 'new', sys.argv[1]])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "secret.key")], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 2, run.stderr
+    assert "File too large" in run.stderr
+    assert not list(tmp_path.iterdir())

@@ -287,7 +287,7 @@ def test_k_map_against_a_file_of_the_population(desk: Desk):
     assert "no reference" in desk.verdict(table, POLICY, "[{k-map: {k: 1}}]")["note"]
     code, _, err = desk.run(table, POLICY, "[{k-map: {k: 3, reference: nowhere.csv}}]")
     assert code == 2
-    assert "no such file" in err
+    assert "no file 'nowhere.csv' beside the policy" in err
     (desk.folder / "population.csv").write_text("age;city\n20;x\n", encoding="utf-8")
     verdict = desk.verdict(table, POLICY, "[{k-map: {k: 1, reference: population.csv}}]")
     assert "no column 'zip'" in verdict["note"]

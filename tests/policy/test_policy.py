@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from polyseme.errors import PolicyError, TableError
@@ -134,11 +135,13 @@ def test_bins_have_middles_as_positions() -> None:
     assert attribute.distance.positions.tolist() == [5, 15, 35]
 
 
-@pytest.mark.parametrize(("method", "edges"), [("equal-width", (0.0, 5.0, 10.0)), ("quantile", (0.0, 1.0, 10.0))])
+@pytest.mark.parametrize(
+    ("method", "edges"), [("equal-width", (-np.inf, 5.0, np.inf)), ("quantile", (-np.inf, 1.0, np.inf))]
+)
 def test_automatic_bins(method: str, edges: tuple[float, ...]) -> None:
     bins = f"bins: {{count: 2, method: {method}}}"
     text = f"attributes: {{n: {{role: sensitive, {bins}, protect: {{diversity: {{l: 1}}}}}}}}"
-    attribute = resolve(Policy.loads(text), source(n=[0.0, 1.0, 1.0, 10.0, None])).schema["n"]
+    attribute = resolve(Policy.loads(text), source(n=[0.0, 1.0, 1.0, 10.0, None] * 5)).schema["n"]
     assert attribute.domain.cut.edges == edges
 
 
@@ -203,7 +206,7 @@ def test_references_from_a_file_or_from_the_table(tmp_path) -> None:
     assert domain.reference_from_data
     with pytest.raises(PolicyError, match="needs the table"):
         resolve(from_data)
-    with pytest.raises(PolicyError, match="no distribution in the file"):
+    with pytest.raises(PolicyError, match=r"no file 'none\.csv' beside the policy"):
         resolve(Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: none.csv}}}}", tmp_path))
 
 
@@ -221,7 +224,7 @@ def test_a_value_without_a_share_is_refused(key: str, shares: str) -> None:
     [
         ("a,1\nb,inf\nc,1\nd,1\n", "none of them infinite"),
         ("a,1\nb,nan\nc,1\nd,1\n", "none of them infinite"),
-        ("a,1\nb,1\nc,1\nd,1\na,7\n", "1 of the values stand twice"),
+        ("a,1\nb,1\nc,1\nd,1\na,7\n", "1 of the values are in the file 'shares.csv' more than once"),
     ],
 )
 def test_files_of_shares_that_say_nothing_clear(tmp_path, text: str, message: str) -> None:

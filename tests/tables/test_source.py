@@ -149,7 +149,7 @@ def test_real_text_of_several_lines_is_read(tmp_path: Path) -> None:
     [
         ("empty.csv", "", "empty"),
         ("blank.csv", "\n\n", "empty"),
-        ("double.csv", "a,b,a\n1,2,3\n", "'a' .2 times."),
+        ("double.csv", "a,b,a\n1,2,3\n", "more than once: columns 1 and 3"),
         ("bad.parquet", "not parquet", "not a readable Parquet"),
         ("bad.arrow", "not arrow", "not a readable Arrow"),
     ],

@@ -159,3 +159,25 @@ def test_files_where_there_are_no_second_names(tmp_path: Path, monkeypatch: pyte
     with whole_file(tmp_path / "new") as partial:
         partial.write_text("new")
     assert contents(tmp_path) == {"new": "new"}
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+@pytest.mark.parametrize("inner", ["", "below"])
+def test_a_link_that_leads_to_nothing_is_not_followed(tmp_path: Path, whole, overwrite: bool, inner: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (tmp_path / "out").symlink_to(elsewhere)
+    with (
+        pytest.raises(InvalidInput, match="out: a symbolic link that leads to nothing"),
+        whole(tmp_path / "out" / inner, overwrite) as partial,
+    ):
+        pytest.fail(f"{partial} was made")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").is_symlink()
+
+
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_a_link_that_comes_in_the_meantime_is_not_followed(tmp_path: Path, whole) -> None:
+    with pytest.raises(InvalidInput, match="leads to nothing"), whole(tmp_path / "out"):
+        (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, force_option, json_option, print_json, progress_bar
+from polyseme.cli.console import PathType, allow_outside_option, force_option, json_option, print_json, progress_bar
 
 
 @click.command("anonymize")
@@ -48,6 +48,7 @@ from polyseme.cli.console import PathType, force_option, json_option, print_json
 @click.option(
     "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
 )
+@allow_outside_option
 @force_option
 @json_option
 def command(
@@ -62,6 +63,7 @@ def command(
     allow_changed_strata: bool,
     earlier: Path | None,
     seed: int | None,
+    allow_outside: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -78,7 +80,7 @@ def command(
     from polyseme.policy import Policy
     from polyseme.tables.source import open_table
 
-    rules = Policy.load(policy)
+    rules = Policy.load(policy, allow_outside)
     source = open_table(data, rules.table.separator, rules.table.encoding)
     with progress_bar("Anonymizing", source.rows) as progress:
         release = pipeline.anonymize(

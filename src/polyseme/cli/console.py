@@ -15,6 +15,7 @@ import click
 
 __all__ = [
     "PathType",
+    "allow_outside_option",
     "busy",
     "force_option",
     "json_option",
@@ -33,6 +34,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def json_option(command: Command) -> Command:
     """`--json`: one JSON document on standard output and nothing else there."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+
+
+def allow_outside_option(command: Command) -> Command:
+    text = "Let the policy name files outside its own folder."
+    return click.option("--allow-outside", is_flag=True, help=text)(command)
 
 
 def force_option(command: Command) -> Command:

@@ -38,7 +38,12 @@ from polyseme.cli.console import PathType, busy, force_option, json_option, name
     show_default=True,
     help="Linear estimators: leave negative cells, or project.",
 )
-@click.option("--csv", "as_csv", is_flag=True, help="Print the cells as CSV.")
+@click.option(
+    "--csv",
+    "as_csv",
+    is_flag=True,
+    help="Print the cells as CSV; texts that begin like a formula get an apostrophe in front.",
+)
 @click.option("--chart", type=PathType, help="Draw the table into this PNG or SVG file.")
 @force_option
 @json_option
@@ -74,10 +79,9 @@ def command(
     if as_json:
         print_json(table.to_dict())
     elif as_csv:
-        from polyseme.tables.readings import with_text
+        from polyseme.tables.spreadsheets import csv_text
 
-        frame = table.to_polars()
-        click.echo(frame.select(with_text(column) for column in frame).write_csv(), nl=False)
+        click.echo(csv_text(table.to_polars()), nl=False)
         for note in table.notes:
             click.echo(f"Note: {note}", err=True)
     else:

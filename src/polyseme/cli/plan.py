@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, force_option, json_option, print_json, show
+from polyseme.cli.console import PathType, allow_outside_option, force_option, json_option, print_json, show
 from polyseme.errors import PolicyError
 
 
@@ -16,10 +16,18 @@ from polyseme.errors import PolicyError
 @click.option("--data", type=PathType, help="A table, for domains that the policy leaves open.")
 @click.option("--frontier", is_flag=True, help="The grid of risk against expected error over (l, d).")
 @click.option("--chart", type=PathType, help="Draw the grid into this PNG or SVG file; --frontier is then implied.")
+@allow_outside_option
 @force_option
 @json_option
 def command(
-    policy: Path, records: int | None, data: Path | None, frontier: bool, chart: Path | None, force: bool, as_json: bool
+    policy: Path,
+    records: int | None,
+    data: Path | None,
+    frontier: bool,
+    chart: Path | None,
+    allow_outside: bool,
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Say what POLICY comes to before any record is touched.
 
@@ -32,8 +40,9 @@ def command(
       polyseme plan policy.yaml --records 100000
     """
     from polyseme import pipeline
+    from polyseme.policy import Policy
 
-    made = pipeline.plan(policy, records, data)
+    made = pipeline.plan(Policy.load(policy, allow_outside), records, data)
     grid = pipeline.frontier(made) if frontier or chart else None
     if chart and not grid:
         raise PolicyError("no attribute has a distance, so there is no grid to draw", "leave --chart out")

@@ -5,14 +5,15 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, json_option, print_json, show
+from polyseme.cli.console import PathType, allow_outside_option, json_option, print_json, show
 
 
 @click.command("verify")
 @click.argument("subject", type=PathType, metavar="RELEASE|TABLE")
 @click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
+@allow_outside_option
 @json_option
-def command(subject: Path, policy: Path | None, as_json: bool) -> None:
+def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bool) -> None:
     """Check every promise of a RELEASE, or the models of a policy on any TABLE.
 
     The check starts from the definitions and trusts nothing that the release says of itself. What cannot be
@@ -24,8 +25,9 @@ def command(subject: Path, policy: Path | None, as_json: bool) -> None:
       polyseme verify table.csv --policy models.yaml
     """
     from polyseme import pipeline
+    from polyseme.policy import Policy
 
-    result = pipeline.verify(subject, policy)
+    result = pipeline.verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -9,7 +9,8 @@
     {matrix: [[0, 1], [1, 0]]}     {matrix: file.csv}
     {taxonomy: icd10}              {taxonomy: {name: icd10, measure: path}}
 
-Files are looked up in the policy's own folder. Problems say where they are within the declaration, such as `tree.file`.
+Files are looked up in the policy's own folder, and never quoted. Problems say where they are within the declaration,
+such as `tree.file`.
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from polyseme.distances.base import Distance
 from polyseme.distances.circle import CircleDistance
-from polyseme.distances.files import document_of, file_beside, is_document, rows_of
+from polyseme.distances.files import Folder, as_folder, document_of, is_document, rows_of
 from polyseme.distances.lattice import LatticeDistance
 from polyseme.distances.line import LineDistance
 from polyseme.distances.matrix import MatrixDistance
-from polyseme.distances.paths import cut_paths, named, nested_places, row_places, split_paths, value_paths
+from polyseme.distances.paths import Row, cut_paths, named, nested_places, row_places, split_paths, value_paths
 from polyseme.distances.taxonomies import taxonomy_distance
 from polyseme.distances.tree import TreeDistance
 from polyseme.errors import InvalidInput, PolicyError, Problem, nearest
@@ -38,7 +37,7 @@ Values: TypeAlias = Sequence[Hashable]
 TREE_SOURCES = ("file", "nested", "prefixes", "separator")
 
 
-def distance_from_policy(spec: Any, values: Values, base_folder: Path | str) -> Distance:
+def distance_from_policy(spec: Any, values: Values, base_folder: Folder | Path | str) -> Distance:
     """The distance that a policy declares over the domain `values`; `where` in its problems is relative to `spec`."""
     if not isinstance(spec, Mapping) or len(spec) != 1:
         raise PolicyError(
@@ -48,7 +47,7 @@ def distance_from_policy(spec: Any, values: Values, base_folder: Path | str) -> 
     if kind not in KINDS:
         raise PolicyError(Problem("", f"unknown distance '{kind}'", nearest(str(kind), KINDS)))
     try:
-        distance = KINDS[kind](argument, values, Path(base_folder))
+        distance = KINDS[kind](argument, values, as_folder(base_folder))
         if distance.size != len(values):
             came, wanted = f"{distance.size:,}", f"{len(values):,}"
             raise PolicyError(f"it describes {came} values, but the domain has {wanted}")
@@ -61,7 +60,7 @@ def _under(kind: str, problem: Problem) -> Problem:
     return Problem(".".join(filter(None, (kind, problem.where))), problem.what, problem.hint)
 
 
-def _line(argument: Any, values: Values, _: Path) -> Distance:
+def _line(argument: Any, values: Values, _: Folder) -> Distance:
     if argument == "rank":
         return LineDistance.ranks(len(values))
     if argument == "value":
@@ -73,7 +72,7 @@ def _line(argument: Any, values: Values, _: Path) -> Distance:
     )
 
 
-def _circle(argument: Any, values: Values, _: Path) -> Distance:
+def _circle(argument: Any, values: Values, _: Folder) -> Distance:
     if argument == "rank":
         return CircleDistance.ranks(len(values))
     options = _options(argument, ("length", "positions"), "a circle is 'rank' or {length: .., positions: [..]}")
@@ -88,7 +87,7 @@ def _circle(argument: Any, values: Values, _: Path) -> Distance:
     return CircleDistance.equally_spaced(len(values), length)
 
 
-def _tree(argument: Any, values: Values, folder: Path) -> Distance:
+def _tree(argument: Any, values: Values, folder: Folder) -> Distance:
     if isinstance(argument, str):
         argument = {"file": argument}
     declared = isinstance(argument, Mapping) and set(argument) <= {*TREE_SOURCES, "measure"} and len(argument) > 0
@@ -105,83 +104,100 @@ def _tree(argument: Any, values: Values, folder: Path) -> Distance:
     return TreeDistance.from_paths(paths, measure)
 
 
-def _file_paths(name: Any, values: Values, folder: Path) -> list[tuple[str, ...]]:
-    file = file_beside(name, folder)
-    places = nested_places(document_of(file)) if is_document(file) else row_places(rows_of(file))
-    return value_paths(places, values, f"the tree {file.name}")
+def _file_paths(name: Any, values: Values, folder: Folder) -> list[tuple[str, ...]]:
+    file = folder.file(name)
+    if is_document(file):
+        return value_paths(nested_places(document_of(file)), values, file.name)
+    rows = rows_of(file)
+    lines: dict[str, list[int]] = {}
+    for line, cells in rows:
+        lines.setdefault(next(cell.strip() for cell in cells if cell.strip()), []).append(line)
+    return value_paths(row_places(cells for _, cells in rows), values, file.name, lines)
 
 
-def _nested_paths(tree: Any, values: Values, _: Path) -> list[tuple[str, ...]]:
+def _nested_paths(tree: Any, values: Values, _: Folder) -> list[tuple[str, ...]]:
     if not isinstance(tree, Mapping | list):
         raise PolicyError("a tree is a file name, a nested mapping, or one of " + ", ".join(TREE_SOURCES))
     return value_paths(nested_places(tree), values)
 
 
-def _prefix_paths(lengths: Any, values: Values, _: Path) -> list[tuple[str, ...]]:
+def _prefix_paths(lengths: Any, values: Values, _: Folder) -> list[tuple[str, ...]]:
     whole = isinstance(lengths, list) and all(type(length) is int and length > 0 for length in lengths)
     if not whole or not lengths or len(set(lengths)) != len(lengths):
         raise PolicyError("prefixes are different positive numbers of characters", "for instance [1, 3]")
     return cut_paths(values, lengths)
 
 
-def _separator_paths(separator: Any, values: Values, _: Path) -> list[tuple[str, ...]]:
+def _separator_paths(separator: Any, values: Values, _: Folder) -> list[tuple[str, ...]]:
     if not isinstance(separator, str) or not separator:
         raise PolicyError("a separator is a piece of text", 'for instance "."')
     return split_paths(values, separator)
 
 
-def _lattice(argument: Any, values: Values, folder: Path) -> Distance:
-    if isinstance(argument, str):
-        argument = document_of(file_beside(argument, folder))
-    if not isinstance(argument, Mapping):
+def _lattice(argument: Any, values: Values, folder: Folder) -> Distance:
+    file = folder.file(argument) if isinstance(argument, str) else None
+    parents = document_of(file) if file is not None else argument
+    if not isinstance(parents, Mapping):
         raise PolicyError("a lattice is a mapping of each node to its parents, or a YAML or JSON file with one")
-    return LatticeDistance.from_parents(argument, values)
+    return LatticeDistance.from_parents(parents, values, file.name if file is not None else "")
 
 
-def _matrix(argument: Any, values: Values, folder: Path) -> Distance:
+def _matrix(argument: Any, values: Values, folder: Folder) -> Distance:
     if isinstance(argument, str):
-        return _matrix_from_rows(rows_of(file_beside(argument, folder)), values)
+        file = folder.file(argument)
+        return _matrix_from_rows(rows_of(file), values, file.name)
     if not isinstance(argument, list):
         raise PolicyError("a matrix is a list of rows of numbers, or a CSV file whose header names the values")
     return MatrixDistance(argument)
 
 
-def _matrix_from_rows(rows: list[list[str]], values: Values) -> Distance:
+def _matrix_from_rows(rows: list[Row], values: Values, file: str) -> Distance:
     """A header of labels, then one row for each of them, with or without its label in front; any order."""
     labels = [str(value) for value in values]
-    header, body = [cell.strip() for cell in rows[0]] if rows else [], rows[1:]
+    header, body = [cell.strip() for cell in rows[0][1]] if rows else [], rows[1:]
     if body and len(header) == len(body) + 1:
         header = header[1:]
     place = {label: index for index, label in enumerate(header)}
     missing = [label for label in labels if label not in place]
     if missing:
-        what = f"{len(missing)} of {len(labels)} values are not in the header of the matrix: {named(missing)}"
-        raise PolicyError(Problem("", what, f"for '{missing[0]}': {nearest(missing[0], header)}"))
+        what = f"{len(missing)} of {len(labels)} values are not in the header of the matrix {file}: {named(missing)}"
+        raise PolicyError(what)
     if len(place) != len(header) or len(body) != len(header):
         raise PolicyError(
-            f"the matrix has {len(body)} rows under {len(header)} columns with {len(place)} different labels",
+            f"the matrix {file} has {len(body)} rows under {len(header)} columns with {len(place)} different labels",
             "one row and one column for each value",
         )
-    if all(len(row) == len(header) + 1 for row in body):
-        rows_by_label = {row[0].strip(): row[1:] for row in body}
+    if all(len(cells) == len(header) + 1 for _, cells in body):
+        rows_by_label = {cells[0].strip(): (line, cells[1:]) for line, cells in body}
         unnamed = [label for label in header if label not in rows_by_label]
         if unnamed:
-            raise PolicyError(f"{len(unnamed)} columns of the matrix have no row of that name: {named(unnamed)}")
+            raise PolicyError(f"{len(unnamed)} columns of the matrix {file} have no row of that name")
         body = [rows_by_label[label] for label in header]
+    for line, cells in body:
+        if len(cells) != len(header):
+            raise PolicyError(f"{file}, line {line}: expected {len(header)} numbers, found {len(cells)} fields")
     chosen = [place[label] for label in labels]
-    if any(len(row) != len(header) for row in body):
-        raise PolicyError("the rows of the matrix are not all as long as its header")
-    return MatrixDistance(np.array([[body[row][column] for column in chosen] for row in chosen], dtype=object))
+    return MatrixDistance([[_cell(*body[row], column, file) for column in chosen] for row in chosen])
 
 
-def _taxonomy(argument: Any, values: Values, _: Path) -> Distance:
+def _cell(line: int, cells: Sequence[str], column: int, file: str) -> float:
+    try:
+        return float(cells[column])
+    except ValueError:
+        raise PolicyError(
+            f"{file}, line {line}: a field is no number",
+            "a distance matrix holds one number for each pair of values",
+        ) from None
+
+
+def _taxonomy(argument: Any, values: Values, _: Folder) -> Distance:
     if isinstance(argument, str):
         return taxonomy_distance(argument, values)
     options = _options(argument, ("name", "measure"), "a taxonomy is a name, or {name: .., measure: ..}")
     return taxonomy_distance(str(options.get("name")), values, options.get("measure", "ancestor"))
 
 
-KINDS: Mapping[str, Callable[[Any, Values, Path], Distance]] = {
+KINDS: Mapping[str, Callable[[Any, Values, Folder], Distance]] = {
     "line": _line,
     "circle": _circle,
     "tree": _tree,
@@ -191,7 +207,7 @@ KINDS: Mapping[str, Callable[[Any, Values, Path], Distance]] = {
 }
 """The words a policy may use, with what builds them."""
 
-_TREES: Mapping[str, Callable[[Any, Values, Path], list[tuple[str, ...]]]] = {
+_TREES: Mapping[str, Callable[[Any, Values, Folder], list[tuple[str, ...]]]] = {
     "file": _file_paths,
     "nested": _nested_paths,
     "prefixes": _prefix_paths,

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.distances.declared import TREE_SOURCES
-from polyseme.distances.files import document_of, file_beside, is_document, rows_of
+from polyseme.distances.files import Folder, as_folder, document_of, is_document, rows_of
 from polyseme.distances.paths import row_places
 
-__all__ = ["policy_values"]
+__all__ = ["policy_file", "policy_values"]
 
 
-def policy_values(spec: Mapping[str, Any] | None, folder: Path | str) -> tuple[str, ...] | None:
+def policy_values(spec: Mapping[str, Any] | None, folder: Folder | Path | str) -> tuple[str, ...] | None:
     """The domain that a policy's distance brings along, or None when it brings none.
 
     A tree brings its leaves and a matrix file its header, in their own order. Lines, circles and taxonomies do not say
@@ -26,23 +26,35 @@ def policy_values(spec: Mapping[str, Any] | None, folder: Path | str) -> tuple[s
         return None
     ((kind, argument),) = spec.items()
     if kind == "tree":
-        return _leaves(argument, Path(folder))
+        return _leaves(argument, as_folder(folder))
     if kind == "matrix" and isinstance(argument, str):
-        header, *body = rows_of(file_beside(argument, Path(folder))) or [[]]
+        (_, header), *body = rows_of(as_folder(folder).file(argument)) or [(0, [])]
         labels = tuple(cell.strip() for cell in header)
         return labels[1:] if len(labels) == len(body) + 1 else labels
     return None
 
 
-def _leaves(argument: Any, folder: Path) -> tuple[str, ...] | None:
+def policy_file(spec: Mapping[str, Any] | None) -> str | None:
+    """The name of the file that a policy's distance, and with it a domain, comes from; None when it is in the policy.
+
+    >>> policy_file({"tree": {"file": "tree.csv", "measure": "path"}}), policy_file({"line": "rank"})
+    ('tree.csv', None)
+    """
+    kind, argument = next(iter(spec.items())) if spec else ("", None)
+    if kind == "tree" and isinstance(argument, Mapping) and set(argument) <= {*TREE_SOURCES, "measure"}:
+        argument = argument.get("file")
+    return argument if kind in ("tree", "lattice", "matrix") and isinstance(argument, str) else None
+
+
+def _leaves(argument: Any, folder: Folder) -> tuple[str, ...] | None:
     if isinstance(argument, Mapping) and set(argument) <= {*TREE_SOURCES, "measure"}:
         if "file" not in argument and "nested" not in argument:
             return None
         argument = argument.get("file", argument.get("nested"))
     if isinstance(argument, str):
-        file = file_beside(argument, folder)
+        file = folder.file(argument)
         if not is_document(file):
-            return tuple(row_places(rows_of(file)))
+            return tuple(row_places(cells for _, cells in rows_of(file)))
         argument = document_of(file)
     return tuple(dict.fromkeys(_in_order(argument)))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polyseme.distances.base import MATRIX_LIMIT, Distance, recognise
 from polyseme.distances.paths import named
 from polyseme.distances.structure import Floats, Ints, Structure
-from polyseme.errors import ImpossibleError, PolicyError, Problem, nearest
+from polyseme.errors import ImpossibleError, PolicyError, nearest
 
 __all__ = ["LatticeDistance"]
 
@@ -58,16 +58,21 @@ class LatticeDistance(Distance):
         self._distances = self._all_distances()
 
     @classmethod
-    def from_parents(cls, parents: Mapping[Any, Any], values: Sequence[Hashable]) -> LatticeDistance:
-        """From a mapping of each node to its parents (one label or a list), for values in the domain's order."""
+    def from_parents(cls, parents: Mapping[Any, Any], values: Sequence[Hashable], file: str = "") -> LatticeDistance:
+        """From a mapping of each node to its parents (one label or a list), for values in the domain's order.
+
+        file  the file that holds the lattice, if it is not in the policy: its labels are then not shown
+        """
         above = {str(node): _labels(given) for node, given in parents.items()}
         names = list(dict.fromkeys([*above, *(label for labels in above.values() for label in labels)]))
         number = {name: node for node, name in enumerate(names)}
         missing = [str(value) for value in values if str(value) not in number]
         if missing:
-            what = f"{len(missing)} of {len(values)} values are not in the lattice: {named(missing)}"
-            raise PolicyError(Problem("", what, f"for '{missing[0]}': {nearest(missing[0], names)}"))
+            source = f"the lattice {file}" if file else "the lattice"
+            what = f"{len(missing)} of {len(values)} values are not in {source}: {named(missing)}"
+            raise PolicyError(what, "" if file else f"for '{missing[0]}': {nearest(missing[0], names)}")
         rows = [[number[label] for label in above.get(name, [])] for name in names]
+        _refuse_cycle(rows, names, file)
         return cls(rows, [number[str(value)] for value in values], names)
 
     @property
@@ -100,11 +105,7 @@ class LatticeDistance(Distance):
 
     def _heights_and_values_below(self) -> tuple[list[int], list[list[int]]]:
         """For every node, how high it stands and which values are under it (itself included)."""
-        try:
-            upwards = list(TopologicalSorter(dict(enumerate(self.parents))).static_order())[::-1]
-        except CycleError as error:
-            cycle = named([self.names[node] for node in error.args[1]])
-            raise PolicyError(f"the lattice has a node above itself: {cycle}") from error
+        upwards = _refuse_cycle(self.parents, self.names)[::-1]
         # -1 marks a node with no value under it.
         heights = [-1] * len(self.parents)
         below: list[set[int]] = [set() for _ in self.parents]
@@ -116,6 +117,19 @@ class LatticeDistance(Distance):
                 heights[parent] = max(heights[parent], heights[node] + 1)
                 below[parent] |= below[node]
         return heights, [sorted(values) for values in below]
+
+
+def _refuse_cycle(parents: Sequence[Sequence[int]], names: Sequence[str], file: str = "") -> list[int]:
+    """The nodes in an order in which parents come first; raises where there is none."""
+    try:
+        return list(TopologicalSorter(dict(enumerate(parents))).static_order())
+    except CycleError as error:
+        around = error.args[1]
+        if file:
+            raise PolicyError(
+                f"the lattice {file} has a circle of {len(around) - 1} nodes, each above the next"
+            ) from None
+        raise PolicyError(f"the lattice has a node above itself: {named([names[node] for node in around])}") from None
 
 
 def _labels(given: Any) -> list[str]:

@@ -28,10 +28,10 @@ class MatrixDistance(Distance):
     def __init__(self, distances: Sequence[Sequence[float]] | Floats) -> None:
         try:
             self.distances: Floats = np.array(distances, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError):
             raise PolicyError(
                 "a distance matrix holds one number for each pair of values", "rows of equal length, numbers only"
-            ) from error
+            ) from None
         if problems := _problems(self.distances):
             raise PolicyError(problems)
 

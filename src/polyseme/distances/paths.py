@@ -13,21 +13,40 @@ from typing import Any, TypeAlias
 
 from polyseme.errors import PolicyError, Problem, nearest
 
-__all__ = ["Places", "cut_paths", "named", "nested_places", "read_rows", "row_places", "split_paths", "value_paths"]
+__all__ = [
+    "Places",
+    "Row",
+    "cut_paths",
+    "named",
+    "nested_places",
+    "numbered_rows",
+    "read_rows",
+    "row_places",
+    "split_paths",
+    "value_paths",
+]
 
 Places: TypeAlias = Mapping[str, Sequence[tuple[str, ...]]]
+Row: TypeAlias = tuple[int, list[str]]
+"""The number of a line, and its cells."""
 
 SHOWN = 12
 """How many labels an error names before it only counts."""
 
 
 def read_rows(file: Path) -> list[list[str]]:
-    """The rows of a CSV file, split at semicolons, tabs or commas: whichever the first line has most of."""
+    """The rows of a CSV file that are not empty."""
+    return [cells for _, cells in numbered_rows(file)]
+
+
+def numbered_rows(file: Path, marks: str = ";\t,") -> list[Row]:
+    """The same with line numbers, split at one of the marks: whichever the first line has most of."""
     with file.open(encoding="utf-8-sig", newline="") as lines:
         first = lines.readline()
         lines.seek(0)
-        delimiter = max(";\t,", key=first.count)
-        return [row for row in csv.reader(lines, delimiter=delimiter) if any(cell.strip() for cell in row)]
+        delimiter = max(marks, key=first.count)
+        rows = csv.reader(lines, delimiter=delimiter)
+        return [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
 
 
 def row_places(rows: Iterable[Sequence[str]]) -> Places:
@@ -90,17 +109,29 @@ def split_paths(values: Sequence[Hashable], separator: str) -> list[tuple[str, .
     return paths
 
 
-def value_paths(places: Places, values: Sequence[Hashable], source: str = "the tree") -> list[tuple[str, ...]]:
-    """The path of each value of the domain; every missing or repeated value is named."""
+def value_paths(
+    places: Places, values: Sequence[Hashable], file: str = "", lines: Mapping[str, Sequence[int]] | None = None
+) -> list[tuple[str, ...]]:
+    """The path of each value of the domain; every missing or repeated value is named.
+
+    file   the file that holds the tree, if it is not in the policy: its labels are then not shown
+    lines  in which lines of the file each label is
+    """
     labels = [str(value) for value in values]
+    source = f"the tree {file}" if file else "the tree"
     problems = []
     missing = [label for label in labels if label not in places]
     if missing:
         what = f"{len(missing)} of {len(labels)} values are not in {source}: {named(missing)}"
-        problems.append(Problem("", what, f"for '{missing[0]}': {nearest(missing[0], places)}"))
-    repeated = [f"{label} ({len(places[label])} times)" for label in labels if len(places.get(label, ())) > 1]
+        hint = "" if file else f"for '{missing[0]}': {nearest(missing[0], places)}"
+        problems.append(Problem("", what, hint))
+    repeated = [label for label in labels if len(places.get(label, ())) > 1]
     if repeated:
-        what = f"{len(repeated)} of {len(labels)} values stand in {source} more than once: {named(repeated)}"
+        what = f"{len(repeated)} of {len(labels)} values are in {source} more than once"
+        if not file:
+            what += f": {named([f'{label} ({len(places[label])} times)' for label in repeated])}"
+        elif lines is not None:
+            what += f", the first of them in lines {named(list(map(str, lines[repeated[0]])))}"
         problems.append(Problem("", what, "a value has one place in a tree; use a lattice for several parents"))
     if problems:
         raise PolicyError(problems)

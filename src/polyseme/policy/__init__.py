@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from polyseme.distances.files import Folder
 from polyseme.errors import PolicyError, nearest
 from polyseme.policy.attributes import AttributePolicy, read_attribute
 from polyseme.policy.document import parse
@@ -69,10 +70,14 @@ class Policy:
     protect_all_but: tuple[str, ...] | None = None
     protect: Mapping[str, Mapping[str, Any]] | None = None
     folder: Path = field(default_factory=Path, repr=False)
+    allow_outside: bool = field(default=False, repr=False)
 
     @classmethod
-    def load(cls, path: str | Path) -> Policy:
-        """Read a policy file; every problem in it is in the error."""
+    def load(cls, path: str | Path, allow_outside: bool = False) -> Policy:
+        """Read a policy file; every problem in it is in the error.
+
+        allow_outside  whether files that it names may be elsewhere than below its own folder
+        """
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -82,23 +87,28 @@ class Policy:
             raise PolicyError(f"{path}: a folder, not a policy file") from None
         except UnicodeDecodeError:
             raise PolicyError(f"{path}: not UTF-8 text", "a policy is a YAML file") from None
-        return cls.loads(text, path.parent)
+        return cls.loads(text, path.parent, allow_outside)
 
     @classmethod
-    def loads(cls, text: str, folder: str | Path = ".") -> Policy:
-        """Read a policy from YAML text; files it names are looked up in `folder`."""
-        return cls.from_dict(parse(text), folder)
+    def loads(cls, text: str, folder: str | Path = ".", allow_outside: bool = False) -> Policy:
+        """Read a policy from YAML text; files it names are below `folder`, or anywhere if that is allowed."""
+        return cls.from_dict(parse(text), folder, allow_outside)
 
     @classmethod
-    def from_dict(cls, document: Any, folder: str | Path = ".") -> Policy:
+    def from_dict(cls, document: Any, folder: str | Path = ".", allow_outside: bool = False) -> Policy:
         """A policy from the objects that YAML gives."""
         reader = Reader(document)
         if document is None:
             raise PolicyError("the policy is empty", "draft one with: polyseme init DATA")
-        policy = _read(reader, Path(folder))
+        policy = _read(reader, Folder(Path(folder), allow_outside))
         if reader.problems:
             raise PolicyError(reader.problems)
         return policy
+
+    @property
+    def files(self) -> Folder:
+        """Where the files are that it names."""
+        return Folder(self.folder, self.allow_outside)
 
     @cached_property
     def by_name(self) -> Mapping[str, AttributePolicy]:
@@ -109,7 +119,7 @@ class Policy:
         return tuple(attribute for attribute in self.attributes if attribute.protect)
 
 
-def _read(reader: Reader, folder: Path) -> Policy:
+def _read(reader: Reader, folder: Folder) -> Policy:
     given = reader.mapping(_KEYS)
     if "attributes" not in given and "protect-all-but" not in given:
         reader.problem("no attributes", "attributes: {age: {role: quasi-identifier}}")
@@ -130,7 +140,8 @@ def _read(reader: Reader, folder: Path) -> Policy:
         protect={name: inner.mapping() for name, inner in reader.at("protect", given["protect"]).items()}
         if "protect" in given
         else None,
-        folder=folder,
+        folder=folder.path,
+        allow_outside=folder.allow_outside,
     )
     _check_names(reader, policy)
     return policy

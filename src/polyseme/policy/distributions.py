@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 import polars as pl
 
+from polyseme.distances.files import rows_of
 from polyseme.distances.structure import Floats
-from polyseme.errors import nearest
+from polyseme.errors import PolicyError, nearest
 from polyseme.policy import Policy
 from polyseme.policy.attributes import FROM_DATA, Shares
 from polyseme.policy.reading import Reader
@@ -28,12 +27,15 @@ def read_shares(
 ) -> Floats | None:
     """A declared distribution in the order of the domain, adding up to one.
 
-    declared  whether the values are: those found in a table must not stand in a message
+    declared  whether the values are, in the policy: those of a table or of a file must not stand in a message
     """
     if shares is None or shares == FROM_DATA:
         return None
     if isinstance(shares, str):
-        shares = _shares_file(policy.folder / shares, reader)
+        known = len(reader.problems)
+        shares = _shares_file(shares, policy, reader)
+        if len(reader.problems) > known:
+            return None
     if isinstance(shares, Mapping):
         labels = [str(value) for value in domain.values]
         unknown = [name for name in shares if name not in labels]
@@ -64,26 +66,35 @@ def _names(count: int) -> str:
     return "1 name is" if count == 1 else f"{count:,} names are"
 
 
-def _shares_file(path: Path, reader: Reader) -> Shares:
+def _shares_file(name: str, policy: Policy, reader: Reader) -> Shares:
     """A CSV file of two columns: the value, and its number or share."""
     try:
-        rows = list(csv.reader(path.read_text(encoding="utf-8-sig").splitlines()))
-        # A first line whose second field is no number is a header.
-        pairs = [(row[0], float(row[1])) for row in rows[0 if _is_number(rows[0][1]) else 1 :]]
-    except (OSError, UnicodeDecodeError, ValueError, IndexError):
-        reader.problem(f"no distribution in the file '{path.name}'", "two columns: value, number; beside the policy")
+        file = policy.files.file(name)
+        rows = rows_of(file, ",")
+    except PolicyError as error:
+        reader.adopt(error)
         return ()
+    # A first line whose second field is no number is a header.
+    body = rows[1:] if rows and len(rows[0][1]) > 1 and _number(rows[0][1][1]) is None else rows
+    wrong = [line for line, cells in body if len(cells) < 2 or _number(cells[1]) is None]
+    if wrong or not body:
+        where = f", line {wrong[0]}" if wrong else ""
+        reader.problem(
+            f"no distribution in the file '{file.name}'{where}: expected a value and a number", "two columns"
+        )
+        return ()
+    pairs = [(cells[0], float(cells[1])) for _, cells in body]
     repeated = len(pairs) - len(dict(pairs))
     if repeated:
-        reader.problem(f"{repeated:,} of the values stand twice in the file '{path.name}'")
+        reader.problem(f"{repeated:,} of the values are in the file '{file.name}' more than once")
     return dict(pairs)
 
 
-def _is_number(text: str) -> bool:
+def _number(text: str) -> float | None:
     try:
-        return float(text) >= 0
+        return float(text)
     except ValueError:
-        return False
+        return None
 
 
 def kept_columns(policy: Policy, source: Source, names: Sequence[str]) -> Iterator[Mapping[str, pl.Series]]:

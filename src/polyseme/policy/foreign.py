@@ -162,7 +162,10 @@ def _reference(policy: Policy) -> pl.DataFrame | None:
         raise PolicyError(Problem("$.models", "more than one reference table", "write one policy for each"))
     if not given:
         return None
-    path = policy.folder / given.pop()
+    try:
+        path = policy.files.file(given.pop())
+    except PolicyError as error:
+        raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
     return _frame(open_table(path, policy.table.separator, policy.table.encoding), policy)
 
 

@@ -16,12 +16,13 @@ __all__ = ["with_constraints"]
 
 
 def with_constraints(
-    schema: Schema, exclusions: Sequence[Exclusion], from_data: Sequence[str]
+    schema: Schema, exclusions: Sequence[Exclusion], from_data: Sequence[str], unspoken: Sequence[str] = ()
 ) -> tuple[Schema, tuple[str, ...]]:
     """The schema with its constraints, and remarks; every problem of the policy's `impossible` at once.
 
     from_data  attributes whose domain was found in the table: a value that does not occur there needs no exclusion, but
                may be one that is written otherwise
+    unspoken   attributes whose values must not stand in a message
     """
     if not exclusions:
         return schema, ()
@@ -31,7 +32,7 @@ def with_constraints(
     for index, exclusion in enumerate(exclusions):
         reader = Reader(None, f"$.impossible[{index}]", problems)
         when = _when(exclusion, schema, reader.at("when", None))
-        excluded = _excluded(exclusion, schema, exclusion.attribute in from_data, reader, remarks)
+        excluded = _excluded(exclusion, schema, exclusion.attribute in from_data, reader, remarks, unspoken)
         if excluded:
             found.setdefault(exclusion.attribute, []).append(Constraint(when, excluded, reader.where))
     if problems:
@@ -65,7 +66,12 @@ def _untouched(schema: Schema) -> list[str]:
 
 
 def _excluded(
-    exclusion: Exclusion, schema: Schema, from_data: bool, reader: Reader, remarks: list[str]
+    exclusion: Exclusion,
+    schema: Schema,
+    from_data: bool,
+    reader: Reader,
+    remarks: list[str],
+    unspoken: Sequence[str],
 ) -> tuple[int, ...]:
     attribute = schema.by_name.get(exclusion.attribute)
     protected = [item.name for item in schema.protected]
@@ -83,7 +89,8 @@ def _excluded(
         if not matching and from_data:
             remarks.append(f"{inner.where}: '{value}' does not occur in the table; check how it is written there")
         elif not matching:
-            inner.problem(f"'{value}' is not in the domain of '{attribute.name}'", nearest(str(value), labels))
+            hint = nearest(str(value), labels) if attribute.name not in unspoken else ""
+            inner.problem(f"'{value}' is not in the domain of '{attribute.name}'", hint)
     if len(codes) == attribute.domain.size:
         reader.at("values", None).problem("every value of the domain is impossible")
     return tuple(sorted(codes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 
 from polyseme.distances import Distance, LineDistance, distance_from_policy
-from polyseme.distances.implied import policy_values
+from polyseme.distances.implied import policy_file, policy_values
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange
+from polyseme.policy.binning import FEWEST, equal_width_edges, quantile_edges
 from polyseme.policy.distributions import kept_columns, read_shares, with_references
 from polyseme.policy.impossible import with_constraints
 from polyseme.policy.reading import Reader
@@ -32,15 +33,21 @@ __all__ = ["Resolved", "match_columns", "resolve"]
 
 _SAMPLE = 1_000_000
 _DOMAIN_LIMIT = 1_000_000
+_LEAST_BINS = 3
+"""With fewer, an open end has no neighbour whose width it could take."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd."""
+    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd.
+
+    unspoken  attributes whose values must not stand in a message: they come from the data, or from a file
+    """
 
     schema: Schema
     from_data: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    unspoken: tuple[str, ...] = ()
 
 
 def resolve(policy: Policy, source: Source | None = None) -> Resolved:
@@ -49,8 +56,10 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
         policy = match_columns(policy, source)
     else:
         policy = replace(policy, attributes=tuple(_with_default(policy, item) for item in policy.attributes))
+    problems = _file_problems(policy)
+    if problems:
+        raise PolicyError(problems)
     seen = _look(policy, source) if source is not None else {}
-    problems: list[Problem] = []
     attributes = []
     for attribute in policy.attributes:
         reader = Reader(None, f"$.attributes.{attribute.name}", problems)
@@ -61,8 +70,21 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
     if problems:
         raise PolicyError(problems)
     open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
-    schema, remarks = with_constraints(schema, policy.exclusions, open_names)
-    return Resolved(schema, open_names, remarks)
+    unspoken = tuple(item.name for item in policy.attributes if not _spoken(item, policy))
+    schema, remarks = with_constraints(schema, policy.exclusions, open_names, unspoken)
+    return Resolved(schema, open_names, (*_fewer_bins(policy, schema), *remarks), unspoken)
+
+
+def _file_problems(policy: Policy) -> list[Problem]:
+    """What is wrong with the files that domains come from."""
+    problems: list[Problem] = []
+    for item in policy.attributes:
+        reader = Reader(None, f"$.attributes.{item.name}.distance", problems)
+        try:
+            policy_values(item.distance if _described(item) else None, policy.files)
+        except PolicyError as error:
+            reader.at(next(iter(item.distance or {})), None).adopt(error)
+    return problems
 
 
 def match_columns(policy: Policy, source: Source) -> Policy:
@@ -128,7 +150,14 @@ def _open(attribute: AttributePolicy, policy: Policy) -> bool:
         return False
     if attribute.periods is not None:
         return attribute.periods.first is None or attribute.periods.last is None
-    return attribute.bins is not None or policy_values(attribute.distance, policy.folder) is None
+    return attribute.bins is not None or policy_values(attribute.distance, policy.files) is None
+
+
+def _spoken(attribute: AttributePolicy, policy: Policy) -> bool:
+    """Whether messages may name the values: those that the policy itself spells out."""
+    declared = (attribute.values, attribute.edges, attribute.periods)
+    from_file = policy_file(attribute.distance) is not None and all(part is None for part in declared)
+    return not from_file and not _open(attribute, policy)
 
 
 @dataclass
@@ -138,8 +167,6 @@ class _Seen:
     labels: set[Any]
     sample: list[np.ndarray[tuple[int], np.dtype[np.float64]]]
     stride: int = 1
-    low: float = np.inf
-    high: float = -np.inf
     unreadable: int = 0
 
 
@@ -156,10 +183,11 @@ def _look(policy: Policy, source: Source) -> Mapping[str, _Seen]:
 def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
     if attribute.bins is not None:
         values, marks = numbers(series)
-        values = values[marks == 0]
-        seen.unreadable += int(np.count_nonzero(marks == -2))
+        # A date is no number, although it can be counted in days.
+        unread = marks != -1 if series.dtype.is_temporal() else (marks == -2) | np.isnan(values)
+        seen.unreadable += int(np.count_nonzero(unread))
+        values = values[(marks == 0) & np.isfinite(values)]
         if len(values):
-            seen.low, seen.high = min(seen.low, values.min()), max(seen.high, values.max())
             seen.sample.append(values[:: seen.stride])
         if sum(map(len, seen.sample)) > _SAMPLE:
             seen.sample = [np.concatenate(seen.sample)[::2]]
@@ -186,7 +214,7 @@ def _resolve_attribute(
         return Attribute(attribute.name, attribute.role)
     domain = _domain(attribute, seen.get(attribute.name), policy, reader)
     distance = _distance(attribute, domain, policy, reader) if domain.size else None
-    declared = attribute.name not in seen
+    declared = _spoken(attribute, policy)
     domain = replace(
         domain,
         prior=read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior), declared),
@@ -202,13 +230,13 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
     if attribute.edges is not None:
         return _bin_domain(attribute, attribute.edges)
     if seen is not None and seen.unreadable:
-        kind = "numbers" if attribute.bins is not None else "dates"
-        reader.problem(f"{seen.unreadable:,} values cannot be read as {kind}")
+        kind, hint = ("numbers", "dates are cut with periods: month") if attribute.bins else ("dates", "")
+        reader.problem(f"{seen.unreadable:,} values cannot be read as {kind}", hint)
     if attribute.bins is not None and seen is not None:
         return _automatic_bins(attribute, attribute.bins, seen, reader)
     if attribute.periods is not None:
         return _period_domain(attribute, attribute.periods, seen, reader)
-    values: Iterable[Label] | None = attribute.values or policy_values(attribute.distance, policy.folder)
+    values: Iterable[Label] | None = attribute.values or policy_values(attribute.distance, policy.files)
     if values is None and seen is not None:
         if len(seen.labels) > _DOMAIN_LIMIT:
             reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ..")
@@ -257,32 +285,39 @@ def _automatic_bins(attribute: AttributePolicy, bins: AutomaticBins, seen: _Seen
     if not seen.sample:
         reader.problem("no numbers to make bins of")
         return Domain(())
-    # Edges are published, and the exact ones would be numbers of single people.
-    low, high = min(_rounded(seen.low, np.floor, 2), seen.low), max(_rounded(seen.high, np.ceil, 2), seen.high)
-    if bins.method == "quantile":
-        edges = np.quantile(np.concatenate(seen.sample), np.linspace(0, 1, bins.count + 1))
-        inner = np.unique([_rounded(edge, np.round, 3) for edge in edges])
-        edges = np.array([low, *inner[(inner > low) & (inner < high)], high])
-    else:
-        edges = np.linspace(low, high, bins.count + 1)
-    if low == high:
-        edges = np.array([low, np.nextafter(low, np.inf)])
-    return _bin_domain(attribute, tuple(edges.tolist()))
+    find = quantile_edges if bins.method == "quantile" else equal_width_edges
+    # Of a large table only a part is looked at: what is enough there is enough in the whole.
+    edges = find(np.concatenate(seen.sample), bins.count)
+    if len(edges) == 2 and bins.count > 1 and _hides(attribute):
+        reader.at("bins", None).problem(
+            f"too few different numbers in the table for two bins of at least {FEWEST} records",
+            "declare the edges with bins: [..]",
+        )
+    return _bin_domain(attribute, edges)
 
 
-def _rounded(number: float, rounding: Callable[[float], float], digits: int) -> float:
-    """A number with so many digits that count.
+def _hides(attribute: AttributePolicy) -> bool:
+    """Whether a value is to be hidden among others."""
+    return any(promise.get("l") != 1 for promise in (attribute.protect or {}).values())
 
-    >>> _rounded(987654.321, np.ceil, 2), _rounded(-0.0123, np.floor, 2), _rounded(17.0, np.floor, 2)
-    (990000.0, -0.013, 17.0)
-    """
-    if number == 0.0 or not math.isfinite(number):
-        return number
-    places = digits - 1 - math.floor(math.log10(abs(number)))
-    # Powers of ten below one are not exact numbers, so those are divided by.
-    if places > 0:
-        return float(rounding(number * 10.0**places) / 10.0**places)
-    return float(rounding(number / 10.0**-places) * 10.0**-places)
+
+def _fewer_bins(policy: Policy, schema: Schema) -> tuple[str, ...]:
+    """Remarks on columns that could not be cut into as many bins as the policy asks for."""
+    remarks = []
+    for item in policy.attributes:
+        domain = schema[item.name].domain
+        if item.bins is not None and domain is not None and isinstance(domain.cut, Bins):
+            made = len(domain.cut.edges) - 1
+            if made < item.bins.count:
+                remarks.append(
+                    f"$.attributes.{item.name}.bins: {_bin_count(made)}, not {item.bins.count:,}: edges taken from the "
+                    f"table are round numbers, and leave at least {FEWEST} records in every bin"
+                )
+    return tuple(remarks)
+
+
+def _bin_count(count: int) -> str:
+    return "1 bin" if count == 1 else f"{count:,} bins"
 
 
 def _period_domain(attribute: AttributePolicy, periods: PeriodRange, seen: _Seen | None, reader: Reader) -> Domain:
@@ -321,10 +356,16 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
     if missing_label(domain.missing) and next(iter(spec)) in ("line", "circle"):
         inner.problem("a missing value has no place on a line or circle", "missing: drop, or a tree or matrix distance")
         return None
+    if attribute.bins is not None and spec.get("line") in ("value", "values") and domain.size < _LEAST_BINS:
+        inner.problem(
+            f"{_bin_count(domain.size)} with open ends have no places in the units of the column",
+            "declare the edges with bins: [..], or use distance: {line: rank}",
+        )
+        return None
     try:
         if spec.get("line") in ("value", "values"):
             return LineDistance(_positions(domain))
-        return distance_from_policy(spec, domain.values, policy.folder)
+        return distance_from_policy(spec, domain.values, policy.files)
     except InvalidInput as error:
         if _open(attribute, policy):
             # The domain came from the table, so the problems may name values of it.
@@ -345,7 +386,7 @@ def _positions(domain: Domain) -> list[float]:
         except ValueError:
             raise PolicyError("the values are not numbers", "line: rank, or one position for each value") from None
     edges = list(domain.cut.edges)
-    if len(edges) > 3:
+    if len(edges) > _LEAST_BINS:
         if edges[0] == -np.inf:
             edges[0] = 2 * edges[1] - edges[2]
         if edges[-1] == np.inf:

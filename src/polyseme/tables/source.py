@@ -22,8 +22,18 @@ import pyarrow.parquet
 
 from polyseme.errors import Problem, TableError
 from polyseme.tables.quotes import breaks_line, first_problem, holds_records, swallows_records
+from polyseme.tables.spreadsheets import unguarded, unguarded_text
 
-__all__ = ["BATCH_ROWS", "CsvSource", "FrameSource", "ParquetSource", "Source", "open_table", "sniff_separator"]
+__all__ = [
+    "BATCH_ROWS",
+    "CsvSource",
+    "FrameSource",
+    "ParquetSource",
+    "ReleasedCsvSource",
+    "Source",
+    "open_table",
+    "sniff_separator",
+]
 
 BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
@@ -66,11 +76,13 @@ class Source(ABC):
         """A table without columns, or with two of the same name, cannot be used."""
         if not self.schema.names:
             raise TableError(f"{self.name}: a table without columns")
-        double = [f"'{name}' ({count} times)" for name, count in Counter(self.schema.names).items() if count > 1]
+        names = self.schema.names
+        double = [name for name, count in Counter(names).items() if count > 1]
         if double:
-            raise TableError(
-                f"{self.name}: column names that stand more than once: {', '.join(double)}", "rename the columns"
-            )
+            # The first line of a text may be a record, or anything: it is not quoted.
+            places = [str(place) for place, name in enumerate(names, 1) if name == double[0]]
+            named = ", ".join(f"'{name}'" for name in double) if self.typed else f"columns {' and '.join(places)}"
+            raise TableError(f"{self.name}: the same column name more than once: {named}", "rename the columns")
 
 
 class FrameSource(Source):
@@ -296,6 +308,26 @@ class CsvSource(Source):
                 file.seek(0)
             problem = first_problem(file, len(self._schema), self.separator)
         return problem and replace(problem, where=f"{self.path}, {problem.where}")
+
+
+class ReleasedCsvSource(Source):
+    """A text table of our own release: names and texts as they were before they were written for spreadsheets."""
+
+    typed = False
+
+    def __init__(self, path: Path) -> None:
+        self._written = CsvSource(path, ",", well_formed=True)
+        self.name = path.name
+        self._columns = {unguarded_text(name): name for name in self._written.schema.names}
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, pa.string()) for name in self._columns])
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        names = list(columns) or list(self._columns)
+        for batch in self._written._read([self._columns[name] for name in names]):
+            yield pa.RecordBatch.from_arrays([unguarded(column) for column in batch.columns], names)
 
 
 def sniff_separator(head: str) -> str:

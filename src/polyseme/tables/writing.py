@@ -19,6 +19,7 @@ import pyarrow.parquet
 
 from polyseme import stopping
 from polyseme.errors import InvalidInput, Problem, TableError
+from polyseme.tables.spreadsheets import guarded, guarded_text
 
 __all__ = ["FORMATS", "TableWriter", "whole_file", "whole_folder"]
 
@@ -27,14 +28,16 @@ _ROW_GROUP = 1 << 20
 
 
 class TableWriter:
-    """Appends Arrow tables to a Parquet or CSV file; in CSV a set is a JSON list."""
+    """Appends Arrow tables to a Parquet or CSV file; in CSV a set is a JSON list, and no text is a formula."""
 
     def __init__(self, path: Path, schema: pa.Schema, file_format: str) -> None:
         self._csv = file_format == "csv"
         self._writer: Any
         if self._csv:
             _refuse_nested(schema)
-            flat = pa.schema([(field.name, pa.string() if _is_list(field.type) else field.type) for field in schema])
+            flat = pa.schema(
+                [(guarded_text(field.name), pa.string() if _is_list(field.type) else field.type) for field in schema]
+            )
             options = pa.csv.WriteOptions(quoting_style="needed")
             self._writer = pa.csv.CSVWriter(path, flat, write_options=options)
         else:
@@ -53,7 +56,9 @@ class TableWriter:
 
     def write(self, table: pa.Table) -> None:
         if self._csv:
-            self._writer.write_table(_flatten_sets(table))
+            flat = _flatten_sets(table)
+            columns = [guarded(column) for column in flat.columns]
+            self._writer.write_table(pa.table(columns, names=[guarded_text(name) for name in flat.column_names]))
         else:
             self._writer.write_table(table, row_group_size=_ROW_GROUP)
 
@@ -73,14 +78,19 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _refuse_nested(schema: pa.Schema) -> None:
-    """A text table holds single values and lists of them, nothing deeper."""
+    """A text table holds single values and lists of them, nothing deeper, and no bytes."""
     kinds = {field.name: field.type.value_type if _is_list(field.type) else field.type for field in schema}
-    nested = [name for name, kind in kinds.items() if pa.types.is_nested(kind)]
-    if nested:
+    refused = {name: "nested values" for name, kind in kinds.items() if pa.types.is_nested(kind)}
+    refused |= {name: "bytes" for name, kind in kinds.items() if _is_bytes(_plain(kind))}
+    if refused:
         raise TableError(
-            Problem(f"column '{name}'", "a text table cannot hold nested values", "publish as parquet, or leave it out")
-            for name in nested
+            Problem(f"column '{name}'", f"a text table cannot hold {what}", "publish as parquet, or leave it out")
+            for name, what in refused.items()
         )
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def _flatten_sets(table: pa.Table) -> pa.Table:
@@ -214,8 +224,19 @@ def _move_file(file: Path, target: Path) -> None:
 
 
 def _refuse_existing(target: Path, overwrite: bool = False) -> None:
+    _refuse_dangling(target)
     if target.exists() and not overwrite:
         raise InvalidInput(f"{target}: exists already", "choose another place, or say --force to replace it")
+
+
+def _refuse_dangling(target: Path) -> None:
+    """Raise where a link leads to nothing: whoever made it would choose where our work appears."""
+    for path in (target, *target.parents):
+        if path.is_symlink() and not path.exists():
+            raise InvalidInput(
+                f"{path}: a symbolic link that leads to nothing, and is not followed",
+                "remove it, or choose another place",
+            )
 
 
 def _umask() -> int:
