@@ -34,7 +34,7 @@ class Traded:
     step                   the step; 0 is the least worst posterior, 1 the plain design
     floor                  no mechanism with p = 1 has a lower worst posterior; None at p < 1
     least_worst_posterior  at the smallest risk that was tried
-    least_mse              the expected error there; None without a number of records, infinite where nothing is told apart
+    least_mse              the expected error there; None without a number of records or where it is not computed
     worst_posterior, mse   the same for the design that is used
     """
 
@@ -326,9 +326,7 @@ def _plan_attribute(
     return AttributePlan(attribute, choice, mechanism, found, obstacle, nearest, strata, traded)
 
 
-def _plan_stratum(
-    attribute: Attribute, choice: Choice, excluded: tuple[int, ...], records: int | None
-) -> StratumPlan:
+def _plan_stratum(attribute: Attribute, choice: Choice, excluded: tuple[int, ...], records: int | None) -> StratumPlan:
     """The attribute's promises for records that cannot have the excluded values."""
     if attribute.domain is None or attribute.protection is None:
         raise ValueError("a protected attribute has a domain")

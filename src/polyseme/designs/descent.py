@@ -80,10 +80,9 @@ def _step(reach: Reach, prior: Floats, rho: Floats, pairs: tuple[Ints, Ints], tr
     below = hstack([tangents @ reach.expand, coo_array(-np.ones((count, 1)))])
     limits = np.concatenate([tangents @ rho - value, rho * (1.0 + trust), -rho / (1.0 + trust)])
     try:
-        found = reach.solve(
-            np.append(np.zeros(unknowns), 1.0), vstack([below, bounded], format="csr"), limits
-        )
+        found = reach.solve(np.append(np.zeros(unknowns), 1.0), vstack([below, bounded], format="csr"), limits)
     except ImpossibleError:
         return None
     moved: Floats = np.maximum(np.asarray(reach.expand @ found[:unknowns]), rho / (1.0 + 2.0 * trust))
-    return moved * (reach.l / moved.sum())
+    moved *= reach.l / moved.sum()
+    return moved

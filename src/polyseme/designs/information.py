@@ -62,7 +62,7 @@ def _over_clusters(design: ClustersDesign, prior: Floats, p: float) -> float | N
     single = design.clusters == design.size
     if not single and (p < 1.0 or not in_proportion):
         return None
-    squares = np.bincount(design.structure.labels, design.shares**2, design.clusters)
+    squares = cluster_masses(design.structure, design.shares**2)
     return _error(_chain_sums(design.chain, mass, p), design.chain.inclusion, mass, squares, p)
 
 
@@ -115,7 +115,7 @@ def exponentials(low: float, high: float) -> tuple[Floats, Floats]:
         weights = np.linalg.lstsq(_terms(fitted, rates), np.ones(len(fitted)), rcond=1e-13)[0]
         if np.abs(_terms(checked, rates) @ weights - 1.0).max() <= _ACCURACY:
             break
-    return rates / low, weights / low
+    return rates / low, np.asarray(weights / low, dtype=np.float64)
 
 
 def _terms(m: Floats, rates: Floats) -> Floats:

@@ -92,12 +92,13 @@ def _trade(entry: Mapping[str, Any]) -> str:
         known = entry[error] is not None
         return quantity(entry[risk]) + (f" with an expected error of {points(entry[error])} points" if known else "")
 
-    floor = f"; without lies (p = 1) nothing goes below {quantity(entry['floor'])}" if entry["floor"] is not None else ""
-    return (
-        f"no balanced design exists. The least-risk design could have a worst posterior of "
-        f"{both('least_worst_posterior', 'least_expected_mse')}; a step of {quantity(entry['step'])} away from there "
-        f"has {both('worst_posterior', 'expected_mse')}{floor}"
+    text = (
+        f"no balanced design exists here. The least worst posterior found is "
+        f"{both('least_worst_posterior', 'least_expected_mse')}; the design steps back from it by "
+        f"{quantity(entry['step'])} and has {both('worst_posterior', 'expected_mse')}"
     )
+    floor = entry["floor"]
+    return text if floor is None else f"{text}. At p = 1 no mechanism goes below {quantity(floor)}"
 
 
 def plan_remarks(plan: Planned) -> list[str]:
