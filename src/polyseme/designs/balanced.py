@@ -62,17 +62,17 @@ def balanced(
         return fit_line(structure, l, l * pi, tight_windows(structure, l * pi))
     if isinstance(structure, Clusters):
         mass = cluster_masses(structure, pi)
-        return _over_clusters(structure, l, l * mass, None if even else pi, "balanced")
+        return _over_clusters(structure, l, l * mass, None if even else pi)
     return _over_listed(structure, l, pi, labels)
 
 
-def _over_clusters(clusters: Clusters, l: int, target: Floats, prior: Floats | None, name: str) -> ClustersDesign:
+def _over_clusters(clusters: Clusters, l: int, target: Floats, prior: Floats | None) -> ClustersDesign:
     full = np.flatnonzero(target >= 1.0 - _SLACK).astype(np.int64)
     single = clusters.count == clusters.size
     shares = None
     if prior is not None and not single:
         shares = prior / cluster_masses(clusters, prior)[clusters.labels]
-    return fit_clusters(clusters, l, np.minimum(target, 1.0), shares, full, name)
+    return fit_clusters(clusters, l, np.minimum(target, 1.0), shares, full)
 
 
 def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence[object] | None) -> MaximumEntropy:

@@ -22,7 +22,7 @@ from polyseme.errors import ImpossibleError
 __all__ = ["lower_risk"]
 
 _WORK = 3_000
-"""Programmes times values: a large domain gets fewer rounds."""
+"""Rounds times values, or times twentieths of the listed sets: what is large gets fewer rounds."""
 _ROUNDS = (6, 30)
 _TRUST = 2.0
 """By what factor, less one, an inclusion probability may change in the first step."""
@@ -38,7 +38,8 @@ def lower_risk(reach: Reach, prior: Floats, rho: Floats, floor: float) -> Floats
     """Inclusion probabilities from `rho` on downhill, until no step helps or the `floor` is reached."""
     trust, failed, worst = _TRUST, 0, reach.worst_posterior(prior, rho)
     members, sets = _lightest(reach, prior, rho)
-    for _ in range(int(np.clip(_WORK // len(prior), *_ROUNDS))):
+    size = max(len(prior), reach.expand.shape[1] // 20)
+    for _ in range(int(np.clip(_WORK // size, *_ROUNDS))):
         if trust < _DISTRUST or worst <= floor * (1.0 + _GAIN):
             break
         moved = _step(reach, prior, rho, (members, sets), trust)

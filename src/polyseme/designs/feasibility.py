@@ -33,6 +33,7 @@ __all__ = [
     "LISTED_LIMIT",
     "Crowd",
     "best_l",
+    "few_sets",
     "heaviest_crowd",
     "largest_l",
     "least_posterior",
@@ -171,6 +172,17 @@ def membership(sets: Ints, size: int) -> csr_array:
     return csr_array((np.ones(count * l), (sets.ravel(), np.repeat(np.arange(count), l))), shape=(size, count))
 
 
+def few_sets(structure: Structure, l: int) -> Ints:
+    """The valid sets, where they are few enough for a linear programme."""
+    sets = list_sets(structure, l)
+    if len(sets) > LISTED_LIMIT:
+        raise ImpossibleError(
+            f"{len(sets):,} sets are too many for the least-risk design here (limit {LISTED_LIMIT:,})",
+            "a smaller l or a larger d leaves fewer",
+        )
+    return sets
+
+
 def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
     """Inclusion probabilities within reach whose ratios to the prior are as even as can be.
 
@@ -179,12 +191,7 @@ def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
     """
     if isinstance(structure, Line):
         return _least_uneven_line(structure, l, prior)
-    sets = list_sets(structure, l)
-    if len(sets) > LISTED_LIMIT:
-        raise ImpossibleError(
-            f"{len(sets):,} sets are too many for the least-risk design here (limit {LISTED_LIMIT:,})",
-            "a smaller l or a larger d leaves fewer",
-        )
+    sets = few_sets(structure, l)
     member = membership(sets, structure.size)
     count = len(sets)
     # Unknowns: weights of the sets, then s.

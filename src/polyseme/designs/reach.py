@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
-from polyseme.designs.feasibility import LISTED_LIMIT, membership, programme
-from polyseme.designs.listing import list_sets
+from polyseme.designs.feasibility import few_sets, membership, programme
 from polyseme.designs.ring import as_line
-from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Ints, Line, Structure
-from polyseme.errors import ImpossibleError
+from polyseme.distances.structure import Clusters, Floats, Ints, Line, Structure
 
 __all__ = ["Reach", "floor_posterior", "reach_of"]
 
@@ -151,17 +149,7 @@ def reach_of(structure: Structure, l: int) -> Reach:
     """The inclusion probabilities within reach of sets of `l` values."""
     if isinstance(structure, (Line, Clusters)):
         return LineReach(as_line(structure), l)
-    return ListedReach(_few_sets(structure, l), structure.size)
-
-
-def _few_sets(structure: Circle | Graph, l: int) -> Ints:
-    sets = list_sets(structure, l)
-    if len(sets) > LISTED_LIMIT:
-        raise ImpossibleError(
-            f"{len(sets):,} sets are too many for the least-risk design here (limit {LISTED_LIMIT:,})",
-            "a smaller l or a larger d leaves fewer",
-        )
-    return sets
+    return ListedReach(few_sets(structure, l), structure.size)
 
 
 def floor_posterior(reach: Reach, prior: Floats) -> float:

@@ -40,8 +40,8 @@ DOUBT = 0.05
 """How wrong a reference prior may be before that costs more than stepping back: `|ln(true / assumed)|` of any share.
 
 When the prior is that wrong, posterior odds are up to `exp(2 * DOUBT)` times what was computed. So a design whose odds
-are that much above the least ones gives away no more than the prior may do anyway, and no published distribution is
-known to fit one table better than to a twentieth. A worst posterior of 0.5 becomes 0.525.
+are that much above the least ones gives away no more than a prior that is off by a twentieth: a worst posterior of 0.5
+becomes 0.525.
 """
 
 _NEAR_FLOOR = 1.01
