@@ -9,6 +9,7 @@ from polyseme import pipeline
 from polyseme.errors import QuestionError
 from polyseme.policy import Policy
 from polyseme.recipes import choose
+from polyseme.reports.tables import plan_remarks
 
 AGE = {"role": "sensitive-qid", "domain": list("abcdefgh"), "distance": {"line": "rank"}}
 
@@ -116,3 +117,50 @@ def test_an_even_prior_is_none():
 def test_records_to_expect(records):
     with pytest.raises(QuestionError, match="whole number above 0"):
         pipeline.plan(Policy.from_dict({"attributes": {"age": {**AGE, "protect": {"diversity": {"l": 2}}}}}), records)
+
+
+# -- the trade of a least-risk design ---------------------------------------------------------------------------------
+
+INCOME = {"role": "sensitive", "domain": [*range(1, 11), 15, 20, 25, 30], "distance": {"line": "value"}}
+LEAST_RISK = {"semantic-diversity": {"l": 3, "d": 7, "mechanism": "least-risk"}}
+
+
+def least_risk_plan(records=None, **extra):
+    attributes = {"sex": {"role": "quasi-identifier"}, "income": {**INCOME, "protect": {**LEAST_RISK, **extra}}}
+    impossible = [{"when": {"sex": "f"}, "attribute": "income", "values": [2, 3]}]
+    return pipeline.plan(Policy.from_dict({"attributes": attributes, "impossible": impossible}), records)
+
+
+def test_the_trade_of_a_least_risk_design_is_shown():
+    plan = least_risk_plan(100_000)
+    entry = plan.to_dict()["attributes"]["income"]
+    trade = entry["least_risk"]
+    assert trade["floor"] == pytest.approx(0.5)
+    assert trade["floor"] < trade["least_worst_posterior"] < trade["worst_posterior"] < 0.58
+    assert trade["worst_posterior"] == pytest.approx(plan["income"].mechanism.worst_posterior())
+    assert trade["expected_mse"] == pytest.approx(entry["expected_mse"], rel=1e-6)
+    assert trade["least_expected_mse"] > 50 * trade["expected_mse"]
+    assert 0.001 < trade["step"] < 1
+    stratum = entry["strata"][0]["least_risk"]
+    assert stratum["floor"] == pytest.approx(7 / 12)
+    assert stratum["worst_posterior"] == pytest.approx(entry["strata"][0]["worst_posterior"])
+    remark = next(text for text in plan_remarks(plan) if "steps back" in text)
+    for number in (trade["floor"], trade["least_worst_posterior"], trade["worst_posterior"], trade["step"]):
+        assert f"{number:.3g}" in remark
+    assert "expected error" in remark
+
+
+def test_the_trade_without_records_and_with_lies():
+    trade = least_risk_plan(ldp={"epsilon": 3}).to_dict()["attributes"]["income"]["least_risk"]
+    assert trade["floor"] is None  # p < 1 can go below what p = 1 cannot
+    assert trade["expected_mse"] is trade["least_expected_mse"] is None
+    assert trade["least_worst_posterior"] < trade["worst_posterior"] < 0.55
+    counted = least_risk_plan(1_000, ldp={"epsilon": 3}).to_dict()["attributes"]["income"]
+    assert counted["least_risk"]["expected_mse"] == pytest.approx(counted["expected_mse"], rel=1e-6)
+
+
+def test_other_designs_have_no_trade():
+    attributes = {"income": {**INCOME, "protect": {"semantic-diversity": {"l": 2, "d": 3, "mechanism": "least-risk"}}}}
+    entry = pipeline.plan(Policy.from_dict({"attributes": attributes})).to_dict()["attributes"]["income"]
+    assert entry["least_risk"] is None  # balanced
+    assert planned(**{"semantic-diversity": {"l": 3, "d": 2}}).to_dict()["least_risk"] is None

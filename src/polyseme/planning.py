@@ -9,6 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.designs.balanced import proper_prior
+from polyseme.designs.entropy import MaximumEntropy
+from polyseme.designs.information import least_error
+from polyseme.distances.structure import Floats
 from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, Problem
 from polyseme.facts import Facts, facts, nearest_settings, worst_of
 from polyseme.mechanism import Mechanism
@@ -24,6 +28,58 @@ __all__ = ["AttributePlan", "Plan", "StratumPlan", "make_plan", "mechanism_at", 
 
 
 @dataclass(frozen=True)
+class Traded:
+    """How far a least-risk design stepped back from the least worst posterior, and what that bought.
+
+    step                   the step; 0 is the least worst posterior, 1 the plain design
+    floor                  no mechanism with p = 1 has a lower worst posterior; None at p < 1
+    least_worst_posterior  at the smallest risk that was tried
+    least_mse              the expected error there; None without a number of records or where it is not computed
+    worst_posterior, mse   the same for the design that is used
+    """
+
+    step: float
+    floor: float | None
+    least_worst_posterior: float
+    least_mse: float | None
+    worst_posterior: float
+    mse: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry `least_risk` of `plan --json`."""
+        return {
+            "step": self.step,
+            "floor": self.floor,
+            "least_worst_posterior": self.least_worst_posterior,
+            "least_expected_mse": _finite(self.least_mse),
+            "worst_posterior": self.worst_posterior,
+            "expected_mse": _finite(self.mse),
+        }
+
+
+def _traded(mechanism: Mechanism, prior: Floats | None, records: int | None) -> Traded | None:
+    """What a least-risk design was chosen from; None for other designs and where a balanced one exists."""
+    design, p = mechanism.design, mechanism.p
+    if not isinstance(design, MaximumEntropy) or design.trade is None:
+        return None
+    pi = proper_prior(prior, design.size)
+
+    def error(of: MaximumEntropy) -> float | None:
+        trace = least_error(of, pi, p) if records else None
+        return trace / (of.size * records) if trace is not None and records else None
+
+    trade = design.trade
+    return Traded(
+        trade.step,
+        trade.floor if p == 1.0 else None,
+        trade.least.worst_posterior(pi, p),
+        error(trade.least),
+        design.worst_posterior(pi, p),
+        error(design),
+    )
+
+
+@dataclass(frozen=True)
 class StratumPlan:
     """What the promises come to for records that cannot have some of the values.
 
@@ -32,6 +88,7 @@ class StratumPlan:
     mechanism  over the values that are left; None when there is none that keeps the promises
     facts      as for the attribute, with codes of the whole domain; None without a mechanism
     obstacle   why there is no mechanism
+    traded     of a least-risk design
     """
 
     excluded: tuple[int, ...]
@@ -39,6 +96,7 @@ class StratumPlan:
     mechanism: Mechanism | None
     facts: Facts | None
     obstacle: str = ""
+    traded: Traded | None = None
 
     def to_dict(self, attribute: Attribute) -> dict[str, Any]:
         """An entry under `strata` of `plan --json`."""
@@ -52,6 +110,7 @@ class StratumPlan:
             "worst_posterior": found.worst_posterior if found else None,
             "epsilon": _finite(found.epsilon) if found else None,
             "obstacle": self.obstacle,
+            "least_risk": self.traded.to_dict() if self.traded else None,
         }
 
 
@@ -65,6 +124,7 @@ class AttributePlan:
     obstacle   why there is no mechanism
     nearest    the nearest (l, d) that can be had and estimated
     strata     the mechanisms of records that cannot have some of the values
+    traded     of a least-risk design that is not balanced: what its step cost and bought
     """
 
     attribute: Attribute
@@ -74,6 +134,7 @@ class AttributePlan:
     obstacle: str = ""
     nearest: tuple[tuple[int, float], ...] = ()
     strata: tuple[StratumPlan, ...] = ()
+    traded: Traded | None = None
 
     @property
     def name(self) -> str:
@@ -118,6 +179,7 @@ class AttributePlan:
             "obstacle": self.obstacle,
             "nearest": [{"l": l, "d": d} for l, d in self.nearest],
             "strata": [stratum.to_dict(self.attribute) for stratum in self.strata],
+            "least_risk": self.traded.to_dict() if self.traded else None,
         }
 
     def published(self) -> list[str]:
@@ -250,7 +312,8 @@ def _plan_attribute(
         reader.at("prior", None).adopt(error)
         return None
     strata = tuple(
-        _plan_stratum(attribute, choice, excluded) for excluded in possible_exclusions(attribute.constraints)[1:]
+        _plan_stratum(attribute, choice, excluded, records)
+        for excluded in possible_exclusions(attribute.constraints)[1:]
     )
     found = worst_of(
         [facts(mechanism, attribute.domain.prior, records), *(item.facts for item in strata if item.facts is not None)]
@@ -259,10 +322,11 @@ def _plan_attribute(
     # Where nothing is told truthfully no other l and d would help.
     if found.identifiable is False and choice.p > 0.0 and not strata:
         nearest = _nearest(attribute, choice)
-    return AttributePlan(attribute, choice, mechanism, found, obstacle, nearest, strata)
+    traded = _traded(mechanism, attribute.domain.prior, records)
+    return AttributePlan(attribute, choice, mechanism, found, obstacle, nearest, strata, traded)
 
 
-def _plan_stratum(attribute: Attribute, choice: Choice, excluded: tuple[int, ...]) -> StratumPlan:
+def _plan_stratum(attribute: Attribute, choice: Choice, excluded: tuple[int, ...], records: int | None) -> StratumPlan:
     """The attribute's promises for records that cannot have the excluded values."""
     if attribute.domain is None or attribute.protection is None:
         raise ValueError("a protected attribute has a domain")
@@ -275,9 +339,11 @@ def _plan_stratum(attribute: Attribute, choice: Choice, excluded: tuple[int, ...
     except InvalidInput as error:
         left = f"no believable decoys among the values that are left ({len(allowed):,} of {choice.size:,})"
         return StratumPlan(excluded, where, None, None, f"{left}: {error}")
-    found = facts(mechanism, None if domain.prior is None else domain.prior[allowed])
+    prior = None if domain.prior is None else domain.prior[allowed]
+    found = facts(mechanism, prior)
     confounded = tuple(tuple(allowed[list(group)].tolist()) for group in found.confounded)
-    return StratumPlan(excluded, where, mechanism, replace(found, confounded=confounded))
+    traded = _traded(mechanism, prior, records)
+    return StratumPlan(excluded, where, mechanism, replace(found, confounded=confounded), traded=traded)
 
 
 def mechanism_at(item: AttributePlan, l: int, d: float) -> Mechanism:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyseme.designs.balanced import balanced as make_balanced
-from polyseme.designs.balanced import least_risk, read_maximum_entropy
+from polyseme.designs.balanced import read_maximum_entropy
 from polyseme.designs.base import SET_LIMIT, Design, SetDistribution
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.feasibility import best_l, largest_l
 from polyseme.designs.restriction import restrict
 from polyseme.designs.sequential import Simple
+from polyseme.designs.stepping import least_risk
 from polyseme.distances.structure import Floats, Structure
 from polyseme.errors import PolicyError, nearest
 

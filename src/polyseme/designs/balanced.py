@@ -1,4 +1,4 @@
-"""Making designs of maximum entropy: balanced, or as nearly so as can be."""
+"""Making balanced designs of maximum entropy, and reading designs of maximum entropy again."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 
 from polyseme.designs.base import SET_LIMIT
-from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses, fit_clusters
 from polyseme.designs.entropy import MaximumEntropy
-from polyseme.designs.enumerated import EnumeratedDesign, ListedFamily, fit_listed
+from polyseme.designs.enumerated import EnumeratedDesign, fit_listed
 from polyseme.designs.feasibility import (
     LISTED_LIMIT,
     best_l,
     heaviest_crowd,
     largest_l,
     least_posterior,
-    least_uneven,
     possible_sets,
     tight_windows,
 )
@@ -29,12 +27,9 @@ from polyseme.designs.rooted import ROOTED_LIMIT, RootedDesign, fit_rooted
 from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Ints, Line, Structure
 from polyseme.errors import ImpossibleError, PolicyError
 
-__all__ = ["balanced", "least_risk", "proper_prior", "read_maximum_entropy"]
+__all__ = ["balanced", "proper_prior", "read_maximum_entropy"]
 
-_NONE = np.empty(0, dtype=np.int64)
 _SLACK = 1e-11
-_INWARD = 1e-3
-"""How far the least-risk design on a line or graph steps back from the very edge of the possible."""
 
 
 def proper_prior(prior: Floats | None, size: int) -> Floats:
@@ -67,17 +62,17 @@ def balanced(
         return fit_line(structure, l, l * pi, tight_windows(structure, l * pi))
     if isinstance(structure, Clusters):
         mass = cluster_masses(structure, pi)
-        return _over_clusters(structure, l, l * mass, None if even else pi, "balanced")
+        return _over_clusters(structure, l, l * mass, None if even else pi)
     return _over_listed(structure, l, pi, labels)
 
 
-def _over_clusters(clusters: Clusters, l: int, target: Floats, prior: Floats | None, name: str) -> ClustersDesign:
+def _over_clusters(clusters: Clusters, l: int, target: Floats, prior: Floats | None) -> ClustersDesign:
     full = np.flatnonzero(target >= 1.0 - _SLACK).astype(np.int64)
     single = clusters.count == clusters.size
     shares = None
     if prior is not None and not single:
         shares = prior / cluster_masses(clusters, prior)[clusters.labels]
-    return fit_clusters(clusters, l, np.minimum(target, 1.0), shares, full, name)
+    return fit_clusters(clusters, l, np.minimum(target, 1.0), shares, full)
 
 
 def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence[object] | None) -> MaximumEntropy:
@@ -118,52 +113,6 @@ def _impossible(structure: Structure, l: int, pi: Floats, labels: Sequence[objec
         floor = least_posterior(structure, pi)
         way_out += f"; or use the least-risk design, whose worst posterior is at least {floor:.4g}"
     return ImpossibleError(what, f"{way_out}; or choose a smaller d")
-
-
-def least_risk(structure: Structure, l: int, prior: Floats | None = None) -> MaximumEntropy:
-    """Balanced where that exists; else the design whose inclusion is as nearly proportional to the prior as can be.
-
-    With `s` the least possible ratio of the largest to the smallest `rho_v / pi_v`, no posterior exceeds
-    `s / (s + l - 1)`, and no other design of this kind has a better bound. Over clusters the ratios are the best
-    possible; on lines and graphs they are mixed with a thousandth of the plain design, so every set stays possible.
-    """
-    pi = proper_prior(prior, structure.size)
-    try:
-        design = balanced(structure, l, prior)
-        design.name = "least-risk"
-        return design
-    except ImpossibleError:
-        pass
-    if isinstance(structure, Clusters):
-        if structure.count < l:
-            raise ImpossibleError(
-                f"{l} candidates that are far enough apart do not exist: the values form {structure.count} groups, "
-                "and a set holds at most one of each",
-                f"l can be at most {structure.count}; or choose a smaller d",
-            )
-        mass = cluster_masses(structure, pi)
-        return _over_clusters(structure, l, _capped(l, mass), pi, "least-risk")
-    edge = least_uneven(structure, l, pi)
-    if isinstance(structure, Line):
-        plain = Chain(Steps(structure.ahead, _NONE), l, np.zeros(structure.size)).inclusion
-        target = np.empty(structure.size)
-        target[structure.order] = _INWARD * plain + (1.0 - _INWARD) * edge[structure.order]
-        return fit_line(structure, l, target, _NONE, "least-risk")
-    sets = list_sets(structure, l)
-    plain = ListedFamily(sets, np.zeros(structure.size)).inclusion
-    target = _INWARD * plain + (1.0 - _INWARD) * edge
-    return fit_listed(structure, l, sets, np.arange(len(sets), dtype=np.int64), target, "least-risk")
-
-
-def _capped(l: int, mass: Floats) -> Floats:
-    """Proportional to `mass` with none above one, adding up to l: heavy clusters are in every set."""
-    full = np.zeros(len(mass), dtype=bool)
-    while True:
-        rho = np.where(full, 1.0, mass * (l - full.sum()) / max(mass[~full].sum(), 1e-300))
-        over = (rho > 1.0) & ~full
-        if not over.any():
-            return rho
-        full |= over
 
 
 def read_maximum_entropy(name: str, structure: Structure, l: int, parameters: Mapping[str, Any]) -> MaximumEntropy:

@@ -42,13 +42,20 @@ def cluster_steps(count: int, full: Ints = _NONE) -> Steps:
 
 
 def fit_clusters(
-    clusters: Clusters, l: int, target: Floats, shares: Floats | None, full: Ints, name: str = "balanced"
+    clusters: Clusters,
+    l: int,
+    target: Floats,
+    shares: Floats | None,
+    full: Ints,
+    name: str = "balanced",
+    start: Floats | None = None,
 ) -> ClustersDesign:
     """The design whose clusters have inclusion `target`; `shares` by code, None for equal ones."""
     if np.ptp(target) <= 1e-12 * target.max():
         return ClustersDesign(clusters, l, None, shares, full, name)
     steps = cluster_steps(clusters.count, full)
-    return ClustersDesign(clusters, l, fit(lambda weights: Chain(steps, l, weights), target), shares, full, name)
+    log_weights = fit(lambda weights: Chain(steps, l, weights), target, start=start)
+    return ClustersDesign(clusters, l, log_weights, shares, full, name)
 
 
 class ClustersDesign(MaximumEntropy):

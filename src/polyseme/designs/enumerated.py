@@ -43,11 +43,20 @@ class ListedFamily:
 
     @cached_property
     def joint(self) -> Floats:
+        return self._spread_pairs(self.probability)
+
+    def _spread_pairs(self, per_set: Floats) -> Floats:
+        """The sum over the sets that hold each pair of values."""
         both: Floats = np.zeros(self.size**2)
         for first in self.sets.T:
             for second in self.sets.T:
-                both += np.bincount(first * self.size + second, self.probability, self.size**2)
+                both += np.bincount(first * self.size + second, per_set, self.size**2)
         return both.reshape(self.size, self.size)
+
+    def sums(self, per_set: Floats) -> tuple[float, Floats, Floats]:
+        """The expectation of `per_set`: over all sets, over those with each value, over those with each pair."""
+        weighted = self.probability * per_set
+        return float(weighted.sum()), self._spread(weighted), self._spread_pairs(weighted)
 
     def covariance(self) -> Floats:
         return self.joint - np.outer(self.inclusion, self.inclusion)
@@ -58,10 +67,16 @@ class ListedFamily:
 
 
 def fit_listed(
-    structure: Structure, l: int, sets: Ints, possible: Ints, target: Floats, name: str = "balanced"
+    structure: Structure,
+    l: int,
+    sets: Ints,
+    possible: Ints,
+    target: Floats,
+    name: str = "balanced",
+    start: Floats | None = None,
 ) -> EnumeratedDesign:
     """The design with inclusion `target` over `sets[possible]`."""
-    log_weights = fit(lambda weights: ListedFamily(sets[possible], weights), target)
+    log_weights = fit(lambda weights: ListedFamily(sets[possible], weights), target, start=start)
     return EnumeratedDesign(structure, l, log_weights, np.setdiff1d(np.arange(len(sets)), possible), name)
 
 
@@ -80,8 +95,8 @@ class EnumeratedDesign(MaximumEntropy):
         super().__init__(structure, l, name)
         self._given, self._excluded = log_weights, excluded
         self._all = list_sets(structure, l)
-        self._possible = np.delete(self._all, excluded, axis=0)
-        self._family = ListedFamily(self._possible, log_weights)
+        self.possible = np.delete(self._all, excluded, axis=0)
+        self.family = ListedFamily(self.possible, log_weights)
 
     def count(self) -> int:
         return len(self._all)
@@ -91,7 +106,7 @@ class EnumeratedDesign(MaximumEntropy):
 
     @cached_property
     def _sampler(self) -> TableSampler:
-        return TableSampler(self._possible, self._family.probability, self.size)
+        return TableSampler(self.possible, self.family.probability, self.size)
 
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         return self._sampler.sample(codes, uniforms)
@@ -99,7 +114,7 @@ class EnumeratedDesign(MaximumEntropy):
     @cached_property
     def _known(self) -> tuple[NDArray[np.uint64], Ints]:
         """Keys of the possible sets in ascending order, and which set each belongs to."""
-        keys = self._key(self._possible)
+        keys = self._key(self.possible)
         order = np.argsort(keys, kind="stable")
         if np.any(keys[order][1:] == keys[order][:-1]):
             raise InternalError("two sets share a key")
@@ -117,19 +132,19 @@ class EnumeratedDesign(MaximumEntropy):
         keys, order = self._known
         place = np.minimum(np.searchsorted(keys, self._key(sets)), len(keys) - 1)
         number = order[place]
-        match = (self._possible[number] == sets).all(axis=1)
-        return np.where(match, np.log(self._family.probability[number]), -np.inf)
+        match = (self.possible[number] == sets).all(axis=1)
+        return np.where(match, np.log(self.family.probability[number]), -np.inf)
 
     def inclusion(self) -> Floats:
-        return self._family.inclusion
+        return self.family.inclusion
 
     def joint(self, codes: Ints) -> Floats:
-        return self._family.joint[codes]
+        return self.family.joint[codes]
 
     def lightest(self, cost: Floats) -> Floats:
-        total = cost[self._possible].sum(axis=1)
+        total = cost[self.possible].sum(axis=1)
         least = np.full(self.size, np.inf)
-        for column in self._possible.T:
+        for column in self.possible.T:
             np.minimum.at(least, column, total)
         return least
 

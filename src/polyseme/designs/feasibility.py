@@ -33,11 +33,14 @@ __all__ = [
     "LISTED_LIMIT",
     "Crowd",
     "best_l",
+    "few_sets",
     "heaviest_crowd",
     "largest_l",
     "least_posterior",
     "least_uneven",
+    "membership",
     "possible_sets",
+    "programme",
     "tight_windows",
 ]
 
@@ -155,17 +158,29 @@ def possible_sets(sets: Ints, target: Floats) -> Ints:
     count = len(sets)
     if count == 0:
         return np.empty(0, dtype=np.int64)
-    member = _membership(sets, len(target))
+    member = membership(sets, len(target))
     columns = hstack([member, member, coo_array(-target[:, None])], format="csr")
     cost = np.concatenate([-np.ones(count), np.zeros(count + 1)])
     bounds = [(0.0, 1.0)] * count + [(0.0, None)] * (count + 1)
-    solution = _programme(cost, A_eq=columns, b_eq=np.zeros(len(target)), bounds=bounds)
+    solution = programme(cost, A_eq=columns, b_eq=np.zeros(len(target)), bounds=bounds)
     return np.flatnonzero(solution[:count] > 0.5).astype(np.int64)
 
 
-def _membership(sets: Ints, size: int) -> csr_array:
+def membership(sets: Ints, size: int) -> csr_array:
+    """Which value is in which set, as ones: (F, sets)."""
     count, l = sets.shape
     return csr_array((np.ones(count * l), (sets.ravel(), np.repeat(np.arange(count), l))), shape=(size, count))
+
+
+def few_sets(structure: Structure, l: int) -> Ints:
+    """The valid sets, where they are few enough for a linear programme."""
+    sets = list_sets(structure, l)
+    if len(sets) > LISTED_LIMIT:
+        raise ImpossibleError(
+            f"{len(sets):,} sets are too many for the least-risk design here (limit {LISTED_LIMIT:,})",
+            "a smaller l or a larger d leaves fewer",
+        )
+    return sets
 
 
 def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
@@ -176,20 +191,15 @@ def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
     """
     if isinstance(structure, Line):
         return _least_uneven_line(structure, l, prior)
-    sets = list_sets(structure, l)
-    if len(sets) > LISTED_LIMIT:
-        raise ImpossibleError(
-            f"{len(sets):,} sets are too many for the least-risk design here (limit {LISTED_LIMIT:,})",
-            "a smaller l or a larger d leaves fewer",
-        )
-    member = _membership(sets, structure.size)
+    sets = few_sets(structure, l)
+    member = membership(sets, structure.size)
     count = len(sets)
     # Unknowns: weights of the sets, then s.
     above = hstack([-member, coo_array((structure.size, 1))])
     below = hstack([member, coo_array(-prior[:, None])])
     cost = np.append(np.zeros(count), 1.0)
     limits = np.concatenate([-prior, np.zeros(structure.size)])
-    solution = _programme(cost, A_ub=vstack([above, below], format="csr"), b_ub=limits)
+    solution = programme(cost, A_ub=vstack([above, below], format="csr"), b_ub=limits)
     rho: Floats = np.asarray(member @ solution[:count])
     rho *= l / rho.sum()
     return rho
@@ -205,7 +215,7 @@ def _least_uneven_line(line: Line, l: int, prior: Floats) -> Floats:
     below = _rows([(places + 1, ones), (places, -ones), (np.full(size, size + 2), -pi)], rows, width)
     above = _rows([(places + 1, -ones), (places, ones)], rows, width)
     total = csr_array(([1.0, -float(l)], ([0, 0], [size, size + 1])), shape=(1, width))
-    solution = _programme(
+    solution = programme(
         np.append(np.zeros(size + 2), 1.0),
         A_ub=vstack([crowd, below, above], format="csr"),
         b_ub=np.concatenate([np.zeros(2 * size), -pi]),
@@ -225,7 +235,7 @@ def _rows(entries: list[tuple[Ints, Floats]], rows: Ints, width: int) -> csr_arr
     return csr_array((values, (np.tile(rows, len(entries)), columns)), shape=(len(rows), width))
 
 
-def _programme(cost: Floats, **conditions: Any) -> Floats:
+def programme(cost: Floats, **conditions: Any) -> Floats:
     """The solution of a linear programme."""
     solution = linprog(cost, method="highs", **conditions).x
     if solution is None:

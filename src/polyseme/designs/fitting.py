@@ -37,12 +37,16 @@ class Family(Protocol):
     def covariance_times(self, vector: Floats) -> Floats: ...
 
 
-def fit(family: Callable[[Floats], Family], target: Floats, tolerance: float = TOLERANCE) -> Floats:
+def fit(
+    family: Callable[[Floats], Family], target: Floats, tolerance: float = TOLERANCE, start: Floats | None = None
+) -> Floats:
     """The log weights at which `family` has inclusion probabilities `target`, which must be within reach.
+
+    start  log weights to begin with, those of a target nearby
 
     Raises `ImpossibleError` when `tolerance` is not reached: a design that misses its promise is never returned.
     """
-    weights = np.log(target)
+    weights = np.log(target) if start is None else start
     here = family(weights)
     error = _error(here.inclusion, target)
     for _ in range(_ROUNDS):

@@ -18,11 +18,14 @@ from polyseme.distances.structure import Floats, Ints, Line
 __all__ = ["LineDesign", "fit_line"]
 
 
-def fit_line(line: Line, l: int, target: Floats, tight: Ints, name: str = "balanced") -> LineDesign:
+def fit_line(
+    line: Line, l: int, target: Floats, tight: Ints, name: str = "balanced", start: Floats | None = None
+) -> LineDesign:
     """The design with inclusion probabilities `target` (by code); `tight` are the first places of full windows."""
+    begin = None if start is None else start[line.order]
     steps = Steps(line.ahead, tight)
     log_weights = np.empty(line.size)
-    log_weights[line.order] = fit(lambda weights: Chain(steps, l, weights), target[line.order])
+    log_weights[line.order] = fit(lambda weights: Chain(steps, l, weights), target[line.order], start=begin)
     return LineDesign(line, l, log_weights, tight, name)
 
 

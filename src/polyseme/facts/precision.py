@@ -10,7 +10,8 @@ same algebra gives the variance of the inverse estimator.) On an evenly spaced c
 with the eigenvalues of the circulant `Q`; over clusters `tr X = l - sum_c (sum of s_v^2 in c) (A Q_c^-1)[c, c]` with
 `A = Pi_c - diag(rho_c)`, by Woodbury's identity.
 
-Elsewhere the sets are gone through one by one: with `m_R = sum_v pi_v P(R | v)`
+Elsewhere the sets are gone through one by one; where these are too many, `designs/information.py` has the limit of a
+design of maximum entropy. One by one: with `m_R = sum_v pi_v P(R | v)`
 
     I = sum_R P(R | .) P(R | .)' / m_R         Cov(w) = N (sum_R m_R 1_R 1_R' - Q' diag(pi) Q)
 
@@ -27,6 +28,8 @@ import numpy as np
 from polyseme.designs.base import SET_LIMIT, SetDistribution
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign
+from polyseme.designs.entropy import MaximumEntropy
+from polyseme.designs.information import least_error
 from polyseme.designs.listing import compatibility
 from polyseme.distances.structure import Floats
 from polyseme.facts.identifiability import DENSE, Spectrum, cluster_matrix
@@ -61,6 +64,9 @@ def precision(mechanism: Mechanism, pi: Floats, records: int, shape: Spectrum, n
         information, covariance = _moments(mechanism, pi)
         limit = (float(np.trace(np.linalg.pinv(information, hermitian=True))) - 1.0) / (size * records)
         inverse = _error(mechanism.inclusion_matrix(), covariance, None, records)
+    elif isinstance(design, MaximumEntropy) and np.all(pi > 0):
+        trace = least_error(design, pi, mechanism.p)
+        limit = None if trace is None else trace / (size * records)
     if limit is None:
         notes.append("expected error: not computed for a domain of this size")
     if covariance is not None:

@@ -85,6 +85,22 @@ def _groups(groups: Sequence[Sequence[object]], shown: int = 12) -> str:
     return ": " + "; ".join(named) + ("; .." if len(groups) > shown else "")
 
 
+def _trade(entry: Mapping[str, Any]) -> str:
+    """What stepping back from the least risk cost and bought."""
+
+    def both(risk: str, error: str) -> str:
+        known = entry[error] is not None
+        return quantity(entry[risk]) + (f" with an expected error of {points(entry[error])} points" if known else "")
+
+    text = (
+        f"no balanced design exists here. The least worst posterior found is "
+        f"{both('least_worst_posterior', 'least_expected_mse')}; the design steps back from it by "
+        f"{quantity(entry['step'])} and has {both('worst_posterior', 'expected_mse')}"
+    )
+    floor = entry["floor"]
+    return text if floor is None else f"{text}. At p = 1 no mechanism goes below {quantity(floor)}"
+
+
 def plan_remarks(plan: Planned) -> list[str]:
     """What stands in the way, what would work instead, and warnings."""
     remarks = list(plan.to_dict().get("remarks", ()))
@@ -96,6 +112,8 @@ def plan_remarks(plan: Planned) -> list[str]:
                 f"{name}: not estimable. Records could trade some values without leaving a trace, so no method can "
                 f"count these one by one{_groups(entry.get('confounded', ()))}."
             )
+        if entry.get("least_risk"):
+            remarks.append(f"{name}: {_trade(entry['least_risk'])}")
         if entry.get("strata"):
             remarks.append(
                 f"{name}: some records cannot have every value and get mechanisms of their own "
