@@ -49,13 +49,18 @@ def structure_of(distance: Distance | None, threshold: float | None, size: int) 
 
 @dataclass(frozen=True)
 class PublishedAttribute:
-    """One column of the release, how it was made and what was promised for it."""
+    """One column of the release, how it was made and what was promised for it.
+
+    posterior  how likely any candidate can be, at most, under the declared prior; infinite where none is promised,
+               None where the manifest does not say
+    """
 
     attribute: Attribute
     mechanism: Mechanism | None = None
     threshold: float | None = None
     domain_from_data: bool = False
     restricted: tuple[Stratum, ...] = ()
+    posterior: float | None = None
 
     @cached_property
     def strata(self) -> Strata:
@@ -86,6 +91,8 @@ class PublishedAttribute:
             "promises": {name: dict(values) for name, values in _promises(self.attribute).items()},
             "mechanism": _mechanism_to_dict(self.mechanism, self.threshold),
         }
+        if self.posterior is not None:
+            entry["posterior"] = self.posterior if math.isfinite(self.posterior) else None
         if self.attribute.distance is not None:
             entry["distance"] = dict(self.attribute.distance.parameters())
         if self.attribute.constraints:
@@ -127,7 +134,15 @@ class PublishedAttribute:
         if ((), *(item.excluded for item in restricted)) != possible_exclusions(constraints):
             raise ReleaseError(f"{MANIFEST}: the strata of '{entry['name']}' do not fit its impossible combinations")
         mechanism = _mechanism_from_dict(made, structure)
-        return cls(attribute, mechanism, made["d"], entry["domain"]["source"] == "data", restricted)
+        posterior = _posterior(entry)
+        return cls(attribute, mechanism, made["d"], entry["domain"]["source"] == "data", restricted, posterior)
+
+
+def _posterior(entry: Mapping[str, Any]) -> float | None:
+    """The promised posterior; null says that none is promised, and an old manifest says nothing."""
+    if "posterior" not in entry:
+        return None
+    return math.inf if entry["posterior"] is None else float(entry["posterior"])
 
 
 def _mechanism_to_dict(mechanism: Mechanism, threshold: float | None) -> dict[str, Any]:
