@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ from polyseme.estimators.helping import MOST_KINDS, Help, with_help
 from polyseme.estimators.pooled import Part, pool
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.smooth import Smooth
+from polyseme.evidence import doubts
 from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
@@ -67,7 +69,7 @@ def ask(
         options["estimator"] = pool(parts, shape, options.get("estimator"))
     elif helping:
         reports = with_help(reports, helping, mechanisms)
-    return estimate_table(
+    table = estimate_table(
         reports,
         mechanisms,
         tuple(of),
@@ -75,6 +77,7 @@ def ask(
         cells.to_dict(as_series=False),
         **options,
     )
+    return replace(table, notes=(*doubts(release.manifest, targets, table.parts), *table.notes))
 
 
 def _stratum(item: PublishedAttribute) -> str:

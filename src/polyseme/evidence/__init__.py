@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,19 +10,33 @@ import numpy as np
 from polyseme.distances.structure import Ints
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import distinct
+from polyseme.estimators.pooled import Part
 from polyseme.evidence.contained import contained_evidence
-from polyseme.evidence.found import Evidence, Finding, nothing
+from polyseme.evidence.found import Evidence, Finding, impossible, nothing
 from polyseme.evidence.listed import listable, listed_evidence
 from polyseme.evidence.sampled import sampled_evidence, thinned
 from polyseme.mechanism import Mechanism
+from polyseme.release import Manifest, PublishedAttribute
 
-__all__ = ["LEVEL", "UNKNOWN_REPEATS", "Evidence", "Finding", "doubts", "examine", "together"]
+__all__ = [
+    "LEVEL",
+    "UNKNOWN_REPEATS",
+    "Evidence",
+    "Finding",
+    "doubts",
+    "examine",
+    "impossible",
+    "level_of",
+    "nothing",
+    "repeats_of",
+    "together",
+]
 
 LEVEL = 2e-4
 """How often, at most, all tests of an honest release together find something."""
 
 UNKNOWN_REPEATS = 100.0
-"""Records of one person that are allowed for where decoys are sticky and the manifest does not say how many there are."""
+"""How many records a person may have where decoys are sticky and the manifest does not say."""
 
 _UNEVEN = 3.0
 """People do not have equally many records: this many times the average are taken for one."""
@@ -66,21 +80,28 @@ def together(found: Sequence[Evidence]) -> Evidence:
     return replace(worst, p_value=p_value, records=sum(item.records for item in found))
 
 
-def doubts(
-    names: Sequence[str], parts: Iterable[tuple[Reports, Sequence[Mechanism]]], repeats: Sequence[float], level: float
-) -> tuple[str, ...]:
-    """What is to be said of attributes whose sets do not fit their mechanism.
+def level_of(manifest: Manifest) -> float:
+    """The level at which each protected attribute is tested."""
+    return LEVEL / max(len(manifest.protected), 1)
 
-    parts    reports with the mechanisms of their attributes
-    repeats  of each attribute, as for `examine`
-    """
-    parts = list(parts)
+
+def repeats_of(manifest: Manifest, item: PublishedAttribute) -> float:
+    """How many records one draw stands for: more than one only where decoys are sticky."""
+    stated = getattr(item, "repeats", None)
+    if not manifest.sticky:
+        return 1.0
+    return UNKNOWN_REPEATS if stated is None else max(float(stated), 1.0)
+
+
+def doubts(manifest: Manifest, targets: Sequence[PublishedAttribute], parts: Sequence[Part]) -> tuple[str, ...]:
+    """What an estimate must say of attributes whose sets do not fit their mechanism."""
     notes = []
-    for target, name in enumerate(names):
-        found = [examine(reports, made[target], target, repeats[target]) for reports, made in parts]
-        if found and (p_value := together(found).p_value) < level:
+    for target, item in enumerate(targets):
+        repeats = repeats_of(manifest, item)
+        found = [examine(part.reports, part.mechanisms[target], target, repeats) for part in parts]
+        if found and (p_value := together(found).p_value) < level_of(manifest):
             notes.append(
-                f"the published sets of {name} do not fit the mechanism in the manifest (p-value {p_value:.1e}): "
+                f"the published sets of {item.name} do not fit the mechanism in the manifest (p-value {p_value:.1e}): "
                 "this estimate and its intervals cannot be trusted; see polyseme verify"
             )
     return tuple(notes)

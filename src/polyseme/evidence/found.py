@@ -13,7 +13,7 @@ from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.solver import MATRIX_CELLS, maximise, tolerance_for
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Evidence", "Finding", "fitted", "impossible", "least", "nothing"]
+__all__ = ["Evidence", "Finding", "fitted", "impossible", "least", "nothing", "tally"]
 
 _STEPS, _STEPS_WITHOUT_MATRIX = 200, 6
 
@@ -82,9 +82,14 @@ def nothing(records: float, note: str) -> Evidence:
     return Evidence(1.0, float(records), (), note)
 
 
+def tally(places: Ints, weights: Floats, size: int) -> Floats:
+    """The sum of the weights at each place: (size,)."""
+    return np.asarray(np.bincount(places, weights, size), dtype=np.float64)
+
+
 def fitted(sets: Ints, counts: Floats, mechanism: Mechanism) -> tuple[Floats, float]:
     """The shares of true values under which the sets are likeliest, and by how much, per record, they can be missed."""
-    likelihood = likelihood_of((sets,), counts, (mechanism,))
+    likelihood = likelihood_of((sets,), np.ones(len(sets), dtype=np.int64), (mechanism,)).counting(counts)
     steps = _STEPS if likelihood.size <= MATRIX_CELLS else _STEPS_WITHOUT_MATRIX
     solution = maximise(likelihood, tolerance_for(likelihood.records), steps)
     return solution.x, solution.gap

@@ -1,7 +1,7 @@
 """Published sets against the channel, where every valid set can be listed.
 
-With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v x_v P(R | v)` times. Two things are
-compared with that: how often each set was published (the deviance), and how often each pair of values stands in one
+With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v x_v P(R | v)` times. Two counts
+are compared with that: how often each set was published (the deviance), and how often each pair of values stands in one
 set. The fit only draws the expectations nearer to the counts, so the bounds in `tails` stay on the safe side.
 """
 
@@ -15,11 +15,11 @@ from polyseme.designs.rooted import RootedDesign
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.counts import distinct
-from polyseme.evidence.found import Evidence, Finding, fitted, impossible, least
+from polyseme.evidence.found import Evidence, Finding, fitted, impossible, least, tally
 from polyseme.evidence.tails import deviance, deviance_tail, share_tail
 from polyseme.mechanism import Mechanism
 
-__all__ = ["listable", "pair_places", "listed_evidence"]
+__all__ = ["listable", "listed_evidence", "pair_places"]
 
 _SETS, _ENTRIES = 300_000, 6_000_000
 _ROUNDING = 1e-6
@@ -44,7 +44,9 @@ def listed_evidence(sets: Ints, counts: Floats, mechanism: Mechanism) -> Evidenc
         return impossible(counts.sum(), "some published sets are not valid sets of the mechanism")
     inside = mechanism.design.likelihood(valid)
     if not _proper(valid, inside, mechanism):
-        return impossible(counts.sum(), "the channel in the manifest is not one: its probabilities do not add up to one")
+        return impossible(
+            counts.sum(), "the channel in the manifest is not one: its probabilities do not add up to one"
+        )
     x, gap = fitted(sets, counts, mechanism)
     chance = mechanism.p * (x[valid] * inside).sum(axis=1)
     if mechanism.p < 1.0:
@@ -64,13 +66,12 @@ def listed_evidence(sets: Ints, counts: Floats, mechanism: Mechanism) -> Evidenc
 def _counted(valid: Ints, sets: Ints, counts: Floats, size: int) -> Floats:
     """How often each valid set was published."""
     rows, place = distinct(np.concatenate([valid, sets]), size)
-    found = np.bincount(place[len(valid) :], counts, len(rows))
-    return np.asarray(found[place[: len(valid)]], dtype=np.float64)
+    return tally(place[len(valid) :], counts, len(rows))[place[: len(valid)]]
 
 
 def _proper(valid: Ints, inside: Floats, mechanism: Mechanism) -> bool:
     """Whether the sets that hold each value have, given it, probability one in all."""
-    total = np.bincount(valid.ravel(), inside.ravel(), mechanism.size)
+    total = tally(valid.ravel(), inside.ravel(), mechanism.size)
     blind = float(mechanism.design.blind_likelihood(valid).sum())
     return bool(np.all(np.abs(total - 1.0) <= _ROUNDING) and abs(blind - 1.0) <= _ROUNDING)
 
@@ -87,8 +88,8 @@ def _pairs(valid: Ints, observed: Floats, expected: Floats, size: int) -> Findin
     places = np.stack(list(pair_places(valid, size)), axis=1)
     pairs, place = np.unique(places, return_inverse=True)
     place, width = place.ravel(), places.shape[1]
-    together = np.bincount(place, np.repeat(observed, width), len(pairs))
-    likely = np.bincount(place, np.repeat(expected, width), len(pairs))
+    together = tally(place, np.repeat(observed, width), len(pairs))
+    likely = tally(place, np.repeat(expected, width), len(pairs))
     records = float(observed.sum())
     tails = share_tail(together, records, likely / expected.sum())
     return Finding("pairs", float(tails.min(initial=0.0)), float(tails.min(initial=0.0)), 2 * len(pairs))

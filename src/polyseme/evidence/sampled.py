@@ -14,7 +14,7 @@ import numpy as np
 
 from polyseme.designs.base import SetDistribution
 from polyseme.distances.structure import Bools, Floats, Ints
-from polyseme.evidence.found import Evidence, Finding, fitted, impossible, least
+from polyseme.evidence.found import Evidence, Finding, fitted, impossible, least, tally
 from polyseme.evidence.listed import pair_places
 from polyseme.evidence.tails import share_tail
 from polyseme.mechanism import Mechanism
@@ -54,8 +54,8 @@ def sampled_evidence(sets: Ints, counts: Ints, mechanism: Mechanism, scale: floa
     weights = counts.astype(np.float64)
     part = records / (records + draws)
     width = mechanism.l
-    published = np.bincount(sets.ravel(), np.repeat(weights, width), mechanism.size)
-    expected = np.bincount(drawn.ravel(), np.repeat(once, width), mechanism.size)
+    published = tally(sets.ravel(), np.repeat(weights, width), mechanism.size)
+    expected = tally(drawn.ravel(), np.repeat(once, width), mechanism.size)
     findings = [_compare("singles", published, expected, part, scale)]
     if width > 1:
         size, left, right = _some_values(sets, drawn, mechanism)
@@ -79,7 +79,7 @@ def _possible(sets: Ints, mechanism: Mechanism) -> Bools:
 
 
 def _some_values(sets: Ints, drawn: Ints, mechanism: Mechanism) -> tuple[int, Ints, Ints]:
-    """Both samples, and how many codes they have; of large sets the members among some values, others left out as -1."""
+    """How many codes there are, and both samples; of large sets, members that are not looked at are -1."""
     if mechanism.l <= _WIDE:
         return mechanism.size, sets, drawn
     # As many values as leave a set `_WIDE` members on average.
@@ -91,8 +91,7 @@ def _some_values(sets: Ints, drawn: Ints, mechanism: Mechanism) -> tuple[int, In
 
 def _leading(sets: Ints) -> Ints:
     """The members that count, first in each row; -1 behind them."""
-    ordered = -np.sort(-sets, axis=1)[:, : int((sets >= 0).sum(axis=1).max(initial=1))]
-    return ordered
+    return -np.sort(-sets, axis=1)[:, : int((sets >= 0).sum(axis=1).max(initial=1))]
 
 
 def _pairs(sets: Ints, weights: Floats, drawn: Ints, once: Floats, size: int) -> tuple[Floats, Floats]:
@@ -101,14 +100,14 @@ def _pairs(sets: Ints, weights: Floats, drawn: Ints, once: Floats, size: int) ->
     for chosen, weight, mine in ((sets, weights, True), (drawn, once, False)):
         for places, both in zip(pair_places(np.maximum(chosen, 0), size), _both(chosen)):
             found, place = np.unique(places[both], return_inverse=True)
-            count = np.bincount(place, weight[both], len(found))
+            count = tally(place, weight[both], len(found))
             keys.append(found)
             published.append(count if mine else np.zeros(len(found)))
             expected.append(np.zeros(len(found)) if mine else count)
     pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
     return (
-        np.bincount(place, np.concatenate(published), len(pairs)),
-        np.bincount(place, np.concatenate(expected), len(pairs)),
+        tally(place, np.concatenate(published), len(pairs)),
+        tally(place, np.concatenate(expected), len(pairs)),
     )
 
 

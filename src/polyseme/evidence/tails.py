@@ -6,8 +6,8 @@ distribution it is computed from, and too large by a small factor only.
 
 - `share_tail`: a count of n independent records against its probability. Records that differ in their probabilities
   (people have different true values) are only more regular than that.
-- `deviance_tail`: the deviance `2 sum c ln(c / e)` of counts against expected ones. Each cell contributes what a Poisson
-  count does, computed for its own `e`, so cells with an expectation of a millionth are as welcome as full ones.
+- `deviance_tail`: the deviance `2 sum c ln(c / e)` of counts against expected ones. Each cell contributes what a
+  Poisson count does, computed for its own `e`, so cells with an expectation of a millionth are as welcome as full ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["deviance", "deviance_tail", "share_tail"]
 _THETA: Floats = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.43, 0.45])
 """Where the moment generating function of a deviance is looked at; it is infinite from one half on."""
 _LOWEST, _HIGHEST, _STEPS = -12.0, 2.5, 24
-"""Powers of ten of the expectations that are tabled, and steps in each; beyond, a cell is like a chi-square variable."""
+"""Powers of ten of the expectations that are tabled, and steps in each; beyond, cells are like chi-square variables."""
 
 
 def share_tail(counts: Floats, trials: Floats | float, probability: Floats | float) -> Floats:
@@ -63,7 +63,8 @@ def _spread(expected: Floats) -> Floats:
     below = np.minimum(place.astype(np.int64), steps - 1)
     above = place - below
     size = steps + 1
-    return np.bincount(below, 1.0 - above, size) + np.bincount(below + 1, above, size)
+    spread = np.bincount(below, 1.0 - above, size) + np.bincount(below + 1, above, size)
+    return np.asarray(spread, dtype=np.float64)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The headline promise: how likely any candidate can be, at most, for somebody who knows the mechanism and the prior."""
+"""The headline promise: how likely any candidate is, at most, to somebody who knows the mechanism and the prior."""
 
 from __future__ import annotations
 
