@@ -1,13 +1,12 @@
 """Published sets against the channel, where every valid set can be listed.
 
-With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v x_v P(R | v)` times. Two counts
-are compared with that: how often each set was published (the deviance), and how often each pair of values stands in one
-set. The fit only draws the expectations nearer to the counts, so the bounds in `tails` stay on the safe side.
+With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v x_v P(R | v)` times. Compared
+with that is how often each set was published (the deviance), how often each value stands in a set, and how often each
+pair of values stands in one set. The fit only draws the expectations nearer to the counts, so the bounds in `tails`
+stay on the safe side.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from polyseme.evidence.found import Evidence, Finding, fitted, impossible, least
 from polyseme.evidence.tails import deviance, deviance_tail, share_tail
 from polyseme.mechanism import Mechanism
 
-__all__ = ["listable", "listed_evidence", "pair_places"]
+__all__ = ["listable", "listed_evidence"]
 
 _SETS, _ENTRIES = 300_000, 6_000_000
 _ROUNDING = 1e-6
@@ -57,9 +56,14 @@ def listed_evidence(sets: Ints, counts: Floats, mechanism: Mechanism) -> Evidenc
     # What the fit may still lack, at most: the deviance at the very best fit is not smaller than this.
     found = max(deviance(observed, expected) - 2.0 * counts.sum() * gap, 0.0)
     freedom = max(int((expected > 0.0).sum()) - mechanism.size, 0)
-    findings = [Finding("deviance", found, deviance_tail(found, expected), 1, freedom)]
+    findings = [
+        Finding("deviance", float(found), deviance_tail(found, expected), 1, freedom),
+        _held("singles", valid, observed, expected),
+    ]
     if mechanism.l > 1:
-        findings.append(_pairs(valid, observed, expected, mechanism.size))
+        first, second = np.triu_indices(mechanism.l, 1)
+        pairs = valid[:, first] * mechanism.size + valid[:, second]
+        findings.append(_held("pairs", pairs, observed, expected))
     return least(findings, counts.sum())
 
 
@@ -76,20 +80,14 @@ def _proper(valid: Ints, inside: Floats, mechanism: Mechanism) -> bool:
     return bool(np.all(np.abs(total - 1.0) <= _ROUNDING) and abs(blind - 1.0) <= _ROUNDING)
 
 
-def pair_places(sets: Ints, size: int) -> Iterator[Ints]:
-    """Numbers of the pairs of values in each set, one array for each pair of columns."""
-    for first in range(sets.shape[1]):
-        for second in range(first + 1, sets.shape[1]):
-            yield sets[:, first] * size + sets[:, second]
+def _held(name: str, held: Ints, observed: Floats, expected: Floats) -> Finding:
+    """The value, or pair of values, that stands in a set most surprisingly often or seldom.
 
-
-def _pairs(valid: Ints, observed: Floats, expected: Floats, size: int) -> Finding:
-    """The pair of values that stands together most surprisingly often or seldom."""
-    places = np.stack(list(pair_places(valid, size)), axis=1)
-    pairs, place = np.unique(places, return_inverse=True)
-    place, width = place.ravel(), places.shape[1]
-    together = tally(place, np.repeat(observed, width), len(pairs))
-    likely = tally(place, np.repeat(expected, width), len(pairs))
-    records = float(observed.sum())
-    tails = share_tail(together, records, likely / expected.sum())
-    return Finding("pairs", float(tails.min(initial=0.0)), float(tails.min(initial=0.0)), 2 * len(pairs))
+    held  numbers of the values or pairs that each valid set holds: (sets, k)
+    """
+    kinds, place = np.unique(held, return_inverse=True)
+    place, width = place.ravel(), held.shape[1]
+    published = tally(place, np.repeat(observed, width), len(kinds))
+    likely = tally(place, np.repeat(expected, width), len(kinds)) / expected.sum()
+    tail = float(share_tail(published, float(observed.sum()), likely).min(initial=0.0))
+    return Finding(name, tail, tail, 2 * len(kinds))

@@ -1,28 +1,31 @@
 """Published sets against the channel, where there are too many valid sets to list.
 
 Sets are drawn from the mechanism for values in the shares that fit best, and published and drawn sets are compared as
-two samples: how often each value, and each pair of values, stands in a set. Given how often a pair occurs in both
-samples together, the part of the published ones is binomial. Nothing of the size of the domain squared is made, and
-more records than are needed are not looked at.
+two samples: how often each value, each pair of values, and each gap between the codes of two values stands in a set.
+Given how often a pair occurs in both samples together, the part of the published ones is binomial. Gaps show a rule
+that goes through the whole domain (every value beside the seventh after it) long before any one pair is seen twice.
+
+Nothing of the size of the domain squared is made, and more records than are needed are not looked at.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
 
 from polyseme.designs.base import SetDistribution
 from polyseme.distances.structure import Bools, Floats, Ints
 from polyseme.evidence.found import Evidence, Finding, fitted, impossible, least, tally
-from polyseme.evidence.listed import pair_places
 from polyseme.evidence.tails import share_tail
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream, experiment
 
 __all__ = ["sampled_evidence", "thinned"]
 
-_RECORDS, _MEMBERS, _PAIRS = 200_000, 2_000_000, 1_000_000
+_RECORDS, _MEMBERS, _PAIRS = 100_000, 1_000_000, 500_000
 """Most published records, members of their sets, and pairs in them that are looked at."""
 _TIMES = 4
 """How many sets are drawn for each published one."""
@@ -60,6 +63,9 @@ def sampled_evidence(sets: Ints, counts: Ints, mechanism: Mechanism, scale: floa
     if width > 1:
         size, left, right = _some_values(sets, drawn, mechanism)
         findings.append(_compare("pairs", *_pairs(left, weights, right, once, size), part, scale))
+        # A set may have a gap several times, but not as often as it has members.
+        gaps = (_gaps(left, weights, size), _gaps(right, once, size))
+        findings.append(_compare("gaps", *gaps, part, scale * max(left.shape[1] - 1, right.shape[1] - 1, 1)))
     note = f"{mechanism.size:,} values have too many sets to list: values and pairs were compared with drawn sets"
     return least(findings, records / scale, note)
 
@@ -96,25 +102,29 @@ def _leading(sets: Ints) -> Ints:
 
 def _pairs(sets: Ints, weights: Floats, drawn: Ints, once: Floats, size: int) -> tuple[Floats, Floats]:
     """How often each pair that occurs stands in published and in drawn sets."""
-    keys, published, expected = [], [], []
-    for chosen, weight, mine in ((sets, weights, True), (drawn, once, False)):
-        for places, both in zip(pair_places(np.maximum(chosen, 0), size), _both(chosen)):
-            found, place = np.unique(places[both], return_inverse=True)
-            count = tally(place, weight[both], len(found))
-            keys.append(found)
-            published.append(count if mine else np.zeros(len(found)))
-            expected.append(np.zeros(len(found)) if mine else count)
-    pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
-    return (
-        tally(place, np.concatenate(published), len(pairs)),
-        tally(place, np.concatenate(expected), len(pairs)),
-    )
+    frames = []
+    for chosen, weight, mine in ((sets, weights, 1.0), (drawn, once, 0.0)):
+        for first, second, both in _both(chosen):
+            pair = chosen[both, first] * size + chosen[both, second]
+            counted = {"published": weight[both] * mine, "drawn": weight[both] * (1.0 - mine)}
+            frames.append(pl.DataFrame({"pair": pair, **counted}))
+    found = pl.concat(frames).group_by("pair").sum()
+    return found["published"].to_numpy(), found["drawn"].to_numpy()
 
 
-def _both(sets: Ints) -> list[Bools]:
-    """For each pair of columns, the rows in which both hold a value."""
-    width = sets.shape[1]
-    return [(sets[:, a] >= 0) & (sets[:, b] >= 0) for a in range(width) for b in range(a + 1, width)]
+def _gaps(sets: Ints, weights: Floats, size: int) -> Floats:
+    """How many pairs are apart by each number of codes: (size,)."""
+    found = np.zeros(size)
+    for first, second, both in _both(sets):
+        found += tally(np.abs(sets[both, first] - sets[both, second]), weights[both], size)
+    return found
+
+
+def _both(sets: Ints) -> Iterator[tuple[int, int, Bools]]:
+    """Each pair of columns, and the rows in which both hold a value."""
+    for first in range(sets.shape[1]):
+        for second in range(first + 1, sets.shape[1]):
+            yield first, second, (sets[:, first] >= 0) & (sets[:, second] >= 0)
 
 
 def _compare(name: str, published: Floats, drawn: Floats, part: float, scale: float) -> Finding:

@@ -28,6 +28,8 @@ __all__ = ["mechanism_verdict", "posterior_verdict", "sets_by_stratum"]
 
 _STRATUM = "\0stratum"
 """The name of the column that says which stratum each record belongs to."""
+_ALMOST_CERTAIN = 1.0 - 1e-5
+"""The weights of a least-risk design may be anything, but no set of several candidates may give one of them away."""
 _POSTERIOR_ROUNDING = 1e-6
 """Designs are fitted to their inclusion probabilities with an error of 1e-9."""
 
@@ -89,11 +91,12 @@ def _promised_posterior(item: PublishedAttribute, l: int) -> float | None:
     designs = {member.mechanism.design.name for member in item.strata.members}
     named = named_design(item.attribute.protection.models if item.attribute.protection else {})
     stated = item.posterior
-    if named in UNBALANCED and designs == {named}:
-        # An old manifest says nothing more than the name of the design, and that is open enough.
-        open_ended = stated is None or not math.isfinite(stated)
-        return None if open_ended else stated
-    return 1.0 / l if stated is None else min(1.0 / l, stated)
+    if named not in UNBALANCED or designs != {named}:
+        return 1.0 / l if stated is None else min(1.0 / l, stated)
+    if named == "least-risk":
+        return min(_ALMOST_CERTAIN if l > 1 else 1.0, math.inf if stated is None else stated)
+    # An old manifest says nothing more than the name of the design, and that is open enough: its channel is known.
+    return None if stated is None or not math.isfinite(stated) else stated
 
 
 def mechanism_verdict(release: Release, item: PublishedAttribute, grouped: Grouped | None) -> Verdict:
