@@ -58,6 +58,8 @@ def contained_evidence(contained: Floats, mechanism: Mechanism) -> Evidence:
         inclusion = mechanism.inclusion_matrix().T
     except ImpossibleError:
         return nothing(records, "long form of a mechanism whose inclusion probabilities are not known: not tested")
+    if not np.isfinite(inclusion).all():
+        return impossible(records, "the channel in the manifest is not one: it gives no probabilities")
     matrix = _without_rounding(np.concatenate([inclusion, 1.0 - inclusion]))
     counts = _without_rounding(np.concatenate([contained, records - contained]) / records) * records
     if (counts < 0.0).any() or (counts[~matrix.any(axis=1)] > 0.0).any():

@@ -45,6 +45,8 @@ def thinned(sets: Ints, counts: Ints, most: int) -> tuple[Ints, Ints]:
 
 def sampled_evidence(sets: Ints, counts: Ints, mechanism: Mechanism, scale: float = 1.0) -> Evidence:
     """The evidence of distinct published sets; `scale` records count as one."""
+    if not all(np.isfinite(weight).all() for weight in mechanism.weights(sets)):
+        return impossible(counts.sum() / scale, "the channel in the manifest is not one: it gives no probabilities")
     if not _possible(sets, mechanism).all():
         return impossible(counts.sum() / scale, "some published sets are never drawn by the mechanism")
     sets, counts = thinned(sets, counts, _enough(mechanism.l))

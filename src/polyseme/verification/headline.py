@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from polyseme.errors import ReleaseError
+from polyseme.errors import ImpossibleError, ReleaseError
 from polyseme.estimators.base import Reports
 from polyseme.evidence import Evidence, examine, impossible, level_of, nothing, repeats_of, together
 from polyseme.models.base import Verdict, unchecked
@@ -28,6 +28,7 @@ __all__ = ["mechanism_verdict", "posterior_verdict", "sets_by_stratum"]
 
 _STRATUM = "\0stratum"
 """The name of the column that says which stratum each record belongs to."""
+_FITS = "p-value of the published sets under the channel in the manifest"
 _ALMOST_CERTAIN = 1.0 - 1e-5
 """The weights of a least-risk design may be anything, but no set of several candidates may give one of them away."""
 _POSTERIOR_ROUNDING = 1e-6
@@ -68,10 +69,9 @@ def posterior_verdict(item: PublishedAttribute) -> Verdict:
     if math.isnan(reached):
         return unchecked("posterior", item.name, asked, "the channel in the manifest gives no posterior")
     holds = reached <= bound + _POSTERIOR_ROUNDING
+    margin = max(bound - reached, 0.0) if holds else bound - reached
     note = f"from the channel in the manifest, for {prior}"
-    return Verdict(
-        "posterior", item.name, asked, holds, reached, bound, bound - reached, checked=len(members), note=note
-    )
+    return Verdict("posterior", item.name, asked, holds, reached, bound, margin, checked=len(members), note=note)
 
 
 def _worst_posterior(item: PublishedAttribute, member: Stratum) -> float:
@@ -80,8 +80,11 @@ def _worst_posterior(item: PublishedAttribute, member: Stratum) -> float:
     shares = shares[member.allowed]
     if shares.sum() <= 0.0:
         return math.nan
-    with np.errstate(all="ignore"):
-        reached = member.mechanism.worst_posterior(shares / shares.sum())
+    try:
+        with np.errstate(all="ignore"):
+            reached = member.mechanism.worst_posterior(shares / shares.sum())
+    except ImpossibleError:
+        return math.nan
     # A certain value is a certain value, whatever rounding makes of it.
     return min(reached, 1.0) if math.isfinite(reached) else math.nan
 
@@ -109,7 +112,7 @@ def mechanism_verdict(release: Release, item: PublishedAttribute, grouped: Group
         )
     found = together(_evidence(release, item, grouped, repeats))
     holds = found.p_value >= level
-    note = "" if holds else "the published sets cannot have come from the mechanism in the manifest"
+    note = _FITS if holds else "the published sets cannot have come from the mechanism in the manifest"
     return Verdict(
         "mechanism",
         item.name,
