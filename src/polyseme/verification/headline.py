@@ -110,7 +110,8 @@ def mechanism_verdict(release: Release, item: PublishedAttribute, grouped: Group
         return unchecked(
             "mechanism", item.name, asked, "not every cell holds as many candidates as the mechanism draws"
         )
-    found = together(_evidence(release, item, grouped, repeats))
+    with np.errstate(all="ignore"):  # weights may be anything; what is no probability is found
+        found = together(_evidence(release, item, grouped, repeats))
     holds = found.p_value >= level
     note = _FITS if holds else "the published sets cannot have come from the mechanism in the manifest"
     return Verdict(
