@@ -19,6 +19,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.policy.reading import Reader
 from polyseme.policy.resolving import Resolved
 from polyseme.recipes import Choice, choose, choose_within, mechanism_for
+from polyseme.recipes.headline import promised_posterior
 from polyseme.recipes.promises import read_promises
 from polyseme.release import PublishedAttribute
 from polyseme.schema import Attribute
@@ -399,11 +400,16 @@ def published_attributes(resolved: Resolved, plan: Plan) -> tuple[PublishedAttri
                 for stratum in planned[attribute.name].strata
                 if stratum.mechanism is not None
             ),
+            _promised_posterior(planned[attribute.name]),
         )
         if attribute.name in planned
         else PublishedAttribute(attribute)
         for attribute in resolved.schema.attributes
     )
+
+
+def _promised_posterior(item: AttributePlan) -> float:
+    return promised_posterior(item.choice.design, item.choice.l, item.facts.worst_posterior if item.facts else None)
 
 
 def _hint(item: AttributePlan) -> str:

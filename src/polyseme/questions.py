@@ -19,6 +19,7 @@ from polyseme.estimators.helping import MOST_KINDS, Help, with_help
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.stratified import Part
+from polyseme.evidence import doubts
 from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
@@ -66,7 +67,7 @@ def ask(
         max(cells.height, 1),
         not long,
         distances,
-        repeats=max(getattr(item, "repeats", 1.0) for item in targets),
+        repeats=max(item.repeats for item in targets),
     )
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
     helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]
@@ -74,7 +75,7 @@ def ask(
         parts = _parts(reports, targets, marked, helping)
     else:
         parts = [Part.whole(with_help(reports, helping, mechanisms) if helping else reports, mechanisms)]
-    return estimate_parts(
+    table = estimate_parts(
         parts,
         reports.cells,
         tuple(of),
@@ -82,6 +83,7 @@ def ask(
         cells.to_dict(as_series=False),
         **options,
     )
+    return replace(table, notes=(*doubts(release.manifest, targets, table.parts), *table.notes))
 
 
 def _stratum(item: PublishedAttribute) -> str:

@@ -53,6 +53,8 @@ class PublishedAttribute:
 
     repeats  records to a draw, as the design effect counts them: with sticky decoys all records of one person with one
              value have one set, so `n` records tell as much as `n / repeats` independent ones
+    posterior  how likely any candidate can be, at most, under the declared prior; infinite where none is promised,
+               None where the manifest does not say
     """
 
     attribute: Attribute
@@ -61,6 +63,7 @@ class PublishedAttribute:
     domain_from_data: bool = False
     restricted: tuple[Stratum, ...] = ()
     repeats: float = 1.0
+    posterior: float | None = None
 
     @cached_property
     def strata(self) -> Strata:
@@ -91,6 +94,8 @@ class PublishedAttribute:
             "promises": {name: dict(values) for name, values in _promises(self.attribute).items()},
             "mechanism": _mechanism_to_dict(self.mechanism, self.threshold),
         }
+        if self.posterior is not None:
+            entry["posterior"] = self.posterior if math.isfinite(self.posterior) else None
         if self.attribute.distance is not None:
             entry["distance"] = dict(self.attribute.distance.parameters())
         if self.attribute.constraints:
@@ -132,8 +137,15 @@ class PublishedAttribute:
         if ((), *(item.excluded for item in restricted)) != possible_exclusions(constraints):
             raise ReleaseError(f"{MANIFEST}: the strata of '{entry['name']}' do not fit its impossible combinations")
         mechanism = _mechanism_from_dict(made, structure)
-        from_data = entry["domain"]["source"] == "data"
-        return cls(attribute, mechanism, made["d"], from_data, restricted, entry.get("repeats", 1.0))
+        from_data, repeats = entry["domain"]["source"] == "data", entry.get("repeats", 1.0)
+        return cls(attribute, mechanism, made["d"], from_data, restricted, repeats, _posterior(entry))
+
+
+def _posterior(entry: Mapping[str, Any]) -> float | None:
+    """The promised posterior; null says that none is promised, and an old manifest says nothing."""
+    if "posterior" not in entry:
+        return None
+    return math.inf if entry["posterior"] is None else float(entry["posterior"])
 
 
 def _mechanism_to_dict(mechanism: Mechanism, threshold: float | None) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Checking promises: those of a release, or the models a policy lists for any table.
 
-Sets and classes are checked from the definitions. Promises about what an attacker can infer (closeness, local
-differential privacy) follow from the channel that the manifest publishes, and are computed from it.
+Sets and classes are checked from the definitions. Promises about what an attacker can infer (1/l, closeness, local
+differential privacy) follow from the channel that the manifest publishes, and are computed from it; and whether the
+published sets can have come from that channel is tested.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.errors import PolicyError, ReleaseError
+from polyseme.errors import PolicyError
 from polyseme.facts.summary import epsilon
 from polyseme.models import MODELS, Background, Verdict, check_models
 from polyseme.models import diversity as set_diversity
@@ -29,9 +30,10 @@ from polyseme.schema import Attribute, Role
 from polyseme.strata import Stratum
 from polyseme.tables.classes import PublishedSets, published_sets
 from polyseme.tables.codes import as_series, label_array
-from polyseme.tables.counting import Target, group_sets
+from polyseme.tables.counting import Grouped
 from polyseme.tables.sets import code_sets
 from polyseme.tables.source import Source
+from polyseme.verification.headline import mechanism_verdict, posterior_verdict, sets_by_stratum
 
 __all__ = ["Verification", "verify_release", "verify_table"]
 
@@ -153,15 +155,17 @@ def _set_verdicts(release: Release, item: PublishedAttribute) -> list[Verdict]:
     mechanism = item.mechanism
     if mechanism is None or item.attribute.protection is None:
         return []
-    sets = _distinct_sets(release, item, mechanism.l)
+    grouped = sets_by_stratum(release, item, mechanism.l)
+    sets = _distinct_sets(release, item, grouped)
+    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped)]
     verdicts = [_check_promise(name, promise, item, sets) for name, promise in item.attribute.protection.models.items()]
     verdicts.append(_candidates_verdict(sets, mechanism.l))
     if all(verdict.holds for verdict in verdicts) or not len(sets.counts):
-        return verdicts
+        return [*verdicts, *headline]
     # Something is wrong: look again, now row by row, so that the verdict can name the place.
     sets = _row_sets(release, item)
     verdicts = [_check_promise(name, promise, item, sets) for name, promise in item.attribute.protection.models.items()]
-    return [*verdicts, _candidates_verdict(sets, mechanism.l)]
+    return [*verdicts, _candidates_verdict(sets, mechanism.l), *headline]
 
 
 def _candidates_verdict(sets: PublishedSets, l: int) -> Verdict:
@@ -173,10 +177,8 @@ def _candidates_verdict(sets: PublishedSets, l: int) -> Verdict:
     return replace(verdict, holds=False, violations=larger, note=f"{larger:,} sets have more candidates than {l}")
 
 
-def _distinct_sets(release: Release, item: PublishedAttribute, width: int) -> PublishedSets:
-    try:
-        grouped = group_sets(release.batches([item.name]), [Target(item.name, item.domain, width)], ())
-    except ReleaseError:
+def _distinct_sets(release: Release, item: PublishedAttribute, grouped: Grouped | None) -> PublishedSets:
+    if grouped is None:
         return _row_sets(release, item)
     return PublishedSets.from_codes(grouped.sets[0], item.domain.size, item.name, counts=grouped.counts)
 
@@ -288,7 +290,7 @@ def _long_verdicts(release: Release, item: PublishedAttribute) -> list[Verdict]:
     for name, spec in asked.items():
         told = spec if isinstance(spec, Verdict) else next(found)
         verdicts.append(replace(told, model=name, parameters=dict(promises[name])))
-    return verdicts
+    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, sets_by_stratum(release, item, 1))]
 
 
 def _on_classes(

@@ -1,0 +1,104 @@
+"""Can these sets have come from that mechanism? The evidence that `verify` judges and `estimate` warns of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from polyseme.distances.structure import Ints
+from polyseme.estimators.base import Reports
+from polyseme.estimators.counts import distinct
+from polyseme.estimators.stratified import Part
+from polyseme.evidence.contained import contained_evidence
+from polyseme.evidence.found import Evidence, Finding, impossible, nothing
+from polyseme.evidence.listed import listable, listed_evidence
+from polyseme.evidence.sampled import sampled_evidence, thinned
+from polyseme.mechanism import Mechanism
+from polyseme.release import Manifest, PublishedAttribute
+
+__all__ = [
+    "LEVEL",
+    "UNKNOWN_REPEATS",
+    "Evidence",
+    "Finding",
+    "doubts",
+    "examine",
+    "impossible",
+    "level_of",
+    "nothing",
+    "repeats_of",
+    "together",
+]
+
+LEVEL = 2e-4
+"""How often, at most, all tests of an honest release together find something."""
+
+UNKNOWN_REPEATS = 100.0
+"""How many records a person may have where decoys are sticky and the manifest does not say."""
+
+_UNEVEN = 3.0
+"""People do not have equally many records: this many times the average are taken for one."""
+_ROWS = 2_000_000
+
+
+def examine(reports: Reports, mechanism: Mechanism, target: int = 0, repeats: float = 1.0) -> Evidence:
+    """The evidence of the reports of one attribute, whatever their cells.
+
+    target   which of the reports' attributes
+    repeats  how many records one draw stands for: with sticky decoys people publish the same set again and again
+    """
+    scale = 1.0 if repeats <= 1.0 else _UNEVEN * repeats
+    sets, counts = reports.sets[target], reports.counts
+    if not len(counts):
+        return nothing(0.0, "there are no records")
+    if not reports.paired:
+        contained = np.bincount(sets.ravel(), counts.astype(np.float64), mechanism.size)
+        return contained_evidence(contained / scale, mechanism)
+    sets, counts = _merged(*_fewer(sets, counts), mechanism.size)
+    if not listable(mechanism):
+        return sampled_evidence(sets, counts, mechanism, scale)
+    return listed_evidence(sets, counts / scale, mechanism)
+
+
+def _fewer(sets: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Few enough rows to bring together quickly."""
+    return thinned(sets, counts, _ROWS) if len(counts) > _ROWS else (sets, counts)
+
+
+def _merged(sets: Ints, counts: Ints, size: int) -> tuple[Ints, Ints]:
+    """Equal sets together."""
+    rows, place = distinct(sets, size)
+    return rows, np.bincount(place, counts.astype(np.float64), len(rows)).astype(np.int64)
+
+
+def together(found: Sequence[Evidence]) -> Evidence:
+    """The evidence of several groups of records: that of the worst one, and that there were several."""
+    worst = min(found, key=lambda item: item.p_value)
+    p_value = min(worst.p_value * len(found), 1.0)
+    return replace(worst, p_value=p_value, records=sum(item.records for item in found))
+
+
+def level_of(manifest: Manifest) -> float:
+    """The level at which each protected attribute is tested."""
+    return LEVEL / max(len(manifest.protected), 1)
+
+
+def repeats_of(manifest: Manifest, item: PublishedAttribute) -> float:
+    """How many records one draw stands for: more than one only where decoys are sticky."""
+    return UNKNOWN_REPEATS if manifest.uncounted else item.repeats
+
+
+def doubts(manifest: Manifest, targets: Sequence[PublishedAttribute], parts: Sequence[Part]) -> tuple[str, ...]:
+    """What an estimate must say of attributes whose sets do not fit their mechanism."""
+    notes = []
+    for target, item in enumerate(targets):
+        repeats = repeats_of(manifest, item)
+        found = [examine(part.reports, part.mechanisms[target], target, repeats) for part in parts]
+        if found and (p_value := together(found).p_value) < level_of(manifest):
+            notes.append(
+                f"the published sets of {item.name} do not fit the mechanism in the manifest (p-value {p_value:.1e}): "
+                "this estimate and its intervals cannot be trusted; see polyseme verify"
+            )
+    return tuple(notes)

@@ -1,0 +1,81 @@
+"""How unlikely a count is: bounds that hold for few records as well as for many.
+
+Chi-square approximations fail where sets are many and records few, which is where most tables are. So every p-value
+here is a Chernoff bound, `P(T >= t) <= min over theta of E exp(theta T) / exp(theta t)`: never too small for the
+distribution it is computed from, and too large by a small factor only.
+
+- `share_tail`: a count of n independent records against its probability. Records that differ in their probabilities
+  (people have different true values) are only more regular than that.
+- `deviance_tail`: the deviance `2 sum c ln(c / e)` of counts against expected ones. Each cell contributes what a
+  Poisson count does, computed for its own `e`, so cells with an expectation of a millionth are as welcome as full ones.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+from scipy.special import gammaln, logsumexp, rel_entr
+
+from polyseme.distances.structure import Floats
+
+__all__ = ["deviance", "deviance_tail", "share_tail"]
+
+_THETA: Floats = np.array([0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.43, 0.45])
+"""Where the moment generating function of a deviance is looked at; it is infinite from one half on."""
+_LOWEST, _HIGHEST, _STEPS = -12.0, 2.5, 24
+"""Powers of ten of the expectations that are tabled, and steps in each; beyond, cells are like chi-square variables."""
+
+
+def share_tail(counts: Floats, trials: Floats | float, probability: Floats | float) -> Floats:
+    """Logarithm of a bound on the probability of a count as far out, on its side, as each of these.
+
+    >>> bool(np.isclose(share_tail(np.array([10.0]), 10, 0.5), 10 * np.log(0.5))[0])
+    True
+    """
+    trials = np.maximum(np.asarray(trials, dtype=np.float64), np.finfo(float).tiny)
+    share = np.clip(counts / trials, 0.0, 1.0)
+    likely = np.clip(np.asarray(probability, dtype=np.float64), 0.0, 1.0)
+    return np.asarray(-trials * (rel_entr(share, likely) + rel_entr(1.0 - share, 1.0 - likely)), dtype=np.float64)
+
+
+def deviance(counts: Floats, expected: Floats) -> float:
+    """`2 sum (c ln(c / e) - c + e)`; infinite where something happened that cannot."""
+    return 2.0 * float((rel_entr(counts, expected) - counts + expected).sum())
+
+
+def deviance_tail(found: float, expected: Floats) -> float:
+    """Logarithm of a bound on the probability of so large a deviance, when these counts are expected.
+
+    >>> deviance_tail(36.0, np.full(36, 50.0)), deviance_tail(5598.0, np.full(36, 50.0)) < -2000
+    (0.0, True)
+    """
+    if not np.isfinite(found):
+        return -np.inf
+    growth = _table() @ _spread(expected[expected > 0.0])
+    return min(0.0, float((growth - _THETA * found).min()))
+
+
+def _spread(expected: Floats) -> Floats:
+    """How many cells stand at each tabled expectation; one between two is shared between them."""
+    steps = round((_HIGHEST - _LOWEST) * _STEPS)
+    place = np.clip((np.log10(expected) - _LOWEST) * _STEPS, 0.0, steps)
+    below = np.minimum(place.astype(np.int64), steps - 1)
+    above = place - below
+    size = steps + 1
+    spread = np.bincount(below, 1.0 - above, size) + np.bincount(below + 1, above, size)
+    return np.asarray(spread, dtype=np.float64)
+
+
+@cache
+def _table() -> Floats:
+    """`ln E exp(theta D)` of the deviance D of a Poisson count: (thetas, expectations)."""
+    powers = np.linspace(_LOWEST, _HIGHEST, round((_HIGHEST - _LOWEST) * _STEPS) + 1)
+    return np.column_stack([_growth(10.0**power) for power in powers])
+
+
+def _growth(mean: float) -> Floats:
+    counts = np.arange(int(mean + 40.0 * np.sqrt(mean)) + 160, dtype=np.float64)
+    chance = counts * np.log(mean) - mean - gammaln(counts + 1.0)
+    apart = 2.0 * (rel_entr(counts, mean) - counts + mean)
+    return np.asarray(logsumexp(chance + _THETA[:, None] * apart, axis=1), dtype=np.float64)
