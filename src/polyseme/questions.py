@@ -83,7 +83,20 @@ def ask(
         cells.to_dict(as_series=False),
         **options,
     )
-    return replace(table, notes=(*doubts(release.manifest, targets, table.parts), *table.notes))
+    return table.warned(*doubts(release.manifest, targets, table.parts), *_repeated(release.manifest, reports))
+
+
+def _repeated(manifest: Manifest, reports: Reports) -> tuple[str, ...]:
+    """What sticky decoys mean for the errors: records of one person with one value are one draw."""
+    if manifest.uncounted:
+        return (
+            "decoys are sticky, but nobody counted the records to a draw: intervals are too short where people have "
+            "several records",
+        )
+    if reports.repeats == 1.0:
+        return ()
+    records = manifest.records / reports.repeats
+    return (f"people have several records with the same decoys: errors are those of about {records:,.0f} records",)
 
 
 def _stratum(item: PublishedAttribute) -> str:

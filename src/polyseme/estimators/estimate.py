@@ -42,6 +42,7 @@ class Estimate(Table):
     parts   the reports; none for a table read from a file
     asked   the estimator that was asked for; None let the data choose
     factor  of each cell, where the table holds shares
+    caveats what must be said of every table that is made from these reports
     """
 
     fit: Fit | None = field(default=None)
@@ -49,6 +50,11 @@ class Estimate(Table):
     asked: str | Estimator | None = field(default=None)
     nonnegative: Literal["no", "project"] = field(default="no")
     factor: Floats | None = field(default=None)
+    caveats: tuple[str, ...] = field(default=())
+
+    def warned(self, *caveats: str) -> Estimate:
+        """The same with further caveats, which every margin of it has too."""
+        return replace(self, notes=(*caveats, *self.notes), caveats=(*caveats, *self.caveats))
 
     # -- sums of cells -------------------------------------------------------------------------------------------
 
@@ -58,7 +64,7 @@ class Estimate(Table):
         group  the new cell of each cell, from 0 up; cells with -1 are left out
         """
         parts = [part.among(group >= 0).coarser(group, kept) for part in self.parts]
-        return estimate_parts(
+        table = estimate_parts(
             [part for part in parts if part.reports.cells],
             max(int(group.max(initial=-1)) + 1, 1),
             [self.of[axis] for axis in kept],
@@ -69,6 +75,7 @@ class Estimate(Table):
             self.population,
             self.nonnegative,
         )
+        return table.warned(*self.caveats)
 
     def sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
