@@ -6,7 +6,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check lint types contracts docs bench clean
+.PHONY: help demo test check lint types contracts docs bench coverage clean
 
 help:  ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -42,6 +42,9 @@ docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are u
 	$(BIN)/python docs/check.py
 
 check: test lint types contracts docs  ## all of it, as CI runs it
+
+coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about an hour)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 
 bench: $(DEV)  ## speed and accuracy, as ratios
 	$(BIN)/python benchmarks/run.py

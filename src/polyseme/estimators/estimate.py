@@ -248,9 +248,22 @@ class Estimate(Table):
         return np.flatnonzero(here)
 
     def top(self, k: int = 10) -> Summary:
-        """The k largest cells."""
+        """The k largest cells.
+
+        Who is largest is so by luck, too: of k cells chosen among m as many as `1 - level` would miss the truth. So
+        their limits have the level `1 - (1 - level) k / m`, which keeps the expected share of misses among the chosen
+        (Benjamini and Yekutieli call it the false coverage rate).
+        """
         order = np.argsort(-self.values.ravel(), kind="stable")[:k]
-        flat = [column.ravel()[order] for column in (self.values, self.stderr, self.low, self.high)]
+        low, high = self.low, self.high
+        if self.fit is not None and self.fit.spread is not None and 0 < len(order) < self.values.size:
+            strict = 1.0 - (1.0 - self.level) * len(order) / self.values.size
+            low, high = intervals(self.fit, strict, self.population)
+            if self.factor is not None:
+                scale = self.factor.reshape(-1, *[1] * len(self.of))
+                low, high = low * scale, high * scale
+        low, high = np.minimum(low, self.low), np.maximum(high, self.high)
+        flat = [column.ravel()[order] for column in (self.values, self.stderr, low, high)]
         return Summary.of(self._columns(order), *flat)
 
     def independence(self, left: str | None = None, right: str | None = None) -> Independence:
