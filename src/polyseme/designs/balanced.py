@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses, fit_clusters
 from polyseme.designs.entropy import MaximumEntropy
-from polyseme.designs.enumerated import EnumeratedDesign, ListedFamily, fit_listed
+from polyseme.designs.enumerated import ListedFamily, fit_listed
 from polyseme.designs.feasibility import (
     LISTED_LIMIT,
     best_l,
@@ -23,13 +22,13 @@ from polyseme.designs.feasibility import (
     possible_sets,
     tight_windows,
 )
-from polyseme.designs.line import LineDesign, fit_line
+from polyseme.designs.line import fit_line
 from polyseme.designs.listing import count_sets, list_sets
-from polyseme.designs.rooted import ROOTED_LIMIT, RootedDesign, fit_rooted
-from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Ints, Line, Structure
+from polyseme.designs.rooted import ROOTED_LIMIT, fit_rooted
+from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Line, Structure
 from polyseme.errors import ImpossibleError, PolicyError
 
-__all__ = ["balanced", "least_risk", "proper_prior", "read_maximum_entropy"]
+__all__ = ["balanced", "least_risk", "proper_prior"]
 
 _NONE = np.empty(0, dtype=np.int64)
 _SLACK = 1e-11
@@ -164,26 +163,3 @@ def _capped(l: int, mass: Floats) -> Floats:
         if not over.any():
             return rho
         full |= over
-
-
-def read_maximum_entropy(name: str, structure: Structure, l: int, parameters: Mapping[str, Any]) -> MaximumEntropy:
-    """The design with these parameters, nothing fitted again."""
-
-    def floats(key: str) -> Floats | None:
-        return np.asarray(parameters[key], dtype=np.float64) if key in parameters else None
-
-    def ints(key: str) -> Ints:
-        return np.asarray(parameters.get(key, []), dtype=np.int64)
-
-    weights = floats("log_weights")
-    if isinstance(structure, Clusters):
-        return ClustersDesign(structure, l, weights, floats("shares"), ints("full"), name)
-    if isinstance(structure, Circle) and weights is None:
-        return CircleDesign(structure, l, name)
-    if weights is None or len(weights) != structure.size:
-        raise PolicyError(f"a {name} design over {structure.size:,} values needs as many log weights")
-    if isinstance(structure, Line):
-        return LineDesign(structure, l, weights, ints("tight"), name)
-    if isinstance(structure, Circle) and "excluded" not in parameters:
-        return RootedDesign(structure, l, weights, name)
-    return EnumeratedDesign(structure, l, weights, ints("excluded"), name)
