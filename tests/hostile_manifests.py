@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import json
@@ -114,14 +115,20 @@ def make_releases(root: Path) -> list[Path]:
     return folders
 
 
+_NUMBERS = [0, 1, -1, 2, 3, 7, 0.0, -0.0, 0.5, 1.5, -1e-9, 1e-300, 5e-324, 1e15, 1e300, 1e308, -1e308, 10**6, 10**9]
+_BEYOND = [10**15, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, float("nan"), float("inf"), -float("inf")]
+_WORDS = ["", "a", "rank", "NaN", "0", "\u00e9\u0000", "\ud800", "x" * 5_000, "../x", "v00", "ordered", "path"]
+_LISTS = [[], [[]], [None], [0], [1, 2], [[1, 2], [3]], [-1], ["a", "a"], [0] * 1_000, list(range(12)), [[0]] * 12]
+_LEVEL = [[1e308] * 12, [0.0] * 12, [1e-300] * 12, [1.0] * 12]
+_DESIGNS = ["balanced", "simple", "duplicate", "least-risk"]
 HOSTILE: list[Any] = [
-    None, True, False, 0, 1, -1, 2, 3, 7, 0.0, -0.0, 0.5, 1.5, -1e-9, 1e-300, 5e-324, 1e15, 1e300, 1e308, -1e308,
-    10**9, 10**6, 10**15, 2**31, 2**63, 2**64, -(2**63) - 1, 10**400, float("nan"), float("inf"), -float("inf"),
-    "", "a", "rank", "NaN", "0", "é\u0000", "\ud800", "x" * 5_000, "../x", "v00", "ordered", "balanced", "simple", "duplicate",
-    "least-risk", "equal", "hierarchical", "path", [], {}, [[]], [None], [0], [1, 2], [[1, 2], [3]], [-1], ["a", "a"],
-    [0] * 1_000, list(range(12)), [[0]] * 12, [1e308] * 12, [0.0] * 12, [1e-300] * 12, {"": 0}, {"l": 2},
+    None, True, False, *_NUMBERS, *_BEYOND, *_WORDS, *_DESIGNS, *_LISTS, *_LEVEL, {}, {"": 0}, {"l": 2}
 ]  # fmt: skip
 """What is put in the place of anything."""
+_KEYS = [
+    "d", "distance", "prior", "reference", "bins", "periods", "missing", "log_weights", "shares", "full", "tight",
+    "excluded", "strata", "impossible", "models", "size", "adapt", "t", "epsilon", "l", "x",
+]  # fmt: skip
 
 Path_ = tuple[str | int, ...]
 
@@ -155,10 +162,8 @@ def _delete(rng: random.Random, document: Any, path: Path_) -> None:
 
 def _add(rng: random.Random, document: Any, path: Path_) -> None:
     value = _parent(document, path)[path[-1]]
-    known = ["d", "distance", "prior", "reference", "bins", "periods", "missing", "log_weights", "shares", "full",
-             "tight", "excluded", "strata", "impossible", "models", "size", "adapt", "t", "epsilon", "l", "x"]  # fmt: skip
     if isinstance(value, dict):
-        value[rng.choice(known)] = copy.deepcopy(rng.choice(HOSTILE))
+        value[rng.choice(_KEYS)] = copy.deepcopy(rng.choice(HOSTILE))
     elif isinstance(value, list):
         entry = rng.choice(value) if value and rng.random() < 0.6 else rng.choice(HOSTILE)
         value.insert(rng.randrange(len(value) + 1), copy.deepcopy(entry))
@@ -177,12 +182,15 @@ def _list(rng: random.Random, document: Any, path: Path_) -> None:
             lambda: value * rng.choice([2, 3, 200]),
             lambda: [value[0]] * len(value),
             lambda: [copy.deepcopy(rng.choice(HOSTILE))] * len(value),
-            lambda: [rng.choice([-1, 0, 1, 1e3, 1e8, 1e299, -1e5, 1e-12]) * item if _number(item) else item for item in value],
+            lambda: [rng.choice(_FACTORS) * item if _number(item) else item for item in value],
             lambda: [value],
         ]
     )
     _parent(document, path)[path[-1]] = change()
     return None
+
+
+_FACTORS = [-1, 0, 1, 1e3, 1e8, 1e299, -1e5, 1e-12]
 
 
 def _number(value: Any) -> bool:
@@ -194,8 +202,8 @@ def _scale(rng: random.Random, document: Any, path: Path_) -> None:
     value = _parent(document, path)[path[-1]]
     if not _number(value):
         return _replace(rng, document, path)
-    changed = rng.choice([value + 1, value - 1, -value, value * 2, value / 2, value * 1_000, value * 10**9, value + 0.5])
-    _parent(document, path)[path[-1]] = changed
+    changes = [value + 1, value - 1, -value, value * 2, value / 2, value * 1_000, value * 10**9, value + 0.5]
+    _parent(document, path)[path[-1]] = rng.choice(changes)
     return None
 
 
@@ -229,10 +237,78 @@ def mutate(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
         depth = {len(path) for path in inner}
         chosen = rng.choice(sorted(depth)) if inner and rng.random() < 0.8 else None
         path = rng.choice([path for path in inner if len(path) == chosen] if chosen else found)
-        try:
+        with contextlib.suppress(OverflowError):
             rng.choice(CHANGES)(rng, document, path)
-        except OverflowError:
-            pass
+    return document
+
+
+def _spread(rng: random.Random, size: int) -> list[float]:
+    """Positive numbers that differ a little, much, or beyond all measure."""
+    reach = rng.choice([0, 1, 10, 50, 100, 290])
+    return [10 ** rng.uniform(-reach, rng.choice([0, reach])) for _ in range(size)]
+
+
+def _positions(rng: random.Random, size: int) -> list[float]:
+    scale = rng.choice([1e-300, 1e-12, 1, 1e6, 1e290])
+    return [scale * place for place in rng.sample(range(3 * size), size)]
+
+
+def _steep(rng: random.Random, weights: list[float]) -> list[float]:
+    factor = rng.choice([-1, 0, 3, 50, 1e3, 1e100])
+    return [factor * weight + rng.uniform(-1, 1) * rng.choice([0, 1, 700, 1e5]) for weight in weights]
+
+
+def twist(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """The manifest with changes that keep every type and size, so that a reader has to look closely."""
+    document = copy.deepcopy(document)
+    entry = rng.choice([entry for entry in document["attributes"] if entry["published"] == "sets"])
+    domain, size = entry["domain"], len(entry["domain"]["values"])
+    mechanisms = [entry["mechanism"], *(stratum["mechanism"] for stratum in entry.get("strata", ()))]
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        change = rng.randrange(11)
+        every = rng.choice([mechanisms, [rng.choice(mechanisms)]])
+        if change == 0:
+            p = rng.choice([0, 5e-324, 1e-300, 1e-17, 1e-9, 0.5, 1 - 1e-9, 1 - 2**-53, 1])
+            for made in every:
+                made["p"] = p
+        elif change == 1:
+            for made in every:
+                parameters = made["parameters"]
+                for key in parameters.keys() & {"log_weights", "shares"}:
+                    parameters[key] = _steep(rng, parameters[key])
+        elif change == 2:
+            domain[rng.choice(["prior", "reference"])] = _spread(rng, size)
+        elif change == 3:
+            domain["reference"] = [rng.choice([0, 0, 1, 5e-324]) for _ in range(size - 1)] + [1]
+        elif change == 4 and entry["mechanism"]["d"] is not None:
+            d = entry["mechanism"]["d"] * rng.choice([0, 0.5, 0.9, 1.5, 2, 3, 1e9])
+            for made in mechanisms:
+                made["d"] = d
+        elif change == 5:
+            l = rng.randrange(1, size + 2)
+            for made in mechanisms:
+                made["l"] = l
+        elif change == 6:
+            name, parameters = rng.choice(_DESIGNS), rng.choice([None, {}, {"log_weights": [0] * size}])
+            for made in every:
+                made["design"] = name
+                made["parameters"] = made["parameters"] if parameters is None else parameters
+        elif change == 7:
+            rng.shuffle(domain["values"])
+        elif change == 8:
+            circle = {"length": rng.choice([1e-300, 1, 100, 1e300]), "positions": _positions(rng, size)}
+            chain = {"measure": rng.choice(["path", "ancestor"]), "parents": list(range(-1, size - 1))}
+            names = [str(node) for node in range(size)]
+            tree = {**chain, "names": names, "values": rng.choices(range(size), k=size)}
+            entry["distance"] = rng.choice([{"line": _positions(rng, size)}, {"circle": circle}, {"tree": tree}])
+            for made in mechanisms:
+                made["d"] = made["d"] if made["d"] is not None else 1
+        elif change == 9:
+            key, number = rng.choice([("t", 1e-300), ("t", 1), ("epsilon", 1e-300), ("epsilon", 1e300), ("l", 12)])
+            for promise in entry["promises"].values():
+                promise.update({key: number} if key in promise else {})
+        else:
+            document[rng.choice(["records", "rows"])] = rng.choice([0, 1, 10**6, 10**15])
     return document
 
 

@@ -135,7 +135,7 @@ class PublishedAttribute:
                 restricted.append(_stratum_from_dict(item, structure, domain))
         with _reading(f"{where}.strata"):
             if ((), *(item.excluded for item in restricted)) != exclusions:
-                raise ReleaseError("they do not fit the impossible combinations")
+                raise ReleaseError(f"the strata of '{entry['name']}' do not fit its impossible combinations")
         return cls(attribute, mechanism, made["d"], entry["domain"]["source"] == "data", tuple(restricted))
 
 
@@ -419,8 +419,11 @@ class Release:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns; sets are list columns of labels, whatever the file format."""
-        protected = {attribute.name for attribute in self.manifest.protected}
-        for batch in self.source.batches(columns):
+        protected, source = {attribute.name for attribute in self.manifest.protected}, self.source
+        absent = [name for name in columns if name not in source.schema.names]
+        if absent:
+            raise ReleaseError(Problem(source.name, f"no column '{name}'", "run polyseme verify") for name in absent)
+        for batch in source.batches(columns):
             if self.manifest.data.get("format") == "csv" and self.manifest.form == "set":
                 batch = _parse_sets(batch, [name for name in columns if name in protected])
             yield batch

@@ -28,7 +28,7 @@ from polyseme.errors import ImpossibleError
 
 __all__ = ["Sequential", "Simple", "heaviest_outside"]
 
-SEQUENTIAL_LIMIT = 16
+SEQUENTIAL_LIMIT = 12
 """Most candidates of a sequential design: its likelihoods go through all subsets of a set."""
 
 _CHUNK = 1 << 15
