@@ -1,18 +1,18 @@
 """Small random policies, and what they come to by enumeration: written from the definitions, with nothing of ours.
 
-    valid set      l values, pairwise at least d apart
-    P(R | v)       p K(R | v) + (1 - p) B(R)
-    balanced       K(R | v) = P(R) [v in R] / rho_v and B = P, of maximum entropy with rho = l pi
-    simple         the true value, then decoys one by one, uniform over those from which a valid set can be completed
-    duplicate      the same on a circle of ranks, every member taking 2d - 1 ranks away that were still there
-    blind          B is P, or for simple and duplicate the mean of K over all values
+valid set      l values, pairwise at least d apart
+P(R | v)       p K(R | v) + (1 - p) B(R)
+balanced       K(R | v) = P(R) [v in R] / rho_v and B = P, of maximum entropy with rho = l pi
+simple         the true value, then decoys one by one, uniform over those from which a valid set can be completed
+duplicate      the same on a circle of ranks, every member taking 2d - 1 ranks away that were still there
+blind          B is P, or for simple and duplicate the mean of K over all values
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -165,7 +165,9 @@ def random_case(rng: np.random.Generator) -> Case:
         case.prior = rng.integers(3, 9, size) / 1.0
         attribute["prior"] = case.prior.tolist()
     attribute["protect"] = case.promises = promises
-    case.policy = {"attributes": {"row": {"role": "insensitive"}, "group": {"role": "quasi-identifier"}, "x": attribute}}
+    case.policy = {
+        "attributes": {"row": {"role": "insensitive"}, "group": {"role": "quasi-identifier"}, "x": attribute}
+    }
     if size >= 6 and case.design != "duplicate" and rng.random() < 0.35:
         _exclude(rng, case)
     return case
@@ -236,15 +238,24 @@ def not_of_maximum_entropy(sets: Sets, probability: np.ndarray, rho: np.ndarray)
 
 
 def simple_channel(sets: Sets, size: int) -> np.ndarray | None:
-    """K of Algorithm 1, by following every order in which a set can be drawn; None when a value is in no set."""
+    """K of Algorithm 1, by following every draw; None when a value is in no set."""
     parts = {frozenset(part) for chosen in sets for k in range(len(chosen) + 1) for part in combinations(chosen, k)}
-    choices = {part: sum(part | {code} in parts for code in range(size) if code not in part) for part in parts}
+    column = {frozenset(chosen): number for number, chosen in enumerate(sets)}
     channel = np.zeros((size, len(sets)))
-    for column, chosen in enumerate(sets):
-        for order in permutations(chosen):
-            taken = [frozenset(order[:k]) for k in range(1, len(order))]
-            channel[order[0], column] += np.prod([1.0 / choices[part] for part in taken])
-    return channel if np.all(channel.sum(axis=1) > 0.0) else None
+    for true in range(size):
+        if frozenset({true}) not in parts:
+            return None
+        reached = {frozenset({true}): 1.0}
+        for _ in range(len(sets[0]) - 1):
+            further: dict[frozenset[int], float] = {}
+            for part, chance in reached.items():
+                choices = [part | {code} for code in range(size) if code not in part and part | {code} in parts]
+                for larger in choices:
+                    further[larger] = further.get(larger, 0.0) + chance / len(choices)
+            reached = further
+        for chosen, chance in reached.items():
+            channel[true, column[chosen]] = chance
+    return channel
 
 
 def duplicate_channel(sets: Sets, size: int, steps: int) -> np.ndarray | None:

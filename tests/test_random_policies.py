@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import chi2
+
+import polyseme as ps
 from enumeration import (
     Case,
     balanced_exists,
@@ -21,9 +24,6 @@ from enumeration import (
     random_case,
     simple_channel,
 )
-from scipy.stats import chi2
-
-import polyseme as ps
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest
 
@@ -69,7 +69,11 @@ def check_channel(case: Case, allowed: list[int], mechanism: Mechanism) -> np.nd
     probability = mechanism.design.blind_likelihood(listed)
     assert not_of_maximum_entropy(sets, probability, rho) == ""
     np.testing.assert_allclose(
-        channel, probability * (p * member / rho[:, None] + 1 - p), rtol=1e-7, atol=1e-12, err_msg="not the channel of P"
+        channel,
+        probability * (p * member / rho[:, None] + 1 - p),
+        rtol=1e-7,
+        atol=1e-12,
+        err_msg="not the channel of P",
     )
     return channel
 
@@ -168,7 +172,7 @@ def table_of(case: Case, records: int, rng: np.random.Generator) -> pl.DataFrame
 
 
 def drawn(case: Case, seed: int, records: int) -> tuple[Manifest, Iterator[tuple[int, int, tuple[int, ...]]]]:
-    """A release, read back from its JSON, and the stratum, true value and set of every record, in codes of the stratum."""
+    """The manifest of a release, read back; and the stratum, true value and set of every record in codes of it."""
     table = table_of(case, records, np.random.default_rng(seed))
     policy = ps.Policy.from_dict(case.policy)
     release = ps.anonymize(table, policy, seed=seed, warn=lambda _: None)

@@ -19,7 +19,7 @@ import numpy as np
 from polyseme.designs.base import Design
 from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Floats, Ints
-from polyseme.errors import ImpossibleError, PolicyError, ReleaseError
+from polyseme.errors import ImpossibleError, PolicyError
 from polyseme.randomness import Stream, SystemStream
 
 __all__ = ["Mechanism"]
@@ -75,18 +75,13 @@ class Mechanism:
         return sets
 
     def weights(self, sets: Ints) -> tuple[Floats, Floats]:
-        """`P(R | v)` up to a factor of the set: for each member (n, l), and for any value outside (n,).
+        """`P(R | v)` up to a factor of the set: for each member (n, l), and for any value outside (n,)."""
+        return self.design.weights(sets, self.p)
 
-        Sets that have no chance under any value cannot come from this mechanism, and are refused.
-        """
-        inside, outside = self.design.weights(sets, self.p)
-        alien = int(np.count_nonzero((inside.max(axis=1, initial=0.0) <= 0.0) & (outside <= 0.0)))
-        if alien:
-            raise ReleaseError(
-                f"{alien:,} of {len(sets):,} distinct sets cannot have been drawn by the mechanism that is stated",
-                "run polyseme verify",
-            )
-        return inside, outside
+    def never_drawn(self, sets: Ints) -> int:
+        """How many of these sets have no chance under any value, as far as their weights tell."""
+        inside, outside = self.weights(sets)
+        return int(np.count_nonzero((inside.max(axis=1, initial=0.0) <= 0.0) & (outside <= 0.0)))
 
     def inclusion_given(self, codes: Ints) -> Floats:
         """Rows of `Q[v, u] = P(u in R | v)` for the given true values."""

@@ -18,6 +18,7 @@ from polyseme.estimators.helping import MOST_KINDS, Help, with_help
 from polyseme.estimators.pooled import Part, pool
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.smooth import Smooth
+from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
@@ -61,6 +62,9 @@ def ask(
     reports = Reports(grouped.sets, cell[grouped.cell], counts, max(cells.height, 1), not long, distances)
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
     helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]
+    for item, mechanism, sets in zip(targets, mechanisms, reports.sets):
+        if not item.restricted:
+            _check_drawn(item, mechanism, sets)
     if any(item.restricted for item in targets):
         shape = (reports.cells, *(item.domain.size for item in targets))
         parts = _parts(reports, targets, marked, helping)
@@ -75,6 +79,16 @@ def ask(
         cells.to_dict(as_series=False),
         **options,
     )
+
+
+def _check_drawn(item: PublishedAttribute, mechanism: Mechanism, sets: Ints) -> None:
+    """Refuse sets that the stated mechanism never draws: no distribution of values makes them likely."""
+    if sets.shape[1] == mechanism.l and (strange := mechanism.never_drawn(sets)):
+        raise ReleaseError(
+            f"column '{item.name}': {strange:,} of {len(sets):,} distinct sets cannot have been drawn by the mechanism "
+            "that the manifest states",
+            "run polyseme verify",
+        )
 
 
 def _stratum(item: PublishedAttribute) -> str:
@@ -137,6 +151,8 @@ def _parts(
                 )
         cells, cell = np.unique(reports.cell[rows], return_inverse=True)
         narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
+        for item, stratum, sets in zip(targets, strata, narrowed):
+            _check_drawn(item, stratum.mechanism, sets)
         distances = tuple(
             distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
         )
