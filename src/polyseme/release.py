@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.designs import design_from, restrict
+from polyseme.designs.base import LEAST_SHARE
 from polyseme.distances import Distance, distance_from
 from polyseme.distances.stored import stored_floats
 from polyseme.distances.structure import Clusters, Floats, Structure
@@ -223,7 +224,7 @@ def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
         cut = Periods(entry["periods"])
     missing = Missing("category", entry["missing"]) if "missing" in entry else Missing()
     prior, reference = (_shares(entry, key) for key in ("prior", "reference"))
-    if prior is not None and not np.all(prior / prior.sum() > 0.0):
+    if prior is not None and not np.all(prior / prior.sum() >= LEAST_SHARE):
         raise ReleaseError(Problem("prior", "a prior has a share above 0 for every value"))
     from_data = entry.get("reference_source") == "data"
     return Domain(tuple(entry["values"]), entry["ordered"], cut, missing, prior, reference, from_data)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from polyseme.designs.base import SET_LIMIT
+from polyseme.designs.base import LEAST_SHARE, SET_LIMIT
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses, fit_clusters
@@ -32,6 +32,8 @@ __all__ = ["balanced", "least_risk", "proper_prior"]
 
 _NONE = np.empty(0, dtype=np.int64)
 _SLACK = 1e-11
+_RARE = 1e-6
+"""Shares of the prior that are near the tolerance of a linear programme."""
 _INWARD = 1e-3
 """How far the least-risk design on a line or graph steps back from the very edge of the possible."""
 
@@ -47,6 +49,8 @@ def proper_prior(prior: Floats | None, size: int) -> Floats:
             "a value that never occurs does not belong to the domain; a rare one gets a small number",
         )
     proper: Floats = prior / prior.sum()
+    if proper.min() < LEAST_SHARE:
+        raise PolicyError(f"a reference prior with shares below {LEAST_SHARE:g}", "a rare value gets a small number")
     return proper
 
 
@@ -87,7 +91,14 @@ def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence
     if len(sets) <= LISTED_LIMIT:
         possible = possible_sets(sets, l * pi)
     if possible.size == 0 or len(np.unique(sets[possible])) < structure.size:
-        raise _impossible(structure, l, pi, labels)
+        if len(sets) == 0 or pi.min() > _RARE:
+            raise _impossible(structure, l, pi, labels)
+        # A linear programme takes so small a share for none; the fit does not, and refuses what it does not reach.
+        possible = np.arange(len(sets), dtype=np.int64)
+        try:
+            return fit_listed(structure, l, sets, possible, l * pi)
+        except ImpossibleError:
+            raise _impossible(structure, l, pi, labels) from None
     return fit_listed(structure, l, sets, possible, l * pi)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.designs.base import Design, SetDistribution
+from polyseme.designs.base import LEAST_SHARE, Design, SetDistribution
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses
 from polyseme.designs.duplicate import Duplicate
@@ -25,9 +25,6 @@ __all__ = ["DESIGNS", "design_from"]
 
 DESIGNS = ("balanced", "least-risk", "simple", "duplicate")
 """The policy's words for designs."""
-
-LEAST_INCLUSION = 1e-100
-"""A value that is included more rarely is never drawn, and its likelihoods are beyond what numbers hold."""
 
 _TOLERANCE = 1e-6
 
@@ -54,7 +51,7 @@ def _check_inclusion(design: SetDistribution) -> None:
     rho = design.inclusion()
     if not (np.all(np.isfinite(rho)) and abs(float(rho.sum()) - design.l) <= _TOLERANCE * design.l):
         raise PolicyError(Problem("parameters", f"no distribution over sets of {design.l} candidates has these"))
-    never = int((rho < LEAST_INCLUSION).sum())
+    never = int((rho < LEAST_SHARE).sum())
     if never:
         raise PolicyError(Problem("parameters", f"{never} of {design.size:,} values are in no set that can be drawn"))
 
