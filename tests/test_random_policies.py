@@ -27,8 +27,8 @@ from enumeration import (
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest
 
-POLICIES = 240
-SAMPLED = 80
+POLICIES = 400
+SAMPLED = 120
 RECORDS = 600
 LEVEL = 1e-3
 """Of all chi-square tests together."""
