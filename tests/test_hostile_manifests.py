@@ -222,6 +222,11 @@ REFUSED: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "a prior beyond numbers": ("line-balanced", _domain(prior=[1e-300] + [1e300] * 11), "a share above 0"),
     "a value listed twice": ("line-balanced", _domain(values=[*LABELS[:11], "v00"]), "more than once"),
     "another label for missing": ("missing-category", _domain(missing="v00"), "the last value"),
+    "a file name without end": (
+        "line-balanced",
+        lambda document: document["data"].update(file="x" * 5_000),
+        "$.data.file",
+    ),
     "half a character": ("line-balanced", _domain(values=[*LABELS[:11], "\ud800"]), "no program writes"),
     "a condition on a set": (
         "strata",
