@@ -20,10 +20,11 @@ import pytest
 
 import polyseme as ps
 from polyseme.cli.console import names, print_json
+from polyseme.manifests import checksum
 from polyseme.pipeline import warnings
 from polyseme.policy import ModelSpec
 from polyseme.policy.resolving import resolve
-from polyseme.release import Manifest, _checksum, file_digest
+from polyseme.release import Manifest, file_digest
 from polyseme.reports.tables import plan_remarks
 from polyseme.schema import Role
 from polyseme.tables.source import FrameSource
@@ -329,7 +330,7 @@ def _tampered(
     edit(pl.read_parquet(data), document).write_parquet(data)
     document["data"]["sha256"] = file_digest(data)
     del document["checksum"]
-    (folder / "r" / "manifest.json").write_text(json.dumps({**document, "checksum": _checksum(document)}))
+    (folder / "r" / "manifest.json").write_text(json.dumps({**document, "checksum": checksum(document)}))
     return folder / "r"
 
 

@@ -14,9 +14,10 @@ import pytest
 import polyseme as ps
 from polyseme.designs import design_from, make_design
 from polyseme.distances import LineDistance
+from polyseme.manifests import checksum
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream
-from polyseme.release import _checksum, file_digest
+from polyseme.release import file_digest
 from polyseme.verification import Verification
 
 LABELS = [f"v{code:02d}" for code in range(14)]
@@ -49,7 +50,7 @@ def forged(folder: Path, protect: str, edit: Edit, sets: np.ndarray | None = Non
         document["data"]["sha256"] = file_digest(data)
     edit(document["attributes"][1])
     del document["checksum"]
-    manifest.write_text(json.dumps({**document, "checksum": _checksum(document)}))
+    manifest.write_text(json.dumps({**document, "checksum": checksum(document)}))
     return ps.verify(folder / "r")
 
 
@@ -205,7 +206,7 @@ def test_every_stratum_is_looked_at(tmp_path: Path) -> None:
     document = json.loads(manifest.read_text())
     document["data"]["sha256"] = file_digest(data)
     del document["checksum"]
-    manifest.write_text(json.dumps({**document, "checksum": _checksum(document)}))
+    manifest.write_text(json.dumps({**document, "checksum": checksum(document)}))
     assert broken(ps.verify(tmp_path / "r")) == ["mechanism"]
     assert "do not fit" in ps.estimate(tmp_path / "r", of=["x"]).notes[0]
 

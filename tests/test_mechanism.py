@@ -94,3 +94,23 @@ def test_no_matrix_for_large_domains():
         mechanism.inclusion_matrix()
     assert mechanism.inclusion_given(np.array([5])).shape == (1, 70_000)
     assert mechanism.worst_posterior() == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+@pytest.mark.parametrize("name", ["balanced", "simple"])
+def test_sets_that_a_prior_rules_out_do_not_count(name: str, p: float) -> None:
+    """A distribution of records in which some values do not occur: sets of those alone are never met."""
+    prior = np.array([0.6, 0.4, 0.0, 0.0, 0.0])
+    mechanism = Mechanism(make_design(name, LineDistance.ranks(5).structure(1), 2), p)
+    _, channel = mechanism.channel()
+    joint = channel * prior[:, None]
+    seen = joint.sum(axis=0) > 0
+    expected = (joint[:, seen] / joint[:, seen].sum(axis=0)).max()
+    with np.errstate(all="raise"):
+        assert mechanism.worst_posterior(prior) == pytest.approx(expected)
+
+
+def test_sets_of_no_chance_are_counted() -> None:
+    design = make_design("simple", LineDistance.ranks(8).structure(3), 2)
+    assert Mechanism(design).never_drawn(np.array([[0, 1], [0, 5]])) == 1
+    assert Mechanism(design, 0.5).never_drawn(np.array([[0, 1], [0, 5], [2, 6]])) == 1

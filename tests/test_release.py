@@ -14,8 +14,9 @@ import pytest
 
 import polyseme as ps
 from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, ReleaseError, TableError
+from polyseme.manifests import checksum
 from polyseme.randomness import new_key
-from polyseme.release import Manifest, _checksum
+from polyseme.release import Manifest
 
 POLICY = """
 attributes:
@@ -366,7 +367,7 @@ def edited(release: ps.Release, change: dict[str, Any], sticky: bool = True) -> 
         if entry["published"] == "sets":
             entry.pop("repeats", None)
             entry.update(change)
-    return {**document, "checksum": _checksum(document)}
+    return {**document, "checksum": checksum(document)}
 
 
 def test_the_records_to_a_draw_are_read_back_and_checked(tmp_path: Path) -> None:

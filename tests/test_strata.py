@@ -22,9 +22,10 @@ from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import estimate_parts, estimate_table
 from polyseme.estimators.registry import estimator_named
 from polyseme.estimators.stratified import Part, fit_parts
+from polyseme.manifests import checksum
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream, new_key
-from polyseme.release import Manifest, _checksum
+from polyseme.release import Manifest
 from polyseme.schema import Constraint
 from polyseme.strata import STRATA_LIMIT, Strata, Stratum, possible_exclusions
 
@@ -463,7 +464,7 @@ def test_strata_that_do_not_fit_are_noticed() -> None:
     document = json.loads(ps.anonymize(people(100), policy()).manifest.to_json())
     entry = next(entry for entry in document["attributes"] if entry["name"] == "disease")
     del entry["strata"][0]
-    document["checksum"] = _checksum({key: value for key, value in document.items() if key != "checksum"})
+    document["checksum"] = checksum({key: value for key, value in document.items() if key != "checksum"})
     with pytest.raises(ReleaseError, match="do not fit its impossible combinations"):
         Manifest.from_dict(document)
 

@@ -86,6 +86,11 @@ class Mechanism:
         """`P(R | v)` up to a factor of the set: for each member (n, l), and for any value outside (n,)."""
         return self.design.weights(sets, self.p)
 
+    def never_drawn(self, sets: Ints) -> int:
+        """How many of these sets have no chance under any value, as far as their weights tell."""
+        inside, outside = self.weights(sets)
+        return int(np.count_nonzero((inside.max(axis=1, initial=0.0) <= 0.0) & (outside <= 0.0)))
+
     def inclusion_given(self, codes: Ints) -> Floats:
         """Rows of `Q[v, u] = P(u in R | v)` for the given true values."""
         given = self.p * self.design.conditional_inclusion(codes)

@@ -20,6 +20,7 @@ from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.stratified import Part
 from polyseme.evidence import doubts
+from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, PublishedAttribute, Release
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, encode, label_array
@@ -71,6 +72,9 @@ def ask(
     )
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
     helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]
+    for item, mechanism, sets in zip(targets, mechanisms, reports.sets):
+        if not item.restricted:
+            _check_drawn(item, mechanism, sets)
     if any(item.restricted for item in targets):
         parts = _parts(reports, targets, marked, helping)
     else:
@@ -97,6 +101,16 @@ def _repeated(manifest: Manifest, reports: Reports) -> tuple[str, ...]:
         return ()
     records = manifest.records / reports.repeats
     return (f"people have several records with the same decoys: errors are those of about {records:,.0f} records",)
+
+
+def _check_drawn(item: PublishedAttribute, mechanism: Mechanism, sets: Ints) -> None:
+    """Refuse sets that the stated mechanism never draws: no distribution of values makes them likely."""
+    if sets.shape[1] == mechanism.l and (strange := mechanism.never_drawn(sets)):
+        raise ReleaseError(
+            f"column '{item.name}': {strange:,} of {len(sets):,} distinct sets cannot have been drawn by the mechanism "
+            "that the manifest states",
+            "run polyseme verify",
+        )
 
 
 def _stratum(item: PublishedAttribute) -> str:
@@ -159,6 +173,8 @@ def _parts(
                 )
         cells, cell = np.unique(reports.cell[rows], return_inverse=True)
         narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
+        for item, stratum, sets in zip(targets, strata, narrowed):
+            _check_drawn(item, stratum.mechanism, sets)
         distances = tuple(
             distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
         )

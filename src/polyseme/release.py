@@ -10,34 +10,34 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 
 from polyseme.designs import design_from, restrict
+from polyseme.designs.base import LEAST_SHARE
 from polyseme.distances import Distance, distance_from
+from polyseme.distances.stored import stored_floats
 from polyseme.distances.structure import Clusters, Floats, Structure
-from polyseme.errors import PolicyError, Problem, ReleaseError, nearest
+from polyseme.errors import InvalidInput, Problem, ReleaseError, nearest
+from polyseme.manifests import DAMAGED, FORMAT, MANIFEST, check_document, checksum, read_document
 from polyseme.mechanism import Mechanism
 from polyseme.schema import Attribute, Bins, Constraint, Domain, Label, Missing, Periods, Protection, Role, Schema
 from polyseme.strata import Strata, Stratum, possible_exclusions
+from polyseme.tables.codes import label_text
 from polyseme.tables.source import CsvSource, FrameSource, ParquetSource, ReleasedCsvSource, Source
 from polyseme.version import __version__
 
 __all__ = ["FORMAT", "MANIFEST", "SEEDED", "Manifest", "PublishedAttribute", "Release", "file_digest", "structure_of"]
 
-FORMAT = 1
-MANIFEST = "manifest.json"
 SEEDED = "made with a seed: not for publication"
 """What is said of a release whose decoys can be recomputed."""
-_DAMAGED = "damaged or tampered with"
 
 
 def structure_of(distance: Distance | None, threshold: float | None, size: int) -> Structure:
@@ -119,26 +119,37 @@ class PublishedAttribute:
         return [self.domain.values[code] for code in codes]
 
     @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> PublishedAttribute:
-        """The inverse of `to_dict`."""
+    def from_dict(cls, entry: Mapping[str, Any], where: str = "$") -> PublishedAttribute:
+        """The inverse of `to_dict`; `where` is the entry's place in the manifest."""
         role = Role(entry["role"])
         if entry["published"] == "as-is":
             return cls(Attribute(entry["name"], role))
-        domain = _domain_from_dict(entry["domain"])
-        distance = distance_from(entry["distance"], domain.size) if "distance" in entry else None
+        with _reading(f"{where}.domain"):
+            domain = _domain_from_dict(entry["domain"])
+        with _reading(f"{where}.distance"):
+            distance = distance_from(entry["distance"], domain.size) if "distance" in entry else None
         made = entry["mechanism"]
-        structure = structure_of(distance, made["d"], domain.size)
-        constraints = tuple(
-            Constraint({name: tuple(texts) for name, texts in item["when"].items()}, _codes(item["values"], domain))
-            for item in entry.get("impossible", ())
-        )
+        with _reading(f"{where}.mechanism"):
+            _check_alike(made, entry)
+            structure = structure_of(distance, made["d"], domain.size)
+            mechanism = _mechanism_from_dict(made, structure)
+        with _reading(f"{where}.impossible"):
+            constraints = tuple(
+                Constraint({name: tuple(texts) for name, texts in item["when"].items()}, _codes(item["values"], domain))
+                for item in entry.get("impossible", ())
+            )
+            exclusions = possible_exclusions(constraints)
         attribute = Attribute(entry["name"], role, domain, distance, Protection(entry["promises"]), constraints)
-        restricted = tuple(_stratum_from_dict(item, structure, domain) for item in entry.get("strata", ()))
-        if ((), *(item.excluded for item in restricted)) != possible_exclusions(constraints):
-            raise ReleaseError(f"{MANIFEST}: the strata of '{entry['name']}' do not fit its impossible combinations")
-        mechanism = _mechanism_from_dict(made, structure)
+        restricted = []
+        for number, item in enumerate(entry.get("strata", ())):
+            with _reading(f"{where}.strata[{number}].mechanism"):
+                _check_alike(item["mechanism"], entry)
+                restricted.append(_stratum_from_dict(item, structure, domain))
+        with _reading(f"{where}.strata"):
+            if ((), *(item.excluded for item in restricted)) != exclusions:
+                raise ReleaseError(f"the strata of '{entry['name']}' do not fit its impossible combinations")
         from_data, repeats = entry["domain"]["source"] == "data", entry.get("repeats", 1.0)
-        return cls(attribute, mechanism, made["d"], from_data, restricted, repeats, _posterior(entry))
+        return cls(attribute, mechanism, made["d"], from_data, tuple(restricted), repeats, _posterior(entry))
 
 
 def _posterior(entry: Mapping[str, Any]) -> float | None:
@@ -159,9 +170,29 @@ def _mechanism_to_dict(mechanism: Mechanism, threshold: float | None) -> dict[st
 
 
 def _mechanism_from_dict(made: Mapping[str, Any], structure: Structure) -> Mechanism:
-    if made["l"] > structure.size:
-        raise ReleaseError(f"{MANIFEST}: sets of more candidates than there are values", _DAMAGED)
-    return Mechanism(design_from(made["design"], structure, made["l"], made["parameters"]), made["p"])
+    # JSON has one kind of number: 3.0 is the whole number 3.
+    return Mechanism(design_from(made["design"], structure, int(made["l"]), made["parameters"]), made["p"])
+
+
+def _check_alike(made: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
+    """All strata draw sets of one size and distance, and there is a d exactly where there is a distance."""
+    for key in ("l", "d"):
+        if made[key] != entry["mechanism"][key]:
+            raise ReleaseError(Problem(key, "not the same as for the records to which no constraint applies"))
+    if (made["d"] is None) is ("distance" in entry):
+        raise ReleaseError(Problem("d", "there is a d exactly where there is a distance"))
+
+
+@contextmanager
+def _reading(where: str) -> Iterator[None]:
+    """Whatever is found wrong with a part of the manifest is said with its place."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise ReleaseError(
+            Problem(f"{MANIFEST}: {where}{f'.{found.where}' if found.where else ''}", found.what, DAMAGED)
+            for found in error.problems
+        ) from None
 
 
 def _stratum_from_dict(entry: Mapping[str, Any], structure: Structure, domain: Domain) -> Stratum:
@@ -173,7 +204,7 @@ def _stratum_from_dict(entry: Mapping[str, Any], structure: Structure, domain: D
 def _codes(labels: Sequence[Label], domain: Domain) -> tuple[int, ...]:
     unknown = [label for label in labels if label not in domain.codes]
     if unknown:
-        raise ReleaseError(f"{MANIFEST}: {len(unknown)} impossible values are not in the domain")
+        raise ReleaseError(f"{len(unknown)} impossible values are not in the domain")
     return tuple(sorted(domain.codes[label] for label in labels))
 
 
@@ -202,30 +233,41 @@ def _domain_to_dict(domain: Domain, from_data: bool) -> dict[str, Any]:
 
 def _domain_from_dict(entry: Mapping[str, Any]) -> Domain:
     cut: Bins | Periods | None = None
+    if len({label_text(value) for value in entry["values"]}) != len(entry["values"]):
+        raise ReleaseError(Problem("values", "a value is listed more than once"))
+    if "missing" in entry and entry["missing"] != entry["values"][-1]:
+        raise ReleaseError(Problem("missing", "the last value is the one for missing values"))
     if "bins" in entry:
-        edges = entry["bins"]
-        if None in edges[1:-1]:
-            raise ReleaseError(f"{MANIFEST}: bins with an open end in the middle", _DAMAGED)
-        first = -np.inf if edges[0] is None else edges[0]
-        last = np.inf if edges[-1] is None else edges[-1]
-        cut = Bins((first, *edges[1:-1], last))
+        cut = Bins(_edges(entry["bins"], len(entry["values"]) - ("missing" in entry)))
     if "periods" in entry:
         cut = Periods(entry["periods"])
-    if len({str(value) for value in entry["values"]}) != len(entry["values"]):
-        raise ReleaseError(f"{MANIFEST}: a domain in which a value stands twice", _DAMAGED)
     missing = Missing("category", entry["missing"]) if "missing" in entry else Missing()
     prior, reference = (_shares(entry, key) for key in ("prior", "reference"))
+    if prior is not None and not np.all(prior / prior.sum() >= LEAST_SHARE):
+        raise ReleaseError(Problem("prior", "a prior has a share above 0 for every value"))
     from_data = entry.get("reference_source") == "data"
     return Domain(tuple(entry["values"]), entry["ordered"], cut, missing, prior, reference, from_data)
+
+
+def _edges(given: Sequence[float | None], bins: int) -> tuple[float, ...]:
+    """The edges of so many bins; null stands for an open end."""
+    if None in given[1:-1]:
+        raise ReleaseError(Problem("bins", "an open end in the middle"))
+    first = -np.inf if given[0] is None else given[0]
+    last = np.inf if given[-1] is None else given[-1]
+    edges = np.array([first, *given[1:-1], last], dtype=np.float64)
+    if len(edges) != bins + 1 or not np.all(edges[:-1] < edges[1:]):
+        raise ReleaseError(Problem("bins", f"expected {bins + 1:,} ascending edges, one more than there are bins"))
+    return tuple(edges.tolist())
 
 
 def _shares(entry: Mapping[str, Any], key: str) -> Floats | None:
     """A distribution over the domain."""
     if key not in entry:
         return None
-    shares = np.asarray(entry[key], dtype=np.float64)
-    if len(shares) != len(entry["values"]) or not 0.0 < shares.sum() < np.inf:
-        raise ReleaseError(f"{MANIFEST}: a {key} that is no distribution over its domain", _DAMAGED)
+    shares = stored_floats(entry[key], key, len(entry["values"]))
+    if not 0.0 < shares.sum() < np.inf:
+        raise ReleaseError(Problem(key, "the shares do not add up to a number above 0"))
     return shares
 
 
@@ -253,7 +295,7 @@ class Manifest:
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
-            raise ReleaseError(f"{MANIFEST}: an attribute that stands twice", _DAMAGED)
+            raise ReleaseError(f"{MANIFEST}: an attribute that stands twice", DAMAGED)
         bare = [item.name for item in self.attributes if item.attribute.role.is_secret and item.mechanism is None]
         if bare:
             raise ReleaseError(
@@ -297,7 +339,7 @@ class Manifest:
             "missing_values": list(self.missing_values),
             "data": dict(self.data),
         }
-        return {**document, "checksum": _checksum(document)}
+        return {**document, "checksum": checksum(document)}
 
     def _entry(self, attribute: PublishedAttribute) -> dict[str, Any]:
         counted = self.sticky and not self.uncounted and attribute.mechanism is not None
@@ -310,15 +352,15 @@ class Manifest:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Manifest:
         """The inverse of `to_dict`; refuses what is damaged or newer than this program."""
-        _check_document(document)
+        check_document(document)
         _check_repeats(document)
         return cls(
-            attributes=tuple(PublishedAttribute.from_dict(entry) for entry in document["attributes"]),
-            records=document["records"],
-            rows=document["rows"],
+            attributes=_attributes(document["attributes"]),
+            records=int(document["records"]),
+            rows=int(document["rows"]),
             form=document["form"],
             method=document["method"],
-            dropped=document["dropped"],
+            dropped=int(document["dropped"]),
             seeded=document["seeded"],
             sticky=document["sticky"],
             models=tuple(document["models"]),
@@ -338,53 +380,27 @@ def _check_repeats(document: Mapping[str, Any]) -> None:
     wrong = [entry["name"] for entry in _protected(document) if not 1 <= entry.get("repeats", 1) <= most]
     if wrong:
         raise ReleaseError(
-            Problem(f"{MANIFEST}: '{name}'", "more records to a draw than there can be", _DAMAGED) for name in wrong
+            Problem(f"{MANIFEST}: '{name}'", "more records to a draw than there can be", DAMAGED) for name in wrong
         )
 
 
-def _finite(text: str) -> float:
-    """A number of the manifest; JSON has neither infinity nor NaN, but Python reads both."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("not a finite number")
-    return number
-
-
-def _checksum(document: Mapping[str, Any]) -> str:
-    text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _check_document(document: Any) -> None:
-    if not isinstance(document, Mapping) or not isinstance(document.get("format"), int):
-        raise ReleaseError(f"{MANIFEST}: not a manifest of a release")
-    if document["format"] > FORMAT:
-        raise ReleaseError(
-            f"{MANIFEST}: format {document['format']} is newer than this program reads ({FORMAT})",
-            "install a newer polyseme",
-        )
-    schema = json.loads(resources.files("polyseme").joinpath("manifest.schema.json").read_text(encoding="utf-8"))
-    problem = next(iter(jsonschema.Draft202012Validator(schema).iter_errors(document)), None)
-    if problem is not None:
-        raise ReleaseError(f"{MANIFEST}: {problem.json_path} does not fit the manifest's schema", _DAMAGED)
-    rest = {key: value for key, value in document.items() if key != "checksum"}
-    try:
-        fits = _checksum(rest) == document["checksum"]
-    except (ValueError, RecursionError):
-        raise ReleaseError(f"{MANIFEST}: no program writes such a manifest", _DAMAGED) from None
-    if not fits:
-        raise ReleaseError(f"{MANIFEST}: the checksum does not fit", "the manifest was changed after it was written")
-    _check_models(document["models"])
-
-
-def _check_models(models: Sequence[Mapping[str, Any]]) -> None:
-    from polyseme.models import read_spec
-
-    for number, model in enumerate(models):
+def _attributes(entries: Sequence[Mapping[str, Any]]) -> tuple[PublishedAttribute, ...]:
+    """All attributes of a manifest, or all that is wrong with them."""
+    attributes: list[PublishedAttribute] = []
+    problems: list[Problem] = []
+    untouched = {entry["name"] for entry in entries if entry["published"] == "as-is"}
+    for number, entry in enumerate(entries):
+        where = f"$.attributes[{number}]"
         try:
-            read_spec(model, f"{MANIFEST}: models[{number}]")
-        except PolicyError as error:
-            raise ReleaseError(error.problems) from None
+            attributes.append(PublishedAttribute.from_dict(entry, where))
+        except ReleaseError as error:
+            problems += error.problems
+        if not untouched.issuperset(name for item in entry.get("impossible", ()) for name in item["when"]):
+            what = "a condition on an attribute that is not published as it is"
+            problems.append(Problem(f"{MANIFEST}: {where}.impossible", what, DAMAGED))
+    if problems:
+        raise ReleaseError(problems)
+    return tuple(attributes)
 
 
 def file_digest(path: Path) -> str:
@@ -408,12 +424,7 @@ class Release:
         path = folder / MANIFEST
         if not path.is_file():
             raise ReleaseError(f"{folder}: no release here (no {MANIFEST})", "make one with: polyseme anonymize")
-        try:
-            text = path.read_text(encoding="utf-8")
-            document = json.loads(text, parse_constant=_finite, parse_float=_finite)
-        except (ValueError, RecursionError):
-            raise ReleaseError(f"{path}: not readable as JSON", "damaged or truncated") from None
-        manifest = Manifest.from_dict(document)
+        manifest = Manifest.from_dict(read_document(path))
         data = folder / manifest.data["file"]
         if not data.is_file():
             raise ReleaseError(f"{folder}: the data file '{data.name}' is missing")
@@ -453,8 +464,11 @@ class Release:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns; sets are list columns of labels, whatever the file format."""
-        protected = {attribute.name for attribute in self.manifest.protected}
-        for batch in self.source.batches(columns):
+        protected, source = {attribute.name for attribute in self.manifest.protected}, self.source
+        absent = [name for name in columns if name not in source.schema.names]
+        if absent:
+            raise ReleaseError(Problem(source.name, f"no column '{name}'", "run polyseme verify") for name in absent)
+        for batch in source.batches(columns):
             if self.manifest.data.get("format") == "csv" and self.manifest.form == "set":
                 batch = _parse_sets(batch, [name for name in columns if name in protected])
             yield batch

@@ -164,3 +164,21 @@ def test_restriction_keeps_exactly_the_compatible_pairs(structure):
     assert isinstance(part, (Line, Circle, Clusters, Graph))
     assert codes.tolist() == [0, 2, 4, 5]
     assert np.array_equal(compatible(part), compatible(structure)[np.ix_(codes, codes)])
+
+
+def test_shares_that_no_draw_ever_meets_are_refused():
+    """What is written must be read again, and a reader refuses such weights."""
+    with pytest.raises(PolicyError, match="below 1e-100"):
+        make_design("balanced", LineDistance.ranks(8).structure(2), 2, np.array([1e-120, *[1.0] * 7]))
+    rare = make_design("balanced", LineDistance.ranks(8).structure(2), 2, np.array([1e-90, *[1.0] * 7]))
+    assert rare.inclusion()[0] > 0
+
+
+@pytest.mark.parametrize("rare", [1e-7, 1e-9, 1e-12, 1e-30])
+def test_rare_values_on_a_circle_do_not_make_it_impossible(rare):
+    """Whether a share is 1e-6 or 1e-9 of the prior changes nothing about what fits together."""
+    prior = np.array([rare, *[1.0] * 7])
+    design = make_design("balanced", even_circle(8, 2), 2, prior)
+    np.testing.assert_allclose(design.inclusion(), 2 * prior / prior.sum(), rtol=1e-8)
+    with pytest.raises(ImpossibleError, match="no balanced design"):
+        make_design("balanced", even_circle(8, 4), 2, np.array([rare, *[1.0] * 7]))

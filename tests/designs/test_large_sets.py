@@ -5,7 +5,9 @@ import pytest
 
 from polyseme.designs import make_design
 from polyseme.designs.chain import Chain, EvenChain, Steps
-from polyseme.distances.structure import Clusters
+from polyseme.designs.rooted import Lines, Rooted
+from polyseme.distances import CircleDistance, LineDistance
+from polyseme.distances.structure import Circle, Clusters, Graph
 from polyseme.errors import ImpossibleError
 
 
@@ -47,3 +49,30 @@ def test_large_sets_are_drawn_evenly(size, l):
 def test_numbers_that_run_over_are_never_drawn_from():
     with pytest.raises(ImpossibleError, match="too large for values that are not drawn alike"):
         Chain(steps(4_000), 1_800, np.linspace(0, 1, 4_000)).inclusion  # noqa: B018
+
+
+def test_tables_that_would_fill_the_memory_are_refused_before_they_are_made():
+    with pytest.raises(ImpossibleError, match="too large"):
+        Chain(steps(50_000), 25_000, np.zeros(50_000))
+    circle = CircleDistance.ranks(900).structure(2)
+    assert isinstance(circle, Circle)
+    with pytest.raises(ImpossibleError, match="around a circle are too large"):
+        Rooted(Lines(circle), 400, np.zeros(900))
+
+
+@pytest.mark.parametrize("name", ["simple", "duplicate"])
+def test_sequential_designs_have_a_largest_set(name):
+    """Their likelihoods go through all subsets of a set: 2 to the power of l."""
+    ranks = LineDistance.ranks(60).structure(2)
+    with pytest.raises(ImpossibleError, match=r"too large for the .* design \(limit 12\)"):
+        make_design(name, ranks, 13)
+    design = make_design(name, ranks, 12)
+    sets = design.sample(np.arange(60), np.random.default_rng(2).random((design.draws, 60)))
+    assert np.all(design.likelihood(sets).max(axis=1) > 0)
+
+
+def test_subsets_of_sets_on_a_graph_are_not_listed_without_end():
+    compatible = ~np.eye(22, dtype=bool)
+    compatible[0, 1] = compatible[1, 0] = False
+    with pytest.raises(ImpossibleError, match="too many subsets"):
+        make_design("simple", Graph(compatible), 11)

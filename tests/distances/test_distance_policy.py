@@ -144,3 +144,36 @@ def test_parameters_are_checked() -> None:
         distance_from({"circle": 7}, 3)
     assert isinstance(distance_from({"line": "rank"}, 3), LineDistance)
     np.testing.assert_array_equal(distance_from({"circle": "rank"}, 4).matrix()[0], [0, 1, 2, 1])
+
+
+def test_trees_and_lattices_without_end_are_refused() -> None:
+    nodes = 30_000
+    chain = {"parents": list(range(-1, nodes - 1)), "names": [""] * nodes, "values": [nodes - 1, 0, 1]}
+    with pytest.raises(InvalidInput, match="too large"):
+        distance_from({"tree": {**chain, "measure": "ancestor"}}, 3)
+    values = 4_000
+    above = [[node + 1] if node + 1 < 3 * values else [] for node in range(3 * values)]
+    with pytest.raises(InvalidInput, match="too large"):
+        distance_from(
+            {"lattice": {"parents": above, "names": [""] * (3 * values), "values": list(range(values))}}, values
+        )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "where"),
+    [
+        ({"line": ["1", "2", "3"]}, "line"),
+        ({"line": [True, 2, 3]}, "line"),
+        ({"line": [1e308, 0, 1]}, "line"),
+        ({"circle": {"length": "4", "positions": [0, 1, 2]}}, "circle.length"),
+        ({"tree": {"measure": "path", "parents": [-1.0], "names": ["*"], "values": [0, 0, 0]}}, "tree.parents"),
+        ({"tree": {"measure": "path", "parents": [-1], "names": ["*"], "values": [0, 0, 10**30]}}, "tree.values"),
+        ({"lattice": {"parents": [[], [0], [5]], "names": list("abc"), "values": [0, 1, 2]}}, "lattice.parents[2]"),
+        ({"matrix": [[0, 1, 2], [1, 0, None], [2, 1, 0]]}, "matrix[1]"),
+    ],
+    ids=str,
+)
+def test_parameters_say_where_they_are_damaged(parameters: Any, where: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        distance_from(parameters, 3)
+    assert [problem.where for problem in caught.value.problems] == [where]

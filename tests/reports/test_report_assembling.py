@@ -120,3 +120,8 @@ def test_findings_bring_what_they_know() -> None:
     assert (made.findings[0].baseline, made.findings[0].knows, made.findings[0].helps) == (0.2, "all", "x")
     assert made.findings[1].baseline is None
     assert made.outcome is Outcome.EXCEEDED
+
+
+def test_an_epsilon_beyond_all_measure_is_still_put_into_words() -> None:
+    line = promise_line(published({"ldp": {"epsilon": 1_000}}, p=0.5))
+    assert "more than e^1000 times as likely" in line.text

@@ -45,7 +45,9 @@ def promises_of(item: PublishedAttribute) -> Promises:
 
 def given(shares: Floats | None, stratum: Stratum) -> Floats | None:
     """A distribution over the domain, given that the value is one of the stratum's."""
-    return None if shares is None else np.asarray(shares[stratum.allowed] / shares[stratum.allowed].sum())
+    if shares is None or not shares[stratum.allowed].sum() > 0.0:
+        return None
+    return np.asarray(shares[stratum.allowed] / shares[stratum.allowed].sum())
 
 
 def guess_bound(promises: Promises, mechanism: Mechanism, prior: Floats | None) -> float:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from polyseme.designs.balanced import balanced as make_balanced
-from polyseme.designs.balanced import read_maximum_entropy
 from polyseme.designs.base import SET_LIMIT, Design, SetDistribution
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.feasibility import best_l, largest_l
 from polyseme.designs.restriction import restrict
 from polyseme.designs.sequential import Simple
 from polyseme.designs.stepping import least_risk
+from polyseme.designs.stored import DESIGNS, design_from
 from polyseme.distances.structure import Floats, Structure
 from polyseme.errors import PolicyError, nearest
 
@@ -27,9 +26,6 @@ __all__ = [
     "make_design",
     "restrict",
 ]
-
-DESIGNS = ("balanced", "least-risk", "simple", "duplicate")
-"""The policy's words for designs."""
 
 
 def make_design(
@@ -55,10 +51,3 @@ def make_design(
     if name == "duplicate":
         return Duplicate(structure, l)
     raise PolicyError(f"unknown design '{name}'", nearest(name, DESIGNS))
-
-
-def design_from(name: str, structure: Structure, l: int, parameters: Mapping[str, Any]) -> Design:
-    """The design whose `parameters()` these are: nothing is fitted again."""
-    if name in ("balanced", "least-risk"):
-        return read_maximum_entropy(name, structure, l, parameters)
-    return make_design(name, structure, l)

@@ -1,17 +1,16 @@
-"""Making balanced designs of maximum entropy, and reading designs of maximum entropy again."""
+"""Making balanced designs of maximum entropy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from polyseme.designs.base import SET_LIMIT
+from polyseme.designs.base import LEAST_SHARE, SET_LIMIT
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses, fit_clusters
 from polyseme.designs.entropy import MaximumEntropy
-from polyseme.designs.enumerated import EnumeratedDesign, fit_listed
+from polyseme.designs.enumerated import fit_listed
 from polyseme.designs.feasibility import (
     LISTED_LIMIT,
     best_l,
@@ -21,15 +20,17 @@ from polyseme.designs.feasibility import (
     possible_sets,
     tight_windows,
 )
-from polyseme.designs.line import LineDesign, fit_line
+from polyseme.designs.line import fit_line
 from polyseme.designs.listing import count_sets, list_sets
-from polyseme.designs.rooted import ROOTED_LIMIT, RootedDesign, fit_rooted
-from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Ints, Line, Structure
+from polyseme.designs.rooted import ROOTED_LIMIT, fit_rooted
+from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Line, Structure
 from polyseme.errors import ImpossibleError, PolicyError
 
-__all__ = ["balanced", "proper_prior", "read_maximum_entropy"]
+__all__ = ["balanced", "proper_prior"]
 
 _SLACK = 1e-11
+_RARE = 1e-6
+"""Shares of the prior that are near the tolerance of a linear programme."""
 
 
 def proper_prior(prior: Floats | None, size: int) -> Floats:
@@ -43,6 +44,8 @@ def proper_prior(prior: Floats | None, size: int) -> Floats:
             "a value that never occurs does not belong to the domain; a rare one gets a small number",
         )
     proper: Floats = prior / prior.sum()
+    if proper.min() < LEAST_SHARE:
+        raise PolicyError(f"a reference prior with shares below {LEAST_SHARE:g}", "a rare value gets a small number")
     return proper
 
 
@@ -83,7 +86,14 @@ def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence
     if len(sets) <= LISTED_LIMIT:
         possible = possible_sets(sets, l * pi)
     if possible.size == 0 or len(np.unique(sets[possible])) < structure.size:
-        raise _impossible(structure, l, pi, labels)
+        if len(sets) == 0 or pi.min() > _RARE:
+            raise _impossible(structure, l, pi, labels)
+        # A linear programme takes so small a share for none; the fit does not, and refuses what it does not reach.
+        possible = np.arange(len(sets), dtype=np.int64)
+        try:
+            return fit_listed(structure, l, sets, possible, l * pi)
+        except ImpossibleError:
+            raise _impossible(structure, l, pi, labels) from None
     return fit_listed(structure, l, sets, possible, l * pi)
 
 
@@ -113,26 +123,3 @@ def _impossible(structure: Structure, l: int, pi: Floats, labels: Sequence[objec
         floor = least_posterior(structure, pi)
         way_out += f"; or use the least-risk design, whose worst posterior is at least {floor:.4g}"
     return ImpossibleError(what, f"{way_out}; or choose a smaller d")
-
-
-def read_maximum_entropy(name: str, structure: Structure, l: int, parameters: Mapping[str, Any]) -> MaximumEntropy:
-    """The design with these parameters, nothing fitted again."""
-
-    def floats(key: str) -> Floats | None:
-        return np.asarray(parameters[key], dtype=np.float64) if key in parameters else None
-
-    def ints(key: str) -> Ints:
-        return np.asarray(parameters.get(key, []), dtype=np.int64)
-
-    weights = floats("log_weights")
-    if isinstance(structure, Clusters):
-        return ClustersDesign(structure, l, weights, floats("shares"), ints("full"), name)
-    if isinstance(structure, Circle) and weights is None:
-        return CircleDesign(structure, l, name)
-    if weights is None or len(weights) != structure.size:
-        raise PolicyError(f"a {name} design over {structure.size:,} values needs as many log weights")
-    if isinstance(structure, Line):
-        return LineDesign(structure, l, weights, ints("tight"), name)
-    if isinstance(structure, Circle) and "excluded" not in parameters:
-        return RootedDesign(structure, l, weights, name)
-    return EnumeratedDesign(structure, l, weights, ints("excluded"), name)

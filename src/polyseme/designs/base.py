@@ -22,10 +22,13 @@ import numpy as np
 
 from polyseme.distances.structure import Floats, Ints, Structure
 
-__all__ = ["SET_LIMIT", "Design", "SetDistribution"]
+__all__ = ["LEAST_SHARE", "SET_LIMIT", "Design", "SetDistribution"]
 
 SET_LIMIT = 2_000_000
 """Largest number of valid sets that is ever listed."""
+
+LEAST_SHARE = 1e-100
+"""A value that is rarer is never drawn, and its likelihoods run over what numbers hold."""
 
 
 class Design(ABC):

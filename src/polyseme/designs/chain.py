@@ -25,6 +25,8 @@ from polyseme.errors import ImpossibleError
 __all__ = ["Chain", "EvenChain", "Steps"]
 
 _LARGEST_LOG = 700.0
+_CELLS = 20_000_000
+"""Largest number of places times members for which tables are filled."""
 
 
 class Steps:
@@ -60,6 +62,8 @@ class Chain:
 
     def __init__(self, steps: Steps, l: int, log_weights: Floats) -> None:
         self.steps, self.l, self.size = steps, l, steps.size
+        if l * self.size > _CELLS:
+            raise _too_large(l, self.size)
         # A common factor of the weights cancels; this choice keeps sums near one.
         top = log_weights.max()
         shift = top + np.log(np.exp(log_weights - top).sum() / l)
@@ -92,10 +96,7 @@ class Chain:
         """Brings `before[r] * after[l-1-r]` to a probability."""
         logs = self.before_scale + self.after_scale[::-1] - self.log_total
         if logs.max(initial=0.0) > _LARGEST_LOG:
-            raise ImpossibleError(
-                f"sets of {self.l:,} of {self.size:,} values are too large for values that are not drawn alike",
-                "ask for smaller sets",
-            )
+            raise _too_large(self.l, self.size)
         return np.asarray(np.exp(logs), dtype=np.float64)
 
     @cached_property
@@ -233,6 +234,12 @@ class EvenChain(Chain):
         # A place that is not among the l cheapest takes the room of the dearest of them.
         least: Floats = np.maximum(cost - cost[cheap[-1]], 0.0) + cost[cheap].sum()
         return least
+
+
+def _too_large(l: int, size: int) -> ImpossibleError:
+    return ImpossibleError(
+        f"sets of {l:,} of {size:,} values are too large for values that are not drawn alike", "ask for smaller sets"
+    )
 
 
 def _scaled(row: Floats, scale: float) -> tuple[Floats, float]:

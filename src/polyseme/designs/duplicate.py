@@ -50,6 +50,7 @@ class Duplicate(Sequential):
     name = "duplicate"
 
     def __init__(self, structure: Structure, l: int) -> None:
+        super().__init__(structure, l)
         ranks = rank_spacing(structure)
         if ranks is None:
             raise ImpossibleError(
@@ -57,7 +58,6 @@ class Duplicate(Sequential):
                 "use `line: rank`, or the simple or balanced design",
             )
         order, self.d = ranks
-        self.structure, self.l, self.draws = structure, l, max(l - 1, 1)
         self.window = 2 * self.d - 1
         if (l - 1) * self.window >= structure.size:
             raise ImpossibleError(

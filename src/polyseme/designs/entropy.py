@@ -80,6 +80,8 @@ class MaximumEntropy(SetDistribution):
         """
         cost = prior / self.inclusion()
         least = self.lightest(cost)
-        inside = (p * cost + (1.0 - p) * prior) / (p * least + 1.0 - p)
-        outside = (1.0 - p) * prior.max() / (p * least.min() + 1.0 - p)
+        total = p * least + 1.0 - p
+        # A set of which this prior believes no member is never seen by its owner.
+        inside = np.divide(p * cost + (1.0 - p) * prior, total, out=np.zeros_like(total), where=total > 0.0)
+        outside = (1.0 - p) * prior.max() / total.min() if p < 1.0 else 0.0
         return float(max(inside.max(), outside))

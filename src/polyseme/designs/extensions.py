@@ -10,8 +10,13 @@ import numpy as np
 from polyseme.designs.listing import list_sets
 from polyseme.designs.ring import Ring, ring_of
 from polyseme.distances.structure import Bools, Floats, Graph, Ints, Structure
+from polyseme.errors import ImpossibleError
 
 __all__ = ["Extensions", "ListedExtensions", "RingExtensions", "extensions_of"]
+
+
+_CELLS = 1 << 25
+"""Most subsets of all sets together that are listed."""
 
 
 class Extensions(Protocol):
@@ -73,6 +78,10 @@ class ListedExtensions:
 
     def __init__(self, structure: Structure, l: int) -> None:
         sets = list_sets(structure, l)
+        if len(sets) << l > _CELLS:
+            raise ImpossibleError(
+                f"{len(sets):,} sets of {l} values have too many subsets to list", "a smaller l or a larger d has fewer"
+            )
         self.l, self.base = l, structure.size
         self.keys: list[Ints] = []
         self.children: list[tuple[Ints, Ints]] = []

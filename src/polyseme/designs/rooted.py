@@ -21,6 +21,7 @@ from polyseme.designs.fitting import fit
 from polyseme.designs.listing import compatible_sets
 from polyseme.designs.ring import ring_of
 from polyseme.distances.structure import Bools, Circle, Floats, Ints
+from polyseme.errors import ImpossibleError
 
 __all__ = ["ROOTED_LIMIT", "RootedDesign", "fit_rooted"]
 
@@ -28,6 +29,8 @@ ROOTED_LIMIT = 1_000
 """Largest circle for which a line is kept for each of its values."""
 
 _CHUNK = 1 << 15
+_CELLS = 50_000_000
+"""Largest number of pairs of values times members for which tables are filled."""
 
 
 class Lines:
@@ -54,6 +57,10 @@ class Rooted:
 
     def __init__(self, lines: Lines, l: int, log_weights: Floats) -> None:
         self.lines, self.l, self.size = lines, l, lines.size
+        if l * self.size**2 > _CELLS:
+            raise ImpossibleError(
+                f"sets of {l:,} of {self.size:,} values around a circle are too large", "ask for smaller sets"
+            )
         top = log_weights.max()
         shift = top + np.log(np.exp(log_weights - top).sum() / l)
         self.log_weights = log_weights - shift

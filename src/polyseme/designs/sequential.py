@@ -28,11 +28,25 @@ from polyseme.errors import ImpossibleError
 
 __all__ = ["Sequential", "Simple", "heaviest_outside"]
 
+SEQUENTIAL_LIMIT = 12
+"""Most candidates of a sequential design: its likelihoods go through all subsets of a set."""
+
 _CHUNK = 1 << 15
+_CELLS = 1 << 24
+"""Most subsets that are looked at together."""
 
 
 class Sequential(Design):
     """Sets drawn member by member from the true value on; blind sets start from a uniform value."""
+
+    def __init__(self, structure: Structure, l: int) -> None:
+        if l > SEQUENTIAL_LIMIT:
+            raise ImpossibleError(
+                f"sets of {l:,} candidates are too large for the {self.name} design (limit {SEQUENTIAL_LIMIT})",
+                "its likelihoods go through all subsets of a set; the balanced design has no such limit",
+            )
+        self.structure, self.l, self.draws = structure, l, max(l - 1, 1)
+        self._chunk = min(_CHUNK, _CELLS >> l)
 
     def sample_blind(self, uniforms: Floats) -> Ints:
         return self.sample((uniforms[0] * self.size).astype(np.int64), uniforms[1:])
@@ -50,8 +64,8 @@ class Sequential(Design):
     def likelihood(self, sets: Ints) -> Floats:
         out = np.zeros(sets.shape, dtype=np.float64)
         valid = np.flatnonzero(compatible_sets(self.structure, sets))
-        for start in range(0, len(valid), _CHUNK):
-            rows = valid[start : start + _CHUNK]
+        for start in range(0, len(valid), self._chunk):
+            rows = valid[start : start + self._chunk]
             out[rows] = self._likelihood(sets[rows])
         return out
 
@@ -126,7 +140,7 @@ class Simple(Sequential):
     name = "simple"
 
     def __init__(self, structure: Structure, l: int, labels: Sequence[object] | None = None) -> None:
-        self.structure, self.l, self.draws = structure, l, max(l - 1, 1)
+        super().__init__(structure, l)
         self._extensions = extensions_of(structure, l)
         if l > 1:
             stuck = np.flatnonzero(self._extensions.degree(np.arange(self.size)[:, None]) == 0)
@@ -170,8 +184,8 @@ class Simple(Sequential):
         # changes[v, k]: by how much the probability of a last decoy at place k differs from that at place k - 1
         width = 2 * ring.size + 1
         changes = np.zeros(size * width)
-        for start in range(0, len(partial), _CHUNK):
-            sets = partial[start : start + _CHUNK]
+        for start in range(0, len(partial), self._chunk):
+            sets = partial[start : start + self._chunk]
             likelihood = self._likelihood(sets)
             joint += _together(sets, likelihood, size)
             lower, upper = self._extensions.intervals(sets)

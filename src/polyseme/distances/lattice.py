@@ -17,6 +17,9 @@ from polyseme.errors import ImpossibleError, PolicyError, nearest
 
 __all__ = ["LatticeDistance"]
 
+_CELLS = 20_000_000
+"""Most pairs of a node and a value below it."""
+
 
 class LatticeDistance(Distance):
     """The smallest height of a common ancestor: 1 under a common parent, 2 under a common grandparent, and so on.
@@ -112,7 +115,14 @@ class LatticeDistance(Distance):
         for value, node in enumerate(self.values.tolist()):
             heights[node] = 0
             below[node].add(value)
+        cells = 0
         for node in upwards:
+            cells += len(below[node])
+            if cells > _CELLS:
+                raise ImpossibleError(
+                    f"a lattice of {len(self.parents):,} nodes above {self.size:,} values is too large",
+                    "most of its nodes stand above most of its values; leave out those that tell nothing apart",
+                )
             for parent in self.parents[node] if heights[node] >= 0 else ():
                 heights[parent] = max(heights[parent], heights[node] + 1)
                 below[parent] |= below[node]

@@ -16,6 +16,9 @@ __all__ = ["Measure", "TreeDistance"]
 
 Measure = Literal["ancestor", "path"]
 
+_CELLS = 20_000_000
+"""Most nodes times levels of a tree."""
+
 
 class TreeDistance(Distance):
     """How far up two values meet.
@@ -184,6 +187,11 @@ def _lines(parents: Ints) -> tuple[Ints, Ints]:
     for parent in parents[1:].tolist():
         counted.append(counted[parent] + 1)
     levels = np.array(counted, dtype=np.int64)
+    if len(parents) * (int(levels.max(initial=0)) + 1) > _CELLS:
+        raise ImpossibleError(
+            f"a tree of {len(parents):,} nodes, {int(levels.max()):,} deep, is too large (limit {_CELLS:,} in all)",
+            "a tree of categories is a few levels deep",
+        )
     nodes = np.arange(len(parents))
     line = np.repeat(-1 - nodes[:, None], int(levels.max(initial=0)) + 1, axis=1)
     for level in range(line.shape[1]):

@@ -26,6 +26,10 @@ from polyseme.reports.formats import count, parameters, quantity
 __all__ = ["attribute_line", "fact_line", "promise_line", "release_page"]
 
 
+_SPELT_OUT = 50.0
+"""Epsilons from here on stay exponents."""
+
+
 def release_page(
     manifest: Manifest,
     *,
@@ -101,7 +105,8 @@ def promise_line(published: PublishedAttribute) -> PromiseLine:
     if promises.closeness is not None:
         sentences.append(_closeness_sentence(published, promises.closeness))
     if promises.ldp is not None:
-        factor = quantity(math.exp(promises.ldp.epsilon))
+        epsilon = promises.ldp.epsilon
+        factor = quantity(math.exp(epsilon)) if epsilon < _SPELT_OUT else f"e^{epsilon:g}"
         sentences.append(
             f"No published set is more than {factor} times as likely for one true {name} as for another, "
             "whatever else is known about the person."
