@@ -400,7 +400,7 @@ def published_attributes(resolved: Resolved, plan: Plan) -> tuple[PublishedAttri
                 for stratum in planned[attribute.name].strata
                 if stratum.mechanism is not None
             ),
-            _promised_posterior(planned[attribute.name]),
+            posterior=_promised_posterior(planned[attribute.name]),
         )
         if attribute.name in planned
         else PublishedAttribute(attribute)
