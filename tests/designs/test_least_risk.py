@@ -259,7 +259,8 @@ def test_the_step_has_the_least_product_of_risk_and_error():
 def test_heavy_clusters_can_be_estimated():
     """Putting a heavy cluster into every set leaves its total to guesswork."""
     structure = Clusters(np.array([0, 0, 0, 0, 0, 0, 1, 2, 3]))
-    capped = {"log_weights": [0.0, 0.0, 0.0, 0.0], "shares": (1 / np.bincount(structure.labels))[structure.labels]}
+    shares = (1 / np.bincount(structure.labels))[structure.labels].tolist()
+    capped = {"log_weights": [0.0, 0.0, 0.0, 0.0], "shares": shares}
     in_every_set = design_from("least-risk", structure, 3, {**capped, "full": [0]})
     assert facts(Mechanism(in_every_set)).identifiable is False
     design = make_design("least-risk", structure, 3)

@@ -12,6 +12,7 @@ import pytest
 from scipy import stats
 
 from polyseme.designs import design_from, make_design
+from polyseme.designs.clusters import ClustersDesign
 from polyseme.distances import CircleDistance, LineDistance, MatrixDistance
 from polyseme.distances.structure import Clusters, Floats, Ints, Structure
 from polyseme.estimators.base import Reports
@@ -167,7 +168,8 @@ def test_sets_that_cannot_be_drawn_have_no_probability() -> None:
 
 def test_a_channel_that_does_not_add_up_has_no_probability() -> None:
     structure = Clusters(np.repeat(np.arange(5), 2))
-    twice = Mechanism(design_from("balanced", structure, 2, {"shares": [0.9] * 10}))
+    # A manifest with such shares is refused on reading.
+    twice = Mechanism(ClustersDesign(structure, 2, None, np.full(10, 0.9), np.empty(0, dtype=np.int64), "balanced"))
     found = examine(grouped(np.array([[0, 2], [4, 6]]), 10), twice)
     assert found.p_value == 0.0
     assert "add up" in found.note
