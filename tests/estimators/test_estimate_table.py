@@ -326,3 +326,39 @@ def test_questions_that_cannot_be_asked(made):
     with pytest.raises(QuestionError) as caught:
         estimate_table(reports, MECHANISMS, ["age", "job"], [[1], ["a", "b", "c"]], BY, level=2.0, population="no")
     assert len(caught.value.problems) == 3
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seed", range(8))
+def test_legal_questions_raise_neither_errors_nor_warnings(seed):
+    """Few records, empty groups, one value for everybody, sets of everything, repeated draws: answers are numbers."""
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        size = int(rng.integers(2, 12))
+        width, p = int(rng.integers(1, min(size, 4) + 1)), float(rng.choice([1.0, 0.95, 0.3]))
+        mechanisms = [plain(size, width, p), line(5, 2, 2)][: int(rng.integers(1, 3))]
+        n, groups = int(rng.choice([1, 2, 30, 1_000])), int(rng.choice([1, 4]))
+        codes = [np.minimum(rng.geometric(rng.choice([0.2, 0.95]), n) - 1, m.size - 1) for m in mechanisms]
+        reports = report(np.stack(codes, axis=1), mechanisms, rng, rng.integers(0, groups, n), groups)
+        reports = replace(reports, repeats=float(rng.choice([1.0, 3.5])))
+        by = {"group": range(groups), "half": [group % 2 for group in range(groups)]}
+        labels = [range(m.size) for m in mechanisms]
+        estimator, population = rng.choice(["ml", "inverse", "default"]), str(rng.choice(["finite", "super"]))
+        table = estimate_table(
+            reports,
+            mechanisms,
+            ["a", "b"][: len(labels)],
+            labels,
+            by,
+            None if estimator == "default" else str(estimator),
+            population=population,
+        )
+        assert np.isfinite(table.values).all()
+        assert np.isfinite(table.low).all()
+        mean = table.margin(of="a", by=[]).mean()
+        assert mean.low[0] <= mean.value[0] <= mean.high[0] or width == size
+        table.quantile(0.5, "a")
+        table.margin(of="a", by="half").top(2)
+        if groups > 1:
+            table.difference({"half": 0}, {"half": 1})
+            table.sums(rng.normal(size=(2, *table.values.shape)))
