@@ -46,6 +46,8 @@ _BORROWED = 2.0
 """Records for each value with which the other strata speak in the working distribution of a stratum: enough to steady
 a small stratum, and nothing to a large one."""
 _SEED = 20_261_117
+_WORK = 3e10
+"""Operations for the second moments of all reports, about ten seconds; beyond that `inverse` is used."""
 _RIDGE = 1e-3
 """Variance, for each record, that every value has at least when the nearest table is sought."""
 _TOTAL = 1e4
@@ -229,7 +231,7 @@ class _Stratified:
     def fit(self) -> tuple[Fit, bool]:
         """The table, and whether any of its cells mixes strata."""
         mixed = any(len(here) > 1 for here in self.here)
-        if self.size > MATRIX_CELLS:
+        if self.size > MATRIX_CELLS or (mixed and self._work() > _WORK):
             return _by_inverse(self.parts, self.shape, LARGE), mixed
         own = {id(part): MaximumLikelihood().fit(part.reports, part.mechanisms) for part in self._alone()}
         folds = self._folds() if mixed else {}
@@ -238,8 +240,14 @@ class _Stratified:
         fit = assemble([self._cell(here, own, folds) for here in self.here], self.shape, self._totals())
         return (replace(fit, notes=(*fit.notes, MIXED)) if mixed else fit), mixed
 
+    def _work(self) -> float:
+        """Operations that the second moments of the reports take."""
+        return float(self.size) ** 2 * sum(len(part.reports.counts) for part in self.parts)
+
     def unbiased(self) -> tuple[list[CellFit], Floats] | None:
-        """Every cell by unbiased estimates only, and the records of each."""
+        """Every cell by unbiased estimates only, and the records of each; None where that is not possible."""
+        if self._work() > _WORK:
+            return None
         folds = self._folds()
         if not all(axis.identifiable for pair in folds.values() for fold in pair for axis in fold.maps):
             return None
