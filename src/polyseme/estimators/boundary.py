@@ -41,6 +41,10 @@ _WORK = 4e8
 """Operations for one round of linear systems, about a fifth of a second."""
 _NEAR = 2.0
 """Standard errors from zero within which a cell may be zero in truth; simulated with 1 and 2, 2 covers better."""
+_SLACK = 0.4
+"""What is added to the quantile where the bias is as large as the error, less where it is smaller. The true table is
+not known, and draws at one near it are a little too narrow: without this the means of a steep distribution on 14 ranks
+at (3, 4) were covered in 90% to 93% (300 records, 200 releases, three seeds), with it in 93% to 95%."""
 _SEED = 20_261_116
 
 
@@ -56,7 +60,8 @@ class Errors:
         Normal quantiles on either side of the mean, each with the spread of its own side: errors are lopsided.
         """
         errors = self.draws @ contrasts.T
-        mean, quantile = errors.mean(axis=0), normal_quantile(level)
+        mean, spread = errors.mean(axis=0), np.maximum(errors.std(axis=0), 1e-300)
+        quantile = normal_quantile(level) * (1.0 + _SLACK * np.minimum(np.abs(mean) / spread, 1.0))
         high, low = (np.sqrt(2.0 * np.mean(np.maximum(sign * (errors - mean), 0.0) ** 2, axis=0)) for sign in (1, -1))
         return np.maximum(mean + quantile * high, 0.0), np.maximum(quantile * low - mean, 0.0)
 
