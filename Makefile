@@ -6,10 +6,10 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test check lint types contracts docs bench coverage clean
+.PHONY: help demo test test-slow test-all check lint types contracts docs bench coverage clean
 
 help:  ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m pip install --quiet virtualenv && $(PYTHON) -m virtualenv --quiet $(VENV); }
@@ -25,8 +25,13 @@ $(DEV): requirements-dev.txt $(RUN)
 demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 	$(BIN)/polyseme demo --out demo-out --force
 
-test: $(DEV)  ## every test
-	$(BIN)/python -m pytest -q -n auto
+test: $(DEV)  ## every test but the slow studies of accuracy (see test-slow)
+	$(BIN)/python -m pytest -q -n auto -m "not slow"
+
+test-slow: $(DEV)  ## the slow studies of accuracy
+	$(BIN)/python -m pytest -q -n auto -m slow
+
+test-all: test test-slow  ## every test
 
 lint: $(DEV)  ## format and lint
 	$(BIN)/ruff format --check src tests benchmarks docs/check.py
@@ -43,7 +48,7 @@ docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are u
 
 check: test lint types contracts docs  ## all of it, as CI runs it
 
-coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about an hour)
+coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about two hours)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 
 bench: $(DEV)  ## speed and accuracy, as ratios

@@ -121,6 +121,7 @@ def test_columns_help_within_groups(helped: dict[str, ps.Release]) -> None:
     assert table.independence("job").p_value >= 0.0
 
 
+@pytest.mark.slow
 def test_columns_lower_the_error_over_many_releases() -> None:
     original, errors = workers(), []
     for seed in range(3):

@@ -287,6 +287,7 @@ def test_very_rare_values():
     assert np.isfinite(least_error(design, prior))
 
 
+@pytest.mark.slow
 def test_a_thousand_values_take_seconds():
     rng = np.random.default_rng(0)
     position = np.cumsum(rng.gamma(2.0, 1.0, 1_000))

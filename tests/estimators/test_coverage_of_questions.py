@@ -99,6 +99,7 @@ def test_cells_that_a_sum_treats_alike_are_estimated_as_one():
     assert ((low <= value) & (value <= high) & (error >= 0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strata", [1, 3])
 def test_unbiased_estimates_are_unbiased(strata):
     """Whatever the strata: the mean over many releases of the same people is these people."""

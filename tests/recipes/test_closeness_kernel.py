@@ -60,6 +60,7 @@ def test_posteriors_are_those_of_equation_12(p):
         np.testing.assert_allclose(posterior, joint / joint.sum())
 
 
+@pytest.mark.slow
 def test_ten_thousand_cases_never_exceed_t():
     """The safe form never exceeds t; the tightened one neither, and tells the truth at least as often."""
     rng = np.random.default_rng(20)
