@@ -437,6 +437,30 @@ def test_a_mixed_cell_is_about_as_good_as_one_without_strata(population: Any) ->
     assert np.all((pooled.high - pooled.low) > 0.8 * (whole.high - whole.low))
 
 
+def test_a_mixed_cell_does_not_depend_on_the_order_of_rows() -> None:
+    release = ps.anonymize(people(400), policy(), seed=1)
+    turned = replace(release, table=data(release).reverse().to_arrow())
+    tables = [ps.estimate(item, of=["disease"], estimator="ml") for item in (release, turned)]
+    for number in ("values", "stderr", "low", "high"):
+        np.testing.assert_allclose(*(getattr(table, number) for table in tables), rtol=1e-6, atol=1e-6)
+
+
+def test_strata_of_large_domains_have_limits_too() -> None:
+    labels = [f"v{code}" for code in range(1_500)]
+    text = (
+        "attributes:\n  sex: {role: quasi-identifier}\n"
+        f"  code: {{role: sensitive, domain: [{', '.join(labels)}], protect: {{diversity: {{l: 3}}}}}}\n"
+        "impossible:\n  - {when: {sex: m}, attribute: code, values: [v0, v1]}\n"
+    )
+    codes = np.minimum(np.random.default_rng(0).geometric(0.02, 1_000) + 1, 1_499)
+    table = pl.DataFrame({"sex": ["f", "m"] * 500, "code": [f"v{code}" for code in codes]})
+    found = ps.estimate(ps.anonymize(table, ps.Policy.loads(text), seed=1), of=["code"], estimator="ml")
+    truth = np.bincount(codes, minlength=1_500)
+    assert found.values.sum() == pytest.approx(1_000)
+    assert np.isfinite(found.stderr).all()
+    assert np.mean((found.low[0] <= truth) & (truth <= found.high[0])) > 0.95
+
+
 # -- checking and attacking --------------------------------------------------------------------------------------
 
 

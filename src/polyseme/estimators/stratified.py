@@ -22,12 +22,12 @@ from functools import cached_property
 import numpy as np
 
 from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.errors import ImpossibleError
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.choosing import choose
 from polyseme.estimators.counts import coarser, containment
-from polyseme.estimators.intervals import project
 from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Unbiased, Widened, around
-from polyseme.estimators.linear import Inverse
+from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.maximum import LARGE, Bayes, MaximumLikelihood, assemble, may_lie
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.shrink import Shrink
@@ -294,7 +294,7 @@ class _Stratified:
     def _folds(self) -> dict[int, list[_Fold]]:
         """The two halves of each part, each with what a set adds by the other half and the other parts."""
         draw = experiment(_SEED)
-        halves = {id(part): draw.binomial(part.reports.counts, 0.5) for part in self.parts}
+        halves = {id(part): _half(part.reports, draw) for part in self.parts}
         folds: dict[int, list[_Fold]] = {}
         known = [_Known(part, part.reports.counts, len(self.shape) - 1) for part in self.parts]
         everybody = [np.zeros(size) for size in self.shape[1:]]
@@ -343,6 +343,19 @@ class _Stratified:
         return CellFit(x, 0.0, places, None, None if lies else ceiling, repeats, unbiased, places)
 
 
+def _half(reports: Reports, draw: np.random.Generator) -> Ints:
+    """How many records of each report fall into the first of two halves at random, whatever the order of the rows.
+
+    Records of one draw stay together: they would tell each half the noise of the other.
+    """
+    order = np.lexsort([*(column for sets in reports.sets for column in sets.T), reports.cell])
+    counts = reports.counts[order]
+    draws = np.maximum(np.rint(counts / reports.repeats), 1).astype(np.int64)
+    half = np.empty_like(reports.counts)
+    half[order] = counts * draw.binomial(draws, 0.5) // draws
+    return half
+
+
 def _nearest(values: Floats, covariance: Floats, total: float) -> Floats:
     """The nearest table without negative cells, in units of the errors."""
     # The total has no error at all, and where sets tell a value for sure, neither has that.
@@ -355,10 +368,15 @@ def _nearest(values: Floats, covariance: Floats, total: float) -> Floats:
 
 
 def _by_inverse(parts: Sequence[Part], shape: tuple[int, ...], note: str) -> Fit:
-    """The sum of the estimates of `inverse`, without negative cells."""
-    linear = _Sum(parts, [Inverse().fit(part.reports, part.mechanisms) for part in parts], shape).fit()
-    assert linear.totals is not None  # noqa: S101 - a sum of parts always has them
-    values = project(linear.values, linear.totals)
+    """The sum of the parts' likelihood estimates, with the errors and limits of `inverse`, which is unbiased."""
+    values, totals = np.zeros(shape), np.zeros(shape[0])
+    for part in parts:
+        part.added(values, MaximumLikelihood().fit(part.reports, part.mechanisms).values)
+        totals[part.cells] += part.totals()
+    try:
+        linear = _Sum(parts, [Inverse().fit(part.reports, part.mechanisms) for part in parts], shape).fit()
+    except ImpossibleError:
+        return Fit(values, np.full(shape, np.nan), notes=(NO_VARIANCE,), totals=totals)
     notes = (*([note] if note else []), *linear.notes)
     return replace(linear, values=values, notes=notes, limits=Widened(LinearLimits(linear, None), values, values))
 
