@@ -20,8 +20,9 @@ from polyseme.distances import LineDistance
 from polyseme.errors import ImpossibleError, InternalError, PolicyError, ReleaseError, TableError
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import estimate_parts, estimate_table
+from polyseme.estimators.parts import Part
 from polyseme.estimators.registry import estimator_named
-from polyseme.estimators.stratified import Part, fit_parts
+from polyseme.estimators.stratified import fit_parts
 from polyseme.manifests import checksum
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream, new_key

@@ -16,9 +16,9 @@ from polyseme.errors import Problem, QuestionError, ReleaseError, TableError, ne
 from polyseme.estimators.base import Estimator, Reports
 from polyseme.estimators.estimate import Estimate, estimate_parts
 from polyseme.estimators.helping import MOST_KINDS, Help, with_help
+from polyseme.estimators.parts import Part
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.smooth import Smooth
-from polyseme.estimators.stratified import Part
 from polyseme.evidence import doubts
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, PublishedAttribute, Release

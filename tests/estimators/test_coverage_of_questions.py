@@ -6,7 +6,7 @@ import pytest
 import polyseme as ps
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import estimate_parts, estimate_table
-from polyseme.estimators.stratified import Part
+from polyseme.estimators.parts import Part
 from polyseme.studies.coverage import DESIGNS, Scene, simulate
 from polyseme.studies.income import INCOME_POLICY, income_table
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 from polyseme.errors import QuestionError
 from polyseme.estimators.estimate import Estimate, estimate_parts, estimate_table
-from polyseme.estimators.stratified import Part
+from polyseme.estimators.parts import Part
 
 MECHANISMS = [line(6, 2, 2), plain(3, 2, 0.9)]
 LABELS = [[10, 20, 30, 40, 50, 60], ["a", "b", "c"]]

@@ -16,7 +16,8 @@ from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.independence import Independence, independence_test
 from polyseme.estimators.intervals import intervals, presented, project, standard_errors, sum_intervals
-from polyseme.estimators.stratified import Part, fit_parts, unbiased_fit
+from polyseme.estimators.parts import Part
+from polyseme.estimators.stratified import fit_parts, unbiased_fit
 from polyseme.estimators.summary import Summary
 from polyseme.estimators.table import Table
 from polyseme.mechanism import Mechanism

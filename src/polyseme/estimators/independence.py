@@ -39,7 +39,7 @@ from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.estimators.axes import exact_map
-from polyseme.estimators.stratified import Part
+from polyseme.estimators.parts import Part
 
 __all__ = ["Independence", "independence_test"]
 

@@ -21,24 +21,24 @@ from functools import cached_property
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.choosing import choose
-from polyseme.estimators.counts import coarser, containment
+from polyseme.estimators.counts import containment
 from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Unbiased, Widened, around
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.maximum import LARGE, Bayes, MaximumLikelihood, assemble, may_lie
+from polyseme.estimators.parts import Part
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.shrink import Shrink
 from polyseme.estimators.simpler import margin_of
 from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.solver import MATRIX_CELLS, nonnegative_minimum
 from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, unbiased_map, unbiased_table
-from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
 
-__all__ = ["Part", "fit_parts", "unbiased_fit"]
+__all__ = ["fit_parts", "unbiased_fit"]
 
 MIXED = "strata with different mechanisms in one group: their unbiased estimates were put together"
 
@@ -52,70 +52,6 @@ _RIDGE = 1e-3
 """Variance, for each record, that every value has at least when the nearest table is sought."""
 _TOTAL = 1e4
 """How much stiffer the total is than the stiffest cell; it is then restored exactly."""
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Records that were published through the same mechanisms.
-
-    reports     in codes of these mechanisms
-    mechanisms  one for each target attribute
-    cells       the cell of the whole table that each cell of the reports is part of, ascending
-    axes        for each target, the code in the whole table of each value of its mechanism, ascending
-    """
-
-    reports: Reports
-    mechanisms: tuple[Mechanism, ...]
-    cells: Ints
-    axes: tuple[Ints, ...]
-
-    @classmethod
-    def whole(cls, reports: Reports, mechanisms: Sequence[Mechanism]) -> Part:
-        """All records of a table."""
-        axes = tuple(np.arange(mechanism.size) for mechanism in mechanisms)
-        return cls(reports, tuple(mechanisms), np.arange(reports.cells), axes)
-
-    def is_whole(self, shape: tuple[int, ...]) -> bool:
-        """Whether it is all of a table of this shape."""
-        return (len(self.cells), *(len(axis) for axis in self.axes)) == shape
-
-    def coarser(self, group: Ints, kept: Sequence[int]) -> Part:
-        """The same records in a table of fewer cells or attributes.
-
-        group  the new cell of each cell of the whole table
-        kept   the target attributes that are kept
-        """
-        cells, cell = np.unique(group[self.cells], return_inverse=True)
-        reports = coarser(self.reports, cell, len(cells), kept)
-        return Part(reports, tuple(self.mechanisms[axis] for axis in kept), cells, tuple(self.axes[a] for a in kept))
-
-    def among(self, wanted: Bools) -> Part:
-        """Only the cells of the whole table that are wanted."""
-        if wanted.all():
-            return self
-        kept = wanted[self.cells]
-        rows, number = kept[self.reports.cell], np.cumsum(kept) - 1
-        reports = replace(
-            self.reports,
-            sets=tuple(sets[rows] for sets in self.reports.sets),
-            cell=number[self.reports.cell[rows]],
-            counts=self.reports.counts[rows],
-            cells=int(kept.sum()),
-            finer=None,
-        )
-        return replace(self, reports=reports, cells=self.cells[kept])
-
-    def totals(self) -> Floats:
-        """The records of each of its cells."""
-        return self.reports.totals(self.mechanisms)
-
-    def flat(self, shape: tuple[int, ...]) -> Ints:
-        """Where its values lie in the flattened table of one cell."""
-        return np.ravel_multi_index(np.ix_(*self.axes), shape[1:]).ravel()
-
-    def added(self, whole: Floats, table: Floats) -> None:
-        """Add its own table to the whole one."""
-        whole[np.ix_(self.cells, *self.axes)] += table
 
 
 def fit_parts(

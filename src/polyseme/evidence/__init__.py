@@ -10,7 +10,7 @@ import numpy as np
 from polyseme.distances.structure import Ints
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import distinct
-from polyseme.estimators.stratified import Part
+from polyseme.estimators.parts import Part
 from polyseme.evidence.contained import contained_evidence
 from polyseme.evidence.found import Evidence, Finding, impossible, nothing
 from polyseme.evidence.listed import listable, listed_evidence

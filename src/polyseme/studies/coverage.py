@@ -22,7 +22,7 @@ from polyseme.distances.structure import Bools, Clusters, Floats, Ints
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import Estimate, estimate_parts
 from polyseme.estimators.helping import Help, with_help
-from polyseme.estimators.stratified import Part
+from polyseme.estimators.parts import Part
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
 
