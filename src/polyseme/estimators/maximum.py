@@ -13,6 +13,7 @@ from polyseme.errors import ImpossibleError
 from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Reports, check
 from polyseme.estimators.counts import containment, shape_of
+from polyseme.estimators.dispersion import group_effect
 from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikelihood, likelihood_of
 from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Widened, cell_fit
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
@@ -64,7 +65,10 @@ class MaximumLikelihood(Estimator):
             start = linear_start(likelihood, mechanisms)
             solution = maximise(likelihood, tolerance_for(records), start=start)
             ceiling = None if may_lie(mechanisms) else likelihood.presence()
-            cell = cell_fit(likelihood, solution, records, ceiling, reports.repeats)
+            repeats = reports.repeats
+            if repeats > 1.0 and reports.cells > 1 and len(mechanisms) == 1 and records > 0:
+                repeats = group_effect(sets[0], counts, solution.x * records, mechanisms[0], repeats)
+            cell = cell_fit(likelihood, solution, records, ceiling, repeats)
             if maps and len(counts) * likelihood.size**2 <= _UNBIASED_WORK:
                 cell = replace(cell, unbiased=unbiased_table(maps, sets, counts))
             fits.append(cell)
