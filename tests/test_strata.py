@@ -446,6 +446,23 @@ def test_a_mixed_cell_does_not_depend_on_the_order_of_rows() -> None:
         np.testing.assert_allclose(*(getattr(table, number) for table in tables), rtol=1e-6, atol=1e-6)
 
 
+def test_the_estimate_of_strata_is_that_of_the_estimator_asked_for() -> None:
+    mechanism, reports, chosen = mechanism_and_reports()
+    parts = [
+        Part(
+            Reports((reports.sets[0][rows],), reports.cell[rows], reports.counts[rows], 1),
+            (mechanism,),
+            np.array([0]),
+            (np.arange(6),),
+        )
+        for rows in (np.flatnonzero(chosen), np.flatnonzero(~chosen))
+    ]
+    name, fit = fit_parts(parts, (1, 6), "bayes")
+    alone = [estimator_named("bayes").fit(part.reports, part.mechanisms).values for part in parts]
+    assert name == "bayes"
+    np.testing.assert_allclose(fit.values, sum(alone), rtol=1e-6, atol=1e-6)
+
+
 def test_strata_of_large_domains_have_limits_too() -> None:
     labels = [f"v{code}" for code in range(1_500)]
     text = (

@@ -67,7 +67,8 @@ def fit_parts(
     if chosen is not None and not isinstance(chosen, MaximumLikelihood | Shrink | Smooth | Bayes):
         return chosen.name, _Sum(parts, [_fitted(part, chosen)[1] for part in parts], shape).fit()
     if isinstance(chosen, Bayes) or not all(part.reports.paired for part in parts):
-        return (chosen or MaximumLikelihood()).name, _by_inverse(parts, shape, "")
+        used = chosen or MaximumLikelihood()
+        return used.name, _by_inverse(parts, shape, "", used)
     plain, mixed = _Stratified(parts, shape).fit()
     helped = any(part.reports.finer for part in parts)
     if isinstance(chosen, MaximumLikelihood) or (chosen is None and mixed and not helped):
@@ -168,11 +169,11 @@ class _Stratified:
         """The table, and whether any of its cells mixes strata."""
         mixed = any(len(here) > 1 for here in self.here)
         if self.size > MATRIX_CELLS or (mixed and self._work() > _WORK):
-            return _by_inverse(self.parts, self.shape, LARGE), mixed
+            return _by_inverse(self.parts, self.shape, LARGE, MaximumLikelihood()), mixed
         own = {id(part): MaximumLikelihood().fit(part.reports, part.mechanisms) for part in self._alone()}
         folds = self._folds() if mixed else {}
         if not all(axis.identifiable for pair in folds.values() for fold in pair for axis in fold.maps):
-            return _by_inverse(self.parts, self.shape, ""), mixed
+            return _by_inverse(self.parts, self.shape, "", MaximumLikelihood()), mixed
         fit = assemble([self._cell(here, own, folds) for here in self.here], self.shape, self._totals())
         return (replace(fit, notes=(*fit.notes, MIXED)) if mixed else fit), mixed
 
@@ -303,11 +304,11 @@ def _nearest(values: Floats, covariance: Floats, total: float) -> Floats:
     return np.asarray(x * (total / x.sum()), dtype=np.float64)
 
 
-def _by_inverse(parts: Sequence[Part], shape: tuple[int, ...], note: str) -> Fit:
-    """The sum of the parts' likelihood estimates, with the errors and limits of `inverse`, which is unbiased."""
+def _by_inverse(parts: Sequence[Part], shape: tuple[int, ...], note: str, estimator: Estimator) -> Fit:
+    """The sum of the parts' own estimates, with the errors and limits of `inverse`, which is unbiased."""
     values, totals = np.zeros(shape), np.zeros(shape[0])
     for part in parts:
-        part.added(values, MaximumLikelihood().fit(part.reports, part.mechanisms).values)
+        part.added(values, estimator.fit(part.reports, part.mechanisms).values)
         totals[part.cells] += part.totals()
     try:
         linear = _Sum(parts, [Inverse().fit(part.reports, part.mechanisms) for part in parts], shape).fit()
