@@ -15,7 +15,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV) || { $(PYTHON) -m pip install --quiet virtualenv && $(PYTHON) -m virtualenv --quiet $(VENV); }
 
 $(RUN): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --constraint constraints.txt --editable .
+	$(PIP) install --constraint constraints.txt --editable '.[charts]'
 	@touch $@
 
 $(DEV): requirements-dev.txt $(RUN)

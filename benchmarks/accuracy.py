@@ -14,9 +14,9 @@ import sys
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.designs import make_design
 from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Floats
 from polyseme.estimators.base import Reports
 from polyseme.estimators.registry import ESTIMATORS
 from polyseme.mechanism import Mechanism

@@ -13,14 +13,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from polyseme.calibration import choose, mechanism_for
 from polyseme.distances import LineDistance
+from polyseme.estimators.auxiliary import MOST_KINDS, Help, with_help
 from polyseme.estimators.base import Reports
-from polyseme.estimators.helping import MOST_KINDS, Help, with_help
 from polyseme.estimators.smooth import Smooth
 from polyseme.mechanism import Mechanism
+from polyseme.promises import Diversity, Promises
 from polyseme.randomness import SystemStream
-from polyseme.recipes import choose, mechanism_for
-from polyseme.tables.kinds import kinds_of
+from polyseme.tables.counting.kinds import kinds_of
 
 __all__ = ["Columns", "helped"]
 
@@ -56,7 +57,7 @@ class Columns:
         """The candidate of each record that is published most often, when the column is published in sets."""
         _, codes = np.unique(np.asarray(self.table.column(name)), return_inverse=True)
         size = int(codes.max()) + 1
-        sets = mechanism_for(choose(size, None, {"diversity": {"l": min(l, size - 1)}})).sample(codes, stream)
+        sets = mechanism_for(choose(size, None, Promises.of(Diversity(l=min(l, size - 1))))).sample(codes, stream)
         published = np.bincount(sets.ravel(), minlength=size)
         return sets[np.arange(len(sets)), np.argmax(published[sets], axis=1)]
 

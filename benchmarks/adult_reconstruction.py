@@ -29,13 +29,14 @@ from adult import records
 from adult_help import Columns, helped
 from rating_readings import parted, shared_evenly
 
-from polyseme.baselines import random_table, rating, rating_table, value_groups
+from polyseme.calibration import choose, mechanism_for
 from polyseme.distances import LineDistance
 from polyseme.estimators.base import Reports
 from polyseme.estimators.registry import ESTIMATORS
 from polyseme.mechanism import Mechanism
+from polyseme.promises import Diversity, Promises
 from polyseme.randomness import SystemStream, experiment
-from polyseme.recipes import choose, mechanism_for
+from polyseme.studies.baselines import random_table, rating, rating_table, value_groups
 
 AGE, OCCUPATION, BAND = 0, 6, 10
 WANTED = ("valueadding", "inverse", "bayes", "ml", "shrink", "smooth")
@@ -79,7 +80,7 @@ def distances(truth: Array, estimate: Array) -> dict[str, float]:
 
 def methods(codes: Table, shape: tuple[int, int], others: Columns, l: int, seed: int) -> dict[str, Callable[[], Array]]:
     """One run: the name of each method and how to get its table."""
-    made: list[Mechanism] = [mechanism_for(choose(size, None, {"diversity": {"l": l}})) for size in shape]
+    made: list[Mechanism] = [mechanism_for(choose(size, None, Promises.of(Diversity(l=l)))) for size in shape]
     stream = SystemStream.seeded(seed)
     sets = tuple(mechanism.sample(code, stream) for mechanism, code in zip(made, codes, strict=True))
     ours = grouped(sets)

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from polyseme.calibration import choose, mechanism_for
 from polyseme.mechanism import Mechanism
+from polyseme.promises import Diversity, Promises
 from polyseme.randomness import SystemStream, experiment
-from polyseme.recipes import choose, mechanism_for
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from streaming import measured
@@ -29,10 +30,10 @@ from streaming import measured
 RECORDS, ATTRIBUTES, BATCH, THREADS, L = 2_458_285, 68, 131_072, 2, 3
 POLICY = f"protect-all-but: []\nprotect: {{diversity: {{l: {L}, adapt: true}}}}\n"
 ANONYMIZE = "from polyseme import anonymize; anonymize('census.parquet', 'policy.yaml', 'release')"
-READ = "from polyseme.tables.source import open_table; any(False for _ in open_table('census.parquet').batches())"
-IMPORTS = "import polyseme.pipeline"
+READ = "from polyseme.tables.io.source import open_table; any(False for _ in open_table('census.parquet').batches())"
+IMPORTS = "import polyseme.verbs.estimate"
 TABLES = {"largest": ("a66", "a67"), "middle": ("a33", "a67"), "smallest": ("a00", "a01")}
-TABLE = "polyseme.pipeline.estimate('release', of={of}, estimator={estimator!r})"
+TABLE = "polyseme.verbs.estimate.estimate('release', of={of}, estimator={estimator!r})"
 KINDS = 6
 
 
@@ -42,7 +43,7 @@ def domain_sizes() -> list[int]:
 
 
 def mechanisms() -> list[Mechanism]:
-    return [mechanism_for(choose(size, None, {"diversity": {"l": L, "adapt": True}})) for size in domain_sizes()]
+    return [mechanism_for(choose(size, None, Promises.of(Diversity(l=L, adapt=True)))) for size in domain_sizes()]
 
 
 def draw(columns: np.ndarray, made: list[Mechanism], streams: list[SystemStream]) -> int:

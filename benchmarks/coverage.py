@@ -27,6 +27,10 @@ def scenes() -> list[Scene]:
     found += [Scene(t, "line (3,3)", 25, groups=40, estimator=None) for t in TRUTHS]
     found += [Scene(t, d, 300, population="super") for t, d in itertools.product(TRUTHS, some)]
     found += [Scene(t, "line (3,3)", 25, groups=20, population="super") for t in TRUTHS]
+    shapes = ("uniform", "smooth", "steep", "bimodal")
+    groups = itertools.product(shapes, ("line (2,2)", "line (3,3)"), ("balanced", "stale", "learner"), (600, 12_000))
+    found += [Scene(t, d, n, strata=6, priors=kind) for t, d, kind, n in groups]
+    found += [Scene(t, "line (2,2)", 1_200, groups=4, strata=6, priors="learner", estimator=None) for t in shapes]
     return found
 
 

@@ -10,9 +10,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs import make_design
 from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters, Floats, Ints
+from polyseme.distances.structure import Clusters
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import containment
 from polyseme.estimators.estimate import estimate_table

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from polyseme.arrays import Ints
 from polyseme.designs import make_design
 from polyseme.distances import CircleDistance, LineDistance, MatrixDistance
-from polyseme.distances.structure import Clusters, Ints
+from polyseme.distances.structure import Clusters
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import distinct
 from polyseme.evidence import LEVEL, Evidence, examine

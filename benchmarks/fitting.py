@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.designs import make_design
 from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters, Floats, Structure
+from polyseme.distances.structure import Clusters, Structure
 
 
 def leaves(size: int, clusters: int) -> Clusters:

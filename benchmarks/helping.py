@@ -14,18 +14,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from polyseme.arrays import Floats
+from polyseme.calibration import choose as choose_recipe
+from polyseme.calibration import mechanism_for
 from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Floats
+from polyseme.estimators.auxiliary import Help, with_help
 from polyseme.estimators.base import Reports
-from polyseme.estimators.choosing import choose
-from polyseme.estimators.helping import Help, with_help
+from polyseme.estimators.selection import choose
 from polyseme.estimators.smooth import Smooth
+from polyseme.promises import Diversity, Promises
 from polyseme.randomness import SystemStream, experiment
-from polyseme.recipes import choose as choose_recipe
-from polyseme.recipes import mechanism_for
 
 SHAPE, RECORDS, REPEATS = (8, 6), (300, 3_000, 30_000, 300_000), 4
-MECHANISMS = [mechanism_for(choose_recipe(size, None, {"diversity": {"l": 3}})) for size in SHAPE]
+MECHANISMS = [mechanism_for(choose_recipe(size, None, Promises.of(Diversity(l=3)))) for size in SHAPE]
 TRUTHS = ("nothing", "one attribute each", "the table", "only together", "everything")
 
 

@@ -12,7 +12,9 @@ FOLDER = Path(__file__).resolve().parent
 
 def main() -> int:
     names = sys.argv[1:] or sorted(
-        path.stem for path in FOLDER.glob("*.py") if path.stem not in ("run", "peers", "adult", "adult_help")
+        path.stem
+        for path in FOLDER.glob("*.py")
+        if path.stem not in ("run", "peers", "adult", "adult_help", "coverage")
     )
     # As the command line does; and ratios then compare one core with one core.
     environment = {"OPENBLAS_NUM_THREADS": "1", **os.environ}

@@ -13,12 +13,13 @@ from collections import Counter
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.designs import make_design
 from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters, Floats
+from polyseme.distances.structure import Clusters
 from polyseme.estimators.base import Reports
-from polyseme.estimators.choosing import choose
 from polyseme.estimators.registry import ESTIMATORS
+from polyseme.estimators.selection import choose
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream, experiment
 

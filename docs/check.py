@@ -11,7 +11,8 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    top = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")]
+    return [*top, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def broken_links() -> list[str]:

@@ -180,7 +180,7 @@ def _exclude(rng: np.random.Generator, case: Case) -> None:
         for group in ("a", "b")[: int(rng.integers(1, 3))]
     }
     case.policy["impossible"] = [
-        {"when": {"group": group}, "attribute": "x", "values": [label(code) for code in codes]}
+        {"when": {"group": group}, "attribute": "x", "values": [label(code) for code in codes], "may-be-empty": True}
         for group, codes in case.impossible.items()
     ]
 

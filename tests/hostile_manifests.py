@@ -80,7 +80,7 @@ def make_releases(root: Path) -> list[Path]:
 
     def publish(name: str, table: pl.DataFrame, policy: dict[str, Any], **options: Any) -> None:
         folder = root / name.replace(" ", "-")
-        ps.anonymize(table, ps.Policy.from_dict(policy), folder, warn=lambda _: None, **options)
+        ps.anonymize(table, ps.Policy.from_dict(policy, root), folder, warn=lambda _: None, **options)
         folders.append(folder)
 
     for number, (name, entry) in enumerate(ATTRIBUTES.items()):
@@ -106,11 +106,19 @@ def make_releases(root: Path) -> list[Path]:
             "y": {"role": "sensitive", "domain": [1, 2, 3, 4, 5], "protect": {"diversity": {"l": 2}}},
         },
         "impossible": [
-            {"when": {"sex": "m"}, "attribute": "x", "values": ["v10", "v11"]},
-            {"when": {"age": [30, 31]}, "attribute": "x", "values": ["v00"]},
+            {"when": {"sex": "m"}, "attribute": "x", "values": ["v10", "v11"], "may-be-empty": True},
+            {"when": {"age": [30, 31]}, "attribute": "x", "values": ["v00"], "may-be-empty": True},
         ],
     }
     publish("strata", possible, strata)
+    grid = [(sex, age) for sex in "fm" for age in (20, 21)]
+    lines = [
+        f"{sex},{age},{v},{w + age % 2 * k / 8}" for sex, age in grid for k, (v, w) in enumerate(zip(LABELS, PRIOR))
+    ]
+    (root / "prior.csv").write_text("\n".join(lines))
+    groups = copy.deepcopy(strata)
+    groups["attributes"]["x"]["prior"] = {"by": ["sex", "age"], "file": "prior.csv"}
+    publish("strata of groups", possible, groups, form="set")
     publish("seeded strata", possible, strata, seed=1, file_format="csv")
     return folders
 
@@ -127,7 +135,7 @@ HOSTILE: list[Any] = [
 """What is put in the place of anything."""
 _KEYS = [
     "d", "distance", "prior", "reference", "bins", "periods", "missing", "log_weights", "shares", "full", "tight",
-    "excluded", "strata", "impossible", "models", "size", "adapt", "t", "epsilon", "l", "x",
+    "excluded", "strata", "impossible", "conditional", "when", "models", "size", "adapt", "t", "epsilon", "l", "x",
 ]  # fmt: skip
 
 Path_ = tuple[str | int, ...]

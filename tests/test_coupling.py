@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from polyseme.attacks.republishing import intersected
 from polyseme.coupling import Coupled, Coupling, Even, Kept, Nested, couple
-from polyseme.coupling.even import is_even
 from polyseme.designs import make_design, restrict
 from polyseme.distances import LineDistance
 from polyseme.distances.structure import Clusters, Structure
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import StickyStream
-from polyseme.republishing import intersected
 from polyseme.strata import Strata, Stratum
 
 KEY = bytes(range(32))
@@ -47,7 +46,7 @@ SETTINGS: dict[str, Strata] = {
     "blind in one stratum": strata(PLAIN, 3, (5,), p=(0.0, 1.0)),
 }
 KINDS = {"kept": Kept, "nested": Nested, "even": Even}
-EVEN = [name for name, found in SETTINGS.items() if is_even(found.members[0].mechanism.design)]
+EVEN = [name for name, found in SETTINGS.items() if found.members[0].mechanism.design.even]
 PAIRS = [(name, kind) for name in SETTINGS for kind in KINDS if kind != "even" or name in EVEN]
 
 

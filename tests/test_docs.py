@@ -85,11 +85,15 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people.write_csv(folder / "people.csv")
     people.head(50).write_csv(folder / "table.csv")
     (folder / "policy.yaml").write_text(INCOME_POLICY)
+    people.group_by("age", "sex", "income").len("number").write_csv(folder / "income-by-age-sex.csv")
     (folder / "models.yaml").write_text(
         "attributes: {sex: {role: quasi-identifier}, income: {role: sensitive}}\nmodels: [{k-anonymity: {k: 2}}]\n"
     )
     result = run("polyseme anonymize policy.yaml people.csv --out release --seed 1", folder)
     assert result.returncode == 0, result.stderr
+    for out, ledger in (("published", ""), ("before", "--ledger ledger.json --people patients")):
+        result = run(f"polyseme anonymize policy.yaml people.csv --out {out} {ledger}", folder)
+        assert result.returncode == 0, result.stderr
     return folder
 
 

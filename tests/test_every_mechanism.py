@@ -18,6 +18,8 @@ MATRIX = [[abs(row - column) ** 0.5 for column in range(12)] for row in range(12
 
 CASES = {
     "line balanced": ({"line": "rank"}, {"semantic-diversity": {"l": 3, "d": 3}}),
+    "line sharp": ({"line": "rank"}, {"semantic-diversity": {"l": 3, "d": 3, "mechanism": "sharp"}}),
+    "matrix sharp": ({"matrix": MATRIX}, {"semantic-diversity": {"l": 3, "d": 1.5, "mechanism": "sharp"}}),
     "line simple": ({"line": "rank"}, {"semantic-diversity": {"l": 3, "d": 3, "mechanism": "simple"}}),
     "line duplicate": ({"line": "rank"}, {"semantic-diversity": {"l": 3, "d": 2, "mechanism": "duplicate"}}),
     "uneven line least-risk": (

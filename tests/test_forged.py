@@ -14,11 +14,11 @@ import pytest
 import polyseme as ps
 from polyseme.designs import design_from, make_design
 from polyseme.distances import LineDistance
-from polyseme.manifests import checksum
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream
 from polyseme.release import file_digest
-from polyseme.verification import Verification
+from polyseme.release.documents import checksum
+from polyseme.results.verification import Verification
 
 LABELS = [f"v{code:02d}" for code in range(14)]
 Edit = Callable[[dict[str, Any]], None]
@@ -116,6 +116,20 @@ def test_weights_that_give_a_value_away_are_found(tmp_path: Path, design: str) -
     found = forged(tmp_path, protect, reweigh, drawn(bad))
     assert broken(found) == ["posterior"]
     assert verdict(found, "posterior").worst == pytest.approx(1.0, abs=1e-9)
+
+
+def test_probabilities_of_a_sharp_design_that_give_a_value_away_are_found(tmp_path: Path) -> None:
+    structure = LineDistance.ranks(14).structure(6)
+    probabilities = np.asarray(make_design("sharp", structure, 2).parameters()["probabilities"])
+    probabilities[0] /= 1e6
+    parameters = {"probabilities": (probabilities / probabilities.sum()).tolist()}
+    bad = Mechanism(design_from("sharp", structure, 2, parameters))
+
+    def reweigh(entry: dict[str, Any]) -> None:
+        entry["mechanism"]["parameters"] = parameters
+
+    found = forged(tmp_path, "semantic-diversity: {l: 2, d: 6, mechanism: sharp}", reweigh, drawn(bad))
+    assert broken(found) == ["posterior"]
 
 
 @pytest.mark.parametrize("form", ["set", "long"])

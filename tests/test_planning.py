@@ -5,17 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from polyseme import pipeline
+import polyseme as ps
+from polyseme.calibration import choose
 from polyseme.errors import QuestionError
 from polyseme.policy import Policy
-from polyseme.recipes import choose
-from polyseme.reports.tables import plan_remarks
+from polyseme.promises import Closeness, Ldp, Promises, SemanticDiversity
+from polyseme.results.views.tables import plan_remarks
+from polyseme.verbs.plan import frontier
 
 AGE = {"role": "sensitive-qid", "domain": list("abcdefgh"), "distance": {"line": "rank"}}
 
 
 def planned(**protect):
-    return pipeline.plan(Policy.from_dict({"attributes": {"age": {**AGE, "protect": protect}}})).attributes[0]
+    return ps.plan(Policy.from_dict({"attributes": {"age": {**AGE, "protect": protect}}})).attributes[0]
 
 
 @pytest.mark.parametrize("limit", [{}, {"closeness": {"t": 0.1, "ground": "ordered"}}, {"ldp": {"epsilon": 1}}])
@@ -37,7 +39,7 @@ def test_no_sets_help_where_nothing_may_be_told():
 
 def test_the_grid_keeps_what_is_promised_about_truth():
     """Other sets allow other odds of truth, so one p for all of them would break the promise or waste it."""
-    plan = pipeline.plan(
+    plan = ps.plan(
         Policy.from_dict(
             {
                 "attributes": {
@@ -53,15 +55,13 @@ def test_the_grid_keeps_what_is_promised_about_truth():
             }
         )
     )
-    grid = pipeline.frontier(plan)["age"]
+    grid = frontier(plan)["age"]
     feasible = [setting for setting in grid if setting.status == "feasible"]
     assert {setting.l for setting in feasible} >= {2, 3, 4}
     for setting in feasible:
         assert setting.facts.epsilon == pytest.approx(1.0, abs=1e-9)
     assert not math.isclose(
-        choose(
-            8, plan.attributes[0].attribute.distance, {"semantic-diversity": {"l": 2, "d": 1}, "ldp": {"epsilon": 1}}
-        ).p,
+        choose(8, plan.attributes[0].attribute.distance, Promises.of(SemanticDiversity(l=2, d=1), Ldp(epsilon=1))).p,
         plan.attributes[0].choice.p,
     )
 
@@ -71,10 +71,12 @@ def test_a_plan_says_what_the_reference_gives_away():
     policy = {
         "attributes": {"age": {**AGE, "reference": [65, 5, 5, 5, 5, 5, 5, 5], "protect": {"diversity": {"l": 2}}}}
     }
-    item = pipeline.plan(Policy.from_dict(policy)).attributes[0]
+    item = ps.plan(Policy.from_dict(policy)).attributes[0]
     assert item.facts.worst_posterior == pytest.approx(0.5)
     (warning,) = item.to_dict()["warnings"]
-    assert warning == f"who expects the reference distribution guesses right with probability up to {65 / 70:.3g}"
+    assert (
+        warning == f"somebody who expects the reference distribution guesses right with probability up to {65 / 70:.3g}"
+    )
 
 
 @pytest.mark.parametrize("other", [{"diversity": {"l": 4}}, {"ldp": {"epsilon": 1, "size": 4}}])
@@ -96,7 +98,7 @@ def test_sets_of_the_whole_domain():
 def test_hints_name_only_what_can_be_chosen():
     uneven = {"role": "sensitive", "domain": list("abcdefgh"), "prior": [50, 20, 10, 5, 5, 5, 3, 2]}
     policy = Policy.from_dict({"attributes": {"x": {**uneven, "protect": {"diversity": {"l": 3}}}}})
-    obstacle = pipeline.plan(policy).attributes[0].obstacle
+    obstacle = ps.plan(policy).attributes[0].obstacle
     assert "the largest l here is 2" in obstacle
     assert "smaller d" not in obstacle
     assert "least-risk" not in obstacle
@@ -107,16 +109,16 @@ def test_an_even_prior_is_none():
     choices = []
     for entry in (even, none):
         policy = Policy.from_dict({"attributes": {"x": {**entry, "protect": {"closeness": {"t": 0.3}}}}})
-        choices.append(pipeline.plan(policy).attributes[0].choice)
+        choices.append(ps.plan(policy).attributes[0].choice)
     assert [(choice.l, choice.p) for choice in choices] == [(choices[1].l, choices[1].p)] * 2
-    uneven = choose(8, None, {"closeness": {"t": 0.3}}, prior=np.arange(1.0, 9.0))
-    assert "the best one is not sought" in uneven.lines[0]
+    uneven = choose(8, None, Promises.of(Closeness(t=0.3)), prior=np.arange(1.0, 9.0))
+    assert "the best size is not searched" in uneven.lines[0]
 
 
 @pytest.mark.parametrize("records", [0, -5, "abc", 2.5])
 def test_records_to_expect(records):
     with pytest.raises(QuestionError, match="whole number above 0"):
-        pipeline.plan(Policy.from_dict({"attributes": {"age": {**AGE, "protect": {"diversity": {"l": 2}}}}}), records)
+        ps.plan(Policy.from_dict({"attributes": {"age": {**AGE, "protect": {"diversity": {"l": 2}}}}}), records)
 
 
 # -- the trade of a least-risk design ---------------------------------------------------------------------------------
@@ -128,7 +130,7 @@ LEAST_RISK = {"semantic-diversity": {"l": 3, "d": 7, "mechanism": "least-risk"}}
 def least_risk_plan(records=None, **extra):
     attributes = {"sex": {"role": "quasi-identifier"}, "income": {**INCOME, "protect": {**LEAST_RISK, **extra}}}
     impossible = [{"when": {"sex": "f"}, "attribute": "income", "values": [2, 3]}]
-    return pipeline.plan(Policy.from_dict({"attributes": attributes, "impossible": impossible}), records)
+    return ps.plan(Policy.from_dict({"attributes": attributes, "impossible": impossible}), records)
 
 
 def test_the_trade_of_a_least_risk_design_is_shown():
@@ -161,6 +163,6 @@ def test_the_trade_without_records_and_with_lies():
 
 def test_other_designs_have_no_trade():
     attributes = {"income": {**INCOME, "protect": {"semantic-diversity": {"l": 2, "d": 3, "mechanism": "least-risk"}}}}
-    entry = pipeline.plan(Policy.from_dict({"attributes": attributes})).to_dict()["attributes"]["income"]
+    entry = ps.plan(Policy.from_dict({"attributes": attributes})).to_dict()["attributes"]["income"]
     assert entry["least_risk"] is None  # balanced
     assert planned(**{"semantic-diversity": {"l": 3, "d": 2}}).to_dict()["least_risk"] is None

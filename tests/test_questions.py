@@ -106,7 +106,7 @@ def test_columns_of_a_release_help(helped: dict[str, ps.Release], using: tuple[s
 
 def test_a_column_that_tells_nothing_changes_nothing(helped: dict[str, ps.Release]) -> None:
     with_sex, without = (ps.estimate(helped["parquet"], ["job"], using=using) for using in (["sex"], []))
-    assert "without the help of sex: it tells too little" in with_sex.notes
+    assert "without the help of sex: it adds too little" in with_sex.notes
     np.testing.assert_array_equal(with_sex.values, without.values)
 
 
@@ -140,11 +140,11 @@ def test_what_is_wrong_with_helping_columns_is_said_at_once(helped: dict[str, ps
     with pytest.raises(QuestionError) as caught:
         ps.estimate(helped["parquet"], ["job"], by=["sex"], using=["job", "sex", "twon", "pay", "pay"])
     text = str(caught.value)
-    assert "using: 'job' is already asked for" in text
-    assert "using: 'sex' is already asked for" in text
+    assert "using: 'job' is already in the question" in text
+    assert "using: 'sex' is already in the question" in text
     assert "did you mean 'town'" in text
-    assert "an attribute stands twice" in text
-    with pytest.raises(QuestionError, match=r"(?s)ml looks at the published sets only.*smooth"):
+    assert "the same attribute is asked for more than once" in text
+    with pytest.raises(QuestionError, match=r"(?s)ml uses the published sets only.*smooth"):
         ps.estimate(helped["parquet"], ["job"], using=["town"], estimator="ml")
 
 

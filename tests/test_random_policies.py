@@ -26,6 +26,7 @@ from enumeration import (
 )
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest
+from polyseme.results.plan import AttributePlan
 
 POLICIES = 400
 SAMPLED = 120
@@ -112,7 +113,7 @@ def check_promises(case: Case, allowed: list[int], mechanism: Mechanism, channel
         assert min(slack) < 1e-6, "less truth than the promises allow"
 
 
-def check_facts(case: Case, allowed: list[int], planned: ps.planning.AttributePlan, channel: np.ndarray) -> None:
+def check_facts(case: Case, allowed: list[int], planned: AttributePlan, channel: np.ndarray) -> None:
     """What the plan says of a policy without strata."""
     found, pi = planned.facts, case.pi(allowed)
     assert found is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from scipy import stats
 
 from polyseme.errors import InvalidInput
-from polyseme.randomness import StickyStream, SystemStream, new_key, read_key
+from polyseme.randomness import StickyStream, StreamKey, SystemStream, new_key, read_key
 
 KEY = bytes(range(32))
 
@@ -29,6 +30,27 @@ def test_words_do_not_depend_on_how_they_are_asked_for() -> None:
     stream = SystemStream.seeded(1)
     parts = np.concatenate([stream.words(count) for count in (1, 7, 131_072, 168_920)])
     assert np.array_equal(whole, parts)
+
+
+def test_a_seed_draws_what_it_always_drew() -> None:
+    assert SystemStream.seeded("5 decoys").words(2).tolist() == [1628983835500324785, 7054601153665384537]
+    assert StreamKey.seeded("5 decoys").derive(0).words(2).tolist() == [1628983835500324785, 7054601153665384537]
+
+
+def test_partitions_have_streams_of_their_own() -> None:
+    key = pickle.loads(pickle.dumps(StreamKey.seeded(3)))  # noqa: S301 - our own
+    streams = [key.derive(number) for number in (0, 1, 2, 255, 256, 2**32, 2**64 - 1)]
+    words = np.array([stream.words(50_000) for stream in streams])
+    assert np.array_equal(key.derive(256).words(50_000), words[4]), "however often it is asked for"
+    assert len(np.unique(words)) == words.size, "they do not overlap"
+    uniforms = (words >> np.uint64(11)) * 2.0**-53
+    assert np.abs(np.corrcoef(uniforms) - np.eye(len(streams))).max() < 5 / np.sqrt(50_000)
+    assert not np.array_equal(StreamKey.fresh().derive(1).words(8), StreamKey.fresh().derive(1).words(8))
+    assert key.key.hex() not in repr(key)
+    assert repr(key.key) not in repr(key)
+    for number in (-1, 2**64):
+        with pytest.raises(OverflowError):
+            key.derive(number)
 
 
 def test_uniforms_are_uniform() -> None:

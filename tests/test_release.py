@@ -14,9 +14,9 @@ import pytest
 
 import polyseme as ps
 from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, ReleaseError, TableError
-from polyseme.manifests import checksum
 from polyseme.randomness import new_key
 from polyseme.release import Manifest
+from polyseme.release.documents import checksum
 
 POLICY = """
 attributes:
@@ -177,7 +177,7 @@ def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
         (lambda table: table.with_columns(level=pl.lit("SECRET")), "500 values are not in the declared domain"),
         (lambda table: table.with_columns(level=pl.lit(None, dtype=pl.String)), "500 values are missing"),
         (lambda table: table.drop("zip"), "no such column"),
-        (lambda table: table.with_columns(extra=pl.lit(1)), "does not say what it is"),
+        (lambda table: table.with_columns(extra=pl.lit(1)), "does not mention this column"),
         (lambda table: table[:0], "no records"),
     ],
     ids=["unseen", "missing", "no-column", "extra-column", "no-rows"],
@@ -230,7 +230,7 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
     path = tmp_path / "r" / "data.parquet"
     content = path.read_bytes()
     path.write_bytes(content[:-10])
-    with pytest.raises(ReleaseError, match="does not fit the manifest"):
+    with pytest.raises(ReleaseError, match="does not match the manifest"):
         ps.Release.open(tmp_path / "r")
     path.unlink()
     with pytest.raises(ReleaseError, match="is missing"):
@@ -265,10 +265,8 @@ def test_manifests_round_trip_through_json() -> None:
     document = json.loads(manifest.to_json())
     again = Manifest.from_dict(document)
     assert again.to_dict() == document
-    sets = again.protected[0].mechanism.design.sets()
-    assert np.array_equal(
-        again.protected[0].mechanism.weights(sets)[0], manifest.protected[0].mechanism.weights(sets)[0]
-    )
+    sets = again.sets[0].mechanism.design.sets()
+    assert np.array_equal(again.sets[0].mechanism.weights(sets)[0], manifest.sets[0].mechanism.weights(sets)[0])
 
 
 def test_reprs_hold_no_data() -> None:
@@ -283,7 +281,7 @@ def test_what_cannot_be_estimated_afterwards_is_said_before() -> None:
     heard: list[str] = []
     ps.anonymize(table, ps.Policy.loads(text), warn=heard.append)
     assert len(heard) == 1
-    assert "level: some of its values cannot be told apart" in heard[0]
+    assert "level: some of its values cannot be distinguished" in heard[0]
     assert "nearest settings" in heard[0]
     heard.clear()
     ps.anonymize(people(), policy(), warn=heard.append)
@@ -376,13 +374,13 @@ def test_the_records_to_a_draw_are_read_back_and_checked(tmp_path: Path) -> None
     assert not release.manifest.uncounted
     assert json.loads((tmp_path / "r" / "manifest.json").read_text())["attributes"][-1]["repeats"] == 1.0
     back = Manifest.from_dict(edited(release, {"repeats": 3.5}))
-    assert {item.repeats for item in back.protected} == {3.5}
+    assert {item.repeats for item in back.sets} == {3.5}
     assert Manifest.from_dict(back.to_dict()).to_json() == back.to_json()
-    assert Manifest.from_dict(edited(release, {"repeats": release.manifest.records})).protected
+    assert Manifest.from_dict(edited(release, {"repeats": release.manifest.records})).sets
     for wrong in (0, 0.99, -1, release.manifest.records + 1, 1e300, "3", None, True, [2]):
         with pytest.raises(ReleaseError):
             Manifest.from_dict(edited(release, {"repeats": wrong}))
-    with pytest.raises(ReleaseError, match="more records to a draw"):
+    with pytest.raises(ReleaseError, match="more records per draw"):
         Manifest.from_dict(edited(release, {"repeats": 2.0}, sticky=False))
 
 
@@ -391,7 +389,7 @@ def test_an_older_sticky_release_says_that_nobody_counted(tmp_path: Path) -> Non
     release = ps.anonymize(people(), policy("record-key: id"), key_file=tmp_path / "key")
     old = Manifest.from_dict(edited(release, {}))
     assert old.uncounted
-    assert {item.repeats for item in old.protected} == {1.0}
+    assert {item.repeats for item in old.sets} == {1.0}
     assert old.to_dict() == edited(release, {}), "nothing is claimed that was not counted"
     fresh = ps.anonymize(people(), policy())
     assert not Manifest.from_dict(fresh.manifest.to_dict()).uncounted

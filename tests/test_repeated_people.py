@@ -61,7 +61,7 @@ def test_intervals_hold_the_truth_however_many_records_people_have(tmp_path: Pat
 
 def test_a_group_whose_people_have_more_records_than_others_is_seen(tmp_path: Path) -> None:
     """The manifest states the effect for the whole table; in this ward it was covered by 60% of the intervals."""
-    rng, policy, held = np.random.default_rng(1), ps.Policy.loads(POLICY), []
+    rng, policy, held, widths, honest = np.random.default_rng(1), ps.Policy.loads(POLICY), [], [], []
     for number in range(30):
         codes = rng.choice(8, 1_250, p=rng.dirichlet(np.full(8, 2.0)))
         person = np.concatenate([np.arange(1_200), np.repeat(np.arange(1_200, 1_250), 10)])
@@ -75,7 +75,14 @@ def test_a_group_whose_people_have_more_records_than_others_is_seen(tmp_path: Pa
         south = table.by["ward"].index("south")
         truth = np.bincount(state[ward == "south"], minlength=8)
         held.append((table.low[south] <= truth) & (truth <= table.high[south]))
+        widths.append((table.high - table.low)[south].mean())
+        # The same 50 people with one record each, ten times over: nobody can know more about them.
+        once = frame.filter(pl.col("ward") == "south").unique("person", maintain_order=True)
+        alone = ps.anonymize(once, policy, key_file=fixed_key(tmp_path, f"ward {number}"))
+        direct = ps.estimate(alone, of=["state"], estimator="ml")
+        honest.append(10 * (direct.high - direct.low).mean())
     assert np.mean(held) >= 0.92
+    assert np.mean(widths) <= 1.3 * np.mean(honest)
 
 
 def test_a_key_that_names_a_few_groups_is_refused(tmp_path: Path) -> None:

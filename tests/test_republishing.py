@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import polyseme as ps
+from polyseme.attacks.republishing import changed_since, changing_strata
 from polyseme.cli import main
 from polyseme.randomness import new_key
-from polyseme.republishing import changed_since, changing_strata
 
 POLICY = """
 attributes:
@@ -30,9 +30,9 @@ record-key: id
 """
 CHILDREN = """
 impossible:
-  - {when: {age: child}, attribute: ill, values: [i, j]}
+  - {when: {age: child}, attribute: ill, values: [i, j], may-be-empty: true}
 """
-IMPOSSIBLE = CHILDREN + "  - {when: {sex: m}, attribute: ill, values: [a]}\n"
+IMPOSSIBLE = CHILDREN + "  - {when: {sex: m}, attribute: ill, values: [a], may-be-empty: true}\n"
 
 
 def people(rows: int = 400, age: str = "adult") -> pl.DataFrame:
@@ -53,17 +53,17 @@ def published(key: Path | None, text: str = POLICY, **options: object) -> ps.Rel
 
 
 def said(release: ps.Release, earlier: ps.Release) -> list[str]:
-    return changed_since(release.manifest.attributes, release.manifest.sticky, earlier.manifest)
+    return changed_since(release.manifest.columns, release.manifest.sticky, earlier.manifest)
 
 
 def test_strata_that_change_the_sets_are_pointed_out(key: Path) -> None:
-    attributes = published(key, POLICY + IMPOSSIBLE).manifest.attributes
+    attributes = published(key, POLICY + IMPOSSIBLE).manifest.columns
     (warning,) = changing_strata(attributes)
     assert warning.startswith("ill: decoys depend on age or sex")
     shown = [int(part.split("%")[0].split()[-1].strip("(")) for part in warning.split("right in")[1].split("% ")[:2]]
     assert shown[1] == 33
     assert 40 <= shown[0] <= 52
-    assert not changing_strata(published(key).manifest.attributes)
+    assert not changing_strata(published(key).manifest.columns)
 
 
 def test_the_share_that_is_told_is_what_two_waves_show(key: Path) -> None:
@@ -75,7 +75,7 @@ def test_the_share_that_is_told_is_what_two_waves_show(key: Path) -> None:
         waves.append(pl.DataFrame(pl.from_arrow(release.table)).sort("sex")["ill"].to_list())
     shared = [set(one) & set(two) for one, two in zip(*waves)]
     assert all(truth in both for truth, both in zip(people(4_000)["ill"], shared))
-    (warning,) = changing_strata(published(key, POLICY + CHILDREN).manifest.attributes)
+    (warning,) = changing_strata(published(key, POLICY + CHILDREN).manifest.columns)
     told = float(warning.split("up to ")[1].split("%")[0]) / 100
     assert np.mean([1 / len(both) for both in shared]) == pytest.approx(told, abs=0.02)
     # No less can be known: one set, and which values are impossible.

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from polyseme.analysis.closeness import subsets
+from polyseme.calibration import choose
+from polyseme.distances.ground import Equal, Ordered
 from polyseme.errors import PolicyError, QuestionError, TableError
 from polyseme.models import sensitive_qids as sq
 from polyseme.models.sensitive_qids import Public, classes_for, expand
-from polyseme.recipes import choose
-from polyseme.recipes.closeness import subsets
-from polyseme.recipes.ground import Equal, Ordered
+from polyseme.promises import read_promises
 from polyseme.tables import expansion
 
 AGE = [41, 41, 51, 51, 51, 51, 51, 51]
@@ -268,7 +269,7 @@ def test_theorems_2_and_3(sizes, records, seed):
     table, promises = {}, {}
     for j, size in enumerate(sizes):
         l = int(rng.integers(1, size))
-        choice = choose(size, None, {"diversity": {"l": l}, "entropy-diversity": {"l": l}})
+        choice = choose(size, None, read_promises({"diversity": {"l": l}, "entropy-diversity": {"l": l}}))
         codes = rng.integers(0, size, records) ** 2 // size
         table[f"s{j}"] = draw_sets(rng, codes, size, choice.l, choice.p).tolist()
         promises[f"s{j}"] = {"diversity": {"l": l}, "entropy-diversity": {"l": l}, "k-anonymity": {"k": l}}
@@ -289,7 +290,7 @@ def test_theorem_4(size, t, ground, referenced, seed):
     """Closeness holds for every set that can be published, whatever the distribution; so it does for every union."""
     prior = np.random.default_rng(seed).dirichlet(np.ones(size))
     promises = {"closeness": {"t": t, "ground": ground}}
-    choice = choose(size, None, promises, reference=prior if referenced else None)
+    choice = choose(size, None, read_promises(promises), reference=prior if referenced else None)
     every = pl.DataFrame({"who": list(range(math.comb(size, choice.l))), "s": subsets(size, choice.l).tolist()})
     public = Public(size, prior, choice.p, ground=Equal() if ground == "equal" else Ordered())
     verdict = sq.closeness(classes_for(every, "s", domain=size), t, public)

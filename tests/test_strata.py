@@ -20,15 +20,16 @@ from polyseme.distances import LineDistance
 from polyseme.errors import ImpossibleError, InternalError, PolicyError, ReleaseError, TableError
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import estimate_parts, estimate_table
+from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.parts import Part
 from polyseme.estimators.registry import estimator_named
 from polyseme.estimators.stratified import fit_parts
-from polyseme.manifests import checksum
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream, new_key
 from polyseme.release import Manifest
-from polyseme.schema import Constraint
-from polyseme.strata import STRATA_LIMIT, Strata, Stratum, possible_exclusions
+from polyseme.release.documents import checksum
+from polyseme.schema import Condition, Constraint
+from polyseme.strata import STRATA_LIMIT, Placing, Strata, Stratum
 
 CODES = ["A1", "A2", "B1", "B2", "C1", "C2", "D1", "D2", "O80", "O81"]
 POLICY = """
@@ -83,7 +84,7 @@ conditions = st.dictionaries(
 rules = st.lists(
     st.builds(
         Constraint,
-        conditions,
+        conditions.map(Condition),
         st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True).map(lambda codes: tuple(sorted(codes))),
     ),
     max_size=5,
@@ -91,14 +92,16 @@ rules = st.lists(
 
 
 def union(constraints: list[Constraint], record: dict[str, Any]) -> tuple[int, ...]:
-    matching = [rule for rule in constraints if all(str(record[name]) in texts for name, texts in rule.when.items())]
+    matching = [
+        rule for rule in constraints if all(str(record[name]) in texts for name, texts in rule.condition.when.items())
+    ]
     return tuple(sorted({code for rule in matching for code in rule.excluded}))
 
 
 @given(rules)
 def test_strata_are_exactly_those_that_can_occur_and_every_record_finds_its_own(constraints: list[Constraint]) -> None:
     records = [dict(zip("xy", pair)) for pair in itertools.product([*TEXTS, "other", None], repeat=2)]
-    unions = possible_exclusions(constraints)
+    unions = [key.excluded for key in Placing.of(constraints).keys]
     assert unions[0] == ()
     assert set(unions) == {union(constraints, record) for record in records}
     free = Mechanism(make_design("balanced", LineDistance.ranks(5).structure(1), 2))
@@ -114,15 +117,15 @@ def test_strata_are_exactly_those_that_can_occur_and_every_record_finds_its_own(
 )
 def test_conditions_do_not_depend_on_how_a_number_is_stored(column: pa.Array) -> None:
     free = Mechanism(make_design("balanced", LineDistance.ranks(3).structure(1), 2))
-    strata = Strata((Constraint({"age": ("30",)}, (0,)),), (Stratum((), 4, free), Stratum((0,), 4, free)))
+    strata = Strata((Constraint(Condition({"age": ("30",)}), (0,)),), (Stratum((), 4, free), Stratum((0,), 4, free)))
     assert strata.places({"age": column}, 3).tolist() == [1, 0, 0]
 
 
 def test_too_many_strata_are_refused() -> None:
-    constraints = [Constraint({f"x{index}": ("a",)}, (index,)) for index in range(40)]
-    with pytest.raises(ImpossibleError, match=f"more than {STRATA_LIMIT}"):
-        possible_exclusions(constraints)
-    assert len(possible_exclusions(constraints[:6])) == STRATA_LIMIT
+    constraints = [Constraint(Condition({f"x{index}": ("a",)}), (index,)) for index in range(40)]
+    with pytest.raises(ImpossibleError, match=f"more than {STRATA_LIMIT:,}"):
+        Placing.of(constraints)
+    assert len(Placing.of(constraints[:10]).keys) == STRATA_LIMIT
 
 
 def test_a_mechanism_never_sees_an_impossible_value() -> None:
@@ -158,8 +161,8 @@ def test_no_decoy_is_impossible_and_the_manifest_comes_back(tmp_path: Path, form
 
 def test_sets_follow_the_mechanism_of_their_stratum() -> None:
     table = people(40_000).filter(pl.col("sex") == "male")
-    release = ps.anonymize(table, policy(), seed=4)
-    stratum = next(item for item in release.manifest["disease"].restricted if item.excluded == (8, 9))
+    release = ps.anonymize(table, policy(POLICY.replace("[O81, D1]", "[O81, D1], may-be-empty: true")), seed=4)
+    stratum = next(item for item in release.manifest["disease"].strata.members if item.excluded == (8, 9))
     sets, channel = stratum.mechanism.channel()
     true = np.bincount(stratum.narrow(np.array([CODES.index(label) for label in table["disease"]])), minlength=8)
     seen = [tuple(CODES.index(label) for label in row) for row in data(release)["disease"].to_list()]
@@ -174,7 +177,7 @@ def test_the_reference_prior_is_taken_given_the_stratum() -> None:
     planned = ps.plan(policy(text))["disease"]
     for stratum in planned.strata:
         assert stratum.mechanism is not None
-        prior = np.array([1.0] * 8 + [2, 2])[np.delete(np.arange(10), stratum.excluded)]
+        prior = np.array([1.0] * 8 + [2, 2])[np.delete(np.arange(10), stratum.key.excluded)]
         assert np.allclose(stratum.mechanism.design.blind_inclusion(), 2 * prior / prior.sum())
         assert stratum.facts is not None
         assert stratum.facts.worst_posterior == pytest.approx(0.5)
@@ -257,16 +260,76 @@ def test_values_that_do_not_occur_need_no_exclusion() -> None:
     text = text.replace("O81, D1", "O81, D1, Z9")
     heard: list[str] = []
     release = ps.anonymize(people(), policy(text), warn=heard.append)
-    assert len(release.manifest["disease"].restricted) == 2
+    assert len(release.manifest["disease"].strata.members) == 3
     assert ps.verify(release).holds
     assert any("'Z9' does not occur in the table" in warning for warning in heard)
 
 
-def test_a_condition_that_no_record_fulfils_is_pointed_out() -> None:
+UNMET = r"\$\.impossible\[0\]\.when\.sex: no record meets this condition on column 'sex'\n  hint: .*may-be-empty: true"
+
+
+@pytest.mark.parametrize("form", ["set", "long"])
+def test_a_condition_that_no_record_fulfils_is_refused(form: str, tmp_path: Path) -> None:
+    rules = policy(POLICY.replace("when: {sex: male}", "when: {sex: Male}"))
+    with pytest.raises(PolicyError, match=UNMET):
+        ps.anonymize(people(), rules, tmp_path / "out", form=form)
+    assert not list(tmp_path.iterdir()), "nothing is left behind"
+    with pytest.raises(PolicyError, match=UNMET):
+        ps.anonymize(people(), rules)
+    (remark,) = ps.plan(rules, data=people()).remarks
+    assert "$.impossible[0].when.sex: no record meets" in remark
+    assert not ps.plan(rules).remarks, "without the table nobody knows"
+
+
+def test_all_conditions_that_no_record_fulfils_are_named_at_once() -> None:
+    table = people().filter((pl.col("sex") == "male") | (pl.col("age") > 2))
+    text = POLICY + "  - {when: {age: 17}, attribute: disease, values: [A1]}\n"
+    with pytest.raises(PolicyError) as caught:
+        ps.anonymize(table, policy(text))
+    assert [problem.where for problem in caught.value.problems] == ["$.impossible[1].when", "$.impossible[2].when.age"]
+    assert "'sex', 'age' together" in caught.value.problems[0].what
+
+
+def test_a_condition_counts_by_itself_although_another_excludes_the_same() -> None:
+    text = POLICY + '  - {when: {age: 17}, attribute: disease, values: ["O8*"]}\n'
+    with pytest.raises(PolicyError, match=r"^\$\.impossible\[2\]\.when\.age"):
+        ps.anonymize(people(), policy(text))
+
+
+def test_a_condition_may_be_empty_when_the_policy_says_so() -> None:
+    text = POLICY.replace("when: {sex: male}", "may-be-empty: true, when: {sex: [Male, MALE]}")
     heard: list[str] = []
-    ps.anonymize(people(), policy(POLICY.replace("when: {sex: male}", "when: {sex: Male}")), warn=heard.append)
-    said = "$.impossible[0]: no record fulfils this condition; check how its values are written in the table"
+    release = ps.anonymize(people(), policy(text), warn=heard.append)
+    assert ps.verify(release).holds
+    assert not [said for said in heard if "impossible[" in said]
+    assert not ps.plan(policy(text), data=people()).remarks
+    with pytest.raises(PolicyError, match=r"\$\.impossible\[0\]\.may-be-empty: expected true or false"):
+        policy(text.replace("may-be-empty: true", "may-be-empty: perhaps"))
+
+
+def test_values_of_a_condition_that_do_not_occur_are_pointed_out() -> None:
+    rules = policy(POLICY.replace("when: {sex: male}", "when: {sex: [male, Male, M]}"))
+    heard: list[str] = []
+    ps.anonymize(people(), rules, warn=heard.append)
+    said = (
+        "$.impossible[0].when.sex: 2 of the 3 values do not occur in any record; "
+        "check how they are spelled in the table"
+    )
     assert heard[-1] == said
+    assert ps.plan(rules, data=people()).remarks == (said,)
+
+
+def test_records_that_are_dropped_fulfil_no_condition() -> None:
+    text = POLICY.replace("role: sensitive\n", "role: sensitive\n    missing: drop\n")
+    table = people().with_columns(disease=pl.when(pl.col("sex") != "male").then("disease"))
+    with pytest.raises(PolicyError, match=UNMET):
+        ps.anonymize(table, policy(text))
+    assert any("$.impossible[0].when.sex" in remark for remark in ps.plan(policy(text), data=table).remarks)
+
+
+def test_an_empty_table_is_said_to_be_empty() -> None:
+    with pytest.raises(TableError, match="no records to publish"):
+        ps.anonymize(people().clear(), policy())
 
 
 def test_a_stratum_without_decoys_is_named_in_plan_and_error() -> None:
@@ -302,6 +365,7 @@ def truth(table: pl.DataFrame, by: dict[str, tuple[Any, ...]]) -> np.ndarray[Any
 @pytest.mark.parametrize("estimator", ["inverse", "ml"])
 def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(estimator: str) -> None:
     table, covered, errors = people(3_000), {"": [], "sex": []}, []
+    widths, values = {"": [], "sex": []}, {"": [], "sex": []}
     for seed in range(60):
         release = ps.anonymize(table, policy(), seed=seed)
         for by, hits in covered.items():
@@ -311,11 +375,15 @@ def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(estima
             # What is impossible for the whole group is covered for certain and proves nothing.
             assert inside[found.high == 0].all()
             hits.append(inside[found.high > 0].mean())
+            widths[by].append(found.high - found.low)
+            values[by].append(found.values)
             if not by:
                 errors.append((found.values - real) / found.stderr)
     for by, hits in covered.items():
         share = np.mean(hits)
         assert 0.925 < share < 0.99, (by, share)
+        # Beside the normal interval of somebody who knows how much the estimates vary from release to release.
+        assert np.mean(widths[by]) <= 1.3 * np.mean(2 * 1.96 * np.std(values[by], axis=0))
     if estimator == "inverse":
         # Unbiased, and its standard errors are right: 60 standardised errors of each value.
         standardised = np.array(errors)[:, 0]
@@ -329,12 +397,16 @@ def test_intervals_about_the_population_cover_its_numbers(estimator: str) -> Non
     for (sex, share), age in itertools.product({"male": 0.5, "female": 0.4, "unknown": 0.1}.items(), range(1, 6)):
         weights = np.linspace(1, 3, len(CODES)) * [code not in excluded(sex, age) for code in CODES]
         expected += 1_000 * share / 5 * weights / weights.sum()
-    hits = []
+    hits, widths, values = [], [], []
     for seed in range(80):
         release = ps.anonymize(people(1_000, seed=seed), policy(), seed=seed)
         found = ps.estimate(release, of=["disease"], estimator=estimator, population="super")
         hits.append((found.low[0] <= expected) & (expected <= found.high[0]))
+        widths.append(found.high[0] - found.low[0])
+        values.append(found.values[0])
     assert 0.93 < np.mean(hits) < 0.985
+    # Beside the normal interval of somebody who knows how much the estimates vary from table to table.
+    assert np.mean(widths) <= 1.3 * np.mean(2 * 1.96 * np.std(values, axis=0))
 
 
 @pytest.mark.parametrize("estimator", [None, "ml", "inverse", "simple"])
@@ -387,9 +459,8 @@ def test_pooling_parts_of_one_mechanism_changes_nothing_linear(population: Any) 
         )
         for rows in (np.flatnonzero(chosen), np.flatnonzero(~chosen))
     ]
-    asked: dict[str, Any] = {"names": ["x"], "labels": [range(6)], "population": population}
-    whole = estimate_table(reports, [mechanism], estimator="inverse", **asked)
-    pooled = estimate_parts(parts, 1, estimator="inverse", **asked)
+    whole = estimate_table(reports, [mechanism], ["x"], [range(6)], estimator="inverse", population=population)
+    pooled = estimate_parts(parts, 1, ["x"], [range(6)], options=EstimateOptions("inverse", population=population))
     assert pooled.estimator == "inverse"
     for name in ("values", "stderr", "low", "high"):
         assert np.allclose(getattr(pooled, name), getattr(whole, name)), name
@@ -430,8 +501,8 @@ def test_a_mixed_cell_is_about_as_good_as_one_without_strata(population: Any) ->
         )
         for row in rows
     ]
-    asked: dict[str, Any] = {"names": ["x"], "labels": [range(6)], "population": population, "estimator": "ml"}
-    whole, pooled = estimate_table(reports, [mechanism], **asked), estimate_parts(parts, 1, **asked)
+    whole = estimate_table(reports, [mechanism], ["x"], [range(6)], estimator="ml", population=population)
+    pooled = estimate_parts(parts, 1, ["x"], [range(6)], options=EstimateOptions("ml", population=population))
     assert pooled.values.sum() == pytest.approx(whole.values.sum())
     assert np.all(np.abs(pooled.values - whole.values) < 0.5 * whole.stderr + 5)
     assert np.all((pooled.high - pooled.low) < 1.2 * (whole.high - whole.low))
@@ -472,11 +543,14 @@ def test_strata_of_large_domains_have_limits_too() -> None:
     )
     codes = np.minimum(np.random.default_rng(0).geometric(0.02, 1_000) + 1, 1_499)
     table = pl.DataFrame({"sex": ["f", "m"] * 500, "code": [f"v{code}" for code in codes]})
-    found = ps.estimate(ps.anonymize(table, ps.Policy.loads(text), seed=1), of=["code"], estimator="ml")
+    release = ps.anonymize(table, ps.Policy.loads(text), seed=1)
+    found = ps.estimate(release, of=["code"], estimator="ml")
     truth = np.bincount(codes, minlength=1_500)
     assert found.values.sum() == pytest.approx(1_000)
     assert np.isfinite(found.stderr).all()
     assert np.mean((found.low[0] <= truth) & (truth <= found.high[0])) > 0.95
+    honest = ps.estimate(release, of=["code"], estimator="inverse")
+    assert np.mean(found.high - found.low) <= 1.3 * np.mean(honest.high - honest.low)
 
 
 # -- checking and attacking --------------------------------------------------------------------------------------
@@ -507,7 +581,7 @@ def test_strata_that_do_not_fit_are_noticed() -> None:
     entry = next(entry for entry in document["attributes"] if entry["name"] == "disease")
     del entry["strata"][0]
     document["checksum"] = checksum({key: value for key, value in document.items() if key != "checksum"})
-    with pytest.raises(ReleaseError, match="do not fit its impossible combinations"):
+    with pytest.raises(ReleaseError, match="do not fit its conditions"):
         Manifest.from_dict(document)
 
 

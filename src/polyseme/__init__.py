@@ -1,95 +1,94 @@
 """Publish records as sets of distant candidates; recover the true cross-tabulations.
 
-Every name below is imported when it is first used, so `import polyseme` costs next to nothing.
+Every public name is imported when it is first used, so `import polyseme` costs next to nothing.
 """
 
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 from polyseme.version import __version__ as __version__
 
+# What a type checker reads. `_NAMES` below says the same while the program runs; a test compares the two.
 if TYPE_CHECKING:
-    from polyseme.errors import (
-        ImpossibleError,
-        InvalidInput,
-        PolicyError,
-        PolysemeError,
-        QuestionError,
-        ReleaseError,
-        TableError,
-    )
-    from polyseme.estimators.estimate import Estimate
-    from polyseme.pipeline import (
-        Evaluation,
-        adopt,
-        anonymize,
-        attack,
-        estimate,
-        evaluate,
-        init,
-        plan,
-        report,
-        save,
-        verify,
-    )
-    from polyseme.planning import Plan
-    from polyseme.policy import Policy
-    from polyseme.release import Release
-    from polyseme.verification import Verification
+    from polyseme.cancellation import Cancellation as Cancellation
+    from polyseme.errors import Cancelled as Cancelled
+    from polyseme.errors import ImpossibleError as ImpossibleError
+    from polyseme.errors import InvalidInput as InvalidInput
+    from polyseme.errors import PluginError as PluginError
+    from polyseme.errors import PolicyError as PolicyError
+    from polyseme.errors import PolicyWarning as PolicyWarning
+    from polyseme.errors import PolysemeError as PolysemeError
+    from polyseme.errors import PolysemeWarning as PolysemeWarning
+    from polyseme.errors import PrivacyWarning as PrivacyWarning
+    from polyseme.errors import QuestionError as QuestionError
+    from polyseme.errors import ReleaseError as ReleaseError
+    from polyseme.errors import RiskError as RiskError
+    from polyseme.errors import TableError as TableError
+    from polyseme.estimators.estimate import Estimate as Estimate
+    from polyseme.policy import Policy as Policy
+    from polyseme.release import Release as Release
+    from polyseme.results.evaluation import Evaluation as Evaluation
+    from polyseme.results.findings import Finding as Finding
+    from polyseme.results.findings import Findings as Findings
+    from polyseme.results.ledger import Exposure as Exposure
+    from polyseme.results.ledger import Exposures as Exposures
+    from polyseme.results.ledger import Ledger as Ledger
+    from polyseme.results.plan import Plan as Plan
+    from polyseme.results.prior import Prior as Prior
+    from polyseme.results.verification import Verification as Verification
+    from polyseme.verbs.adopt import adopt as adopt
+    from polyseme.verbs.anonymize import anonymize as anonymize
+    from polyseme.verbs.attack import attack as attack
+    from polyseme.verbs.estimate import estimate as estimate
+    from polyseme.verbs.evaluate import evaluate as evaluate
+    from polyseme.verbs.init import init as init
+    from polyseme.verbs.ledger import exposures as exposures
+    from polyseme.verbs.ledger import record as record
+    from polyseme.verbs.plan import plan as plan
+    from polyseme.verbs.prior import prior_from_release as prior_from_release
+    from polyseme.verbs.prior import prior_from_table as prior_from_table
+    from polyseme.verbs.report import report as report
+    from polyseme.verbs.save import save as save
+    from polyseme.verbs.verify import verify as verify
 
-_HOMES = {
-    "Estimate": "estimators.estimate",
-    "Evaluation": "pipeline",
-    "ImpossibleError": "errors",
-    "InvalidInput": "errors",
-    "Plan": "planning",
-    "Policy": "policy",
-    "PolicyError": "errors",
-    "PolysemeError": "errors",
-    "QuestionError": "errors",
-    "Release": "release",
-    "ReleaseError": "errors",
-    "TableError": "errors",
-    "Verification": "verification",
-    "adopt": "pipeline",
-    "anonymize": "pipeline",
-    "attack": "pipeline",
-    "estimate": "pipeline",
-    "evaluate": "pipeline",
-    "init": "pipeline",
-    "plan": "pipeline",
-    "report": "pipeline",
-    "save": "pipeline",
-    "verify": "pipeline",
-}
-
-__all__ = [
-    "Estimate",
-    "Evaluation",
-    "ImpossibleError",
-    "InvalidInput",
-    "Plan",
-    "Policy",
-    "PolicyError",
-    "PolysemeError",
-    "QuestionError",
-    "Release",
-    "ReleaseError",
+_NAMES = {
+    "cancellation": "Cancellation",
+    "errors": "Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning PolysemeError "
+    "PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError "
     "TableError",
-    "Verification",
-    "adopt",
-    "anonymize",
-    "attack",
-    "estimate",
-    "evaluate",
-    "init",
-    "plan",
-    "report",
-    "save",
-    "verify",
-]
+    "estimators.estimate": "Estimate",
+    "policy": "Policy",
+    "release": "Release",
+    "results.evaluation": "Evaluation",
+    "results.findings": "Finding Findings",
+    "results.ledger": "Exposure Exposures Ledger",
+    "results.plan": "Plan",
+    "results.prior": "Prior",
+    "results.verification": "Verification",
+    "verbs.adopt": "adopt",
+    "verbs.anonymize": "anonymize",
+    "verbs.attack": "attack",
+    "verbs.estimate": "estimate",
+    "verbs.evaluate": "evaluate",
+    "verbs.init": "init",
+    "verbs.ledger": "exposures record",
+    "verbs.plan": "plan",
+    "verbs.prior": "prior_from_release prior_from_table",
+    "verbs.report": "report",
+    "verbs.save": "save",
+    "verbs.verify": "verify",
+}
+"""The public names, by the module they live in."""
+
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_HOMES)
+
+# Whoever wants to see the log adds a handler; nobody else sees it.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Every exception of the package.
+"""Every exception and warning of the package.
 
     PolysemeError
     ├── InvalidInput            what came in cannot be used (exit code 2)
@@ -6,8 +6,15 @@
     │   ├── TableError          a table, a column or a value in it
     │   ├── ReleaseError        a release folder or its manifest
     │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
+    │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
+    │   ├── RiskError           what the ledger says must not be published (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
+    ├── Cancelled               somebody asked the work to stop (see `cancellation`)
     └── InternalError           our own fault (exit code 3)
+
+    PolysemeWarning             what the data holder should hear
+    ├── PrivacyWarning          what others may learn from the release
+    └── PolicyWarning           what the policy comes to, perhaps other than it was meant
 
 A broken privacy model is not an exception: it is a verdict.
 
@@ -18,20 +25,29 @@ the original table: places, names, counts and declared domains only.
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
+    "Cancelled",
     "ImpossibleError",
     "InternalError",
     "InvalidInput",
+    "PluginError",
     "PolicyError",
+    "PolicyWarning",
     "PolysemeError",
+    "PolysemeWarning",
+    "PrivacyWarning",
     "Problem",
     "QuestionError",
     "ReleaseError",
+    "RiskError",
     "TableError",
     "nearest",
+    "warn",
 ]
 
 
@@ -84,12 +100,48 @@ class QuestionError(InvalidInput):
     """The question cannot be asked of this release."""
 
 
+class PluginError(InvalidInput):
+    """A plugin that another package brings cannot be used."""
+
+
+class RiskError(InvalidInput):
+    """With what was published before, this would tell more than a release may."""
+
+    exit_code = 1
+
+
 class ImpossibleError(InvalidInput):
     """No mechanism can keep this promise on this domain."""
 
 
+class Cancelled(PolysemeError):
+    """The work was stopped because somebody asked for it; nothing was published."""
+
+    exit_code = 130
+
+
 class InternalError(PolysemeError):
     """A fault of the program itself."""
+
+
+class PolysemeWarning(UserWarning):
+    """Root of the warnings; like a problem, none holds a value of the original table."""
+
+
+class PrivacyWarning(PolysemeWarning):
+    """Something that others may learn from the release."""
+
+
+class PolicyWarning(PolysemeWarning):
+    """Something that the policy comes to, perhaps other than it was meant."""
+
+
+def warn(text: str, category: type[PolysemeWarning]) -> None:
+    """Warn whoever called the library: the line that is shown is the first one outside of this package."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "polyseme":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs.base import Design
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError, PolicyError
 from polyseme.randomness import Stream, SystemStream
 
@@ -93,8 +93,7 @@ class Mechanism:
 
     def inclusion_given(self, codes: Ints) -> Floats:
         """Rows of `Q[v, u] = P(u in R | v)` for the given true values."""
-        given = self.p * self.design.conditional_inclusion(codes)
-        return given if self.p == 1.0 else given + (1.0 - self.p) * self.design.blind_inclusion()
+        return self.design.inclusion_given(codes, self.p)
 
     def inclusion_matrix(self) -> Floats:
         """`Q`, whole; refuses domains beyond `MATRIX_LIMIT`."""

@@ -3,6 +3,7 @@
 Three kinds of stream, one interface (`Stream.uniforms`):
 
 - `SystemStream`: AES-256 in counter mode under a key from the operating system. The default.
+  `StreamKey` makes such streams for the partitions of a table, so that they can be published in parallel.
 - `SystemStream.seeded(n)`: the same generator under a key derived from a number, for experiments. Anyone who guesses
   the number can recompute every decoy, so a release made with it says that it is not for publication.
 - `StickyStream`: a keyed pseudo-random function of (record key, attribute, true value). The same person reporting the
@@ -17,6 +18,8 @@ import hashlib
 import os
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
@@ -26,11 +29,27 @@ from numpy.typing import NDArray
 
 from polyseme.errors import InvalidInput
 
-__all__ = ["KEY_BYTES", "StickyStream", "Stream", "SystemStream", "experiment", "new_key", "read_key"]
+__all__ = [
+    "KEY_BYTES",
+    "StickyStream",
+    "Stream",
+    "StreamKey",
+    "SystemStream",
+    "discrete_laplace",
+    "experiment",
+    "new_key",
+    "read_key",
+]
 
 KEY_BYTES = 32
+"""AES-256."""
 _BLOCK = 16
+"""The block of AES, in bytes."""
 _CHUNK = 1 << 20
+"""Bytes encrypted at a time: fits the second-level cache."""
+
+_WORDS = 4_096
+"""Words that are drawn ahead for coins: calls of the cipher cost more than its work."""
 
 Words = NDArray[np.uint64]
 Floats = NDArray[np.float64]
@@ -52,15 +71,19 @@ def _to_unit(words: Words) -> Floats:
 
 
 class SystemStream:
-    """AES-256-CTR key stream; 64-bit words, uniform numbers, unbiased integers and permutations."""
+    """AES-256-CTR key stream; 64-bit words, uniform numbers, unbiased integers and permutations.
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self._encryptor = Cipher(algorithms.AES(key or os.urandom(KEY_BYTES)), modes.CTR(bytes(_BLOCK))).encryptor()
+    partition  where the counter starts, in steps of 2**64 blocks: streams of one key never overlap
+    """
+
+    def __init__(self, key: bytes | None = None, partition: int = 0) -> None:
+        start = partition.to_bytes(_BLOCK // 2, "big") + bytes(_BLOCK // 2)
+        self._encryptor = Cipher(algorithms.AES(key or os.urandom(KEY_BYTES)), modes.CTR(start)).encryptor()
 
     @classmethod
     def seeded(cls, seed: int | str) -> SystemStream:
         """A repeatable stream for experiments; never for a release that is published."""
-        return cls(hashlib.sha256(f"polyseme seed {seed}".encode()).digest())
+        return StreamKey.seeded(seed).derive(0)
 
     def __repr__(self) -> str:
         return "SystemStream(<hidden>)"
@@ -100,6 +123,80 @@ class SystemStream:
             ordered = words[order]
             if not np.any(ordered[1:] == ordered[:-1]):
                 return order
+
+
+def discrete_laplace(scale: Fraction, count: int, stream: SystemStream) -> NDArray[np.int64]:
+    """Whole numbers x with probability proportional to `exp(-|x| / scale)`, exactly: nothing is rounded.
+
+    Only uniform whole numbers are drawn. A coin that falls with probability `exp(-g)`, g up to 1, is the parity of how
+    often coins of g, g/2, g/3 .. fall in a row; of such coins a geometric number is made, and a sign is put to it.
+    """
+    draw = _Coins(stream)
+    return np.array([draw.laplace(scale.numerator, scale.denominator) for _ in range(count)], dtype=np.int64)
+
+
+class _Coins:
+    """Exact coins from a stream, which is read some words at a time."""
+
+    def __init__(self, stream: SystemStream) -> None:
+        self._stream, self._words = stream, list[int]()
+
+    def below(self, bound: int) -> int:
+        """A uniform whole number from 0 to below `bound`."""
+        limit = (1 << 64) - (1 << 64) % bound
+        while True:
+            if not self._words:
+                self._words = self._stream.words(_WORDS).tolist()
+            word = self._words.pop()
+            if word < limit:
+                return word % bound
+
+    def exponential(self, top: int, bottom: int) -> bool:
+        """Falls with probability `exp(-top / bottom)`; the fraction is at most one."""
+        turn = 1
+        while self.below(bottom * turn) < top:
+            turn += 1
+        return turn % 2 == 1
+
+    def laplace(self, top: int, bottom: int) -> int:
+        """A number with probability proportional to `exp(-|x| bottom / top)`."""
+        while True:
+            rest = self.below(top)
+            if not self.exponential(rest, top):
+                continue
+            whole = 0
+            while self.exponential(1, 1):
+                whole += 1
+            size, negative = (rest + top * whole) // bottom, self.below(2) == 1
+            # Zero has one sign only.
+            if size or not negative:
+                return -size if negative else size
+
+
+@dataclass(frozen=True)
+class StreamKey:
+    """The secret behind a family of independent streams, one for each partition of a table.
+
+    A stream depends on this key and the number of its partition, and on nothing else: whichever machine publishes the
+    partition, and however often it has to try, the numbers are the same. A key cannot draw, and a stream derives no
+    others, so that no two partitions share numbers by mistake.
+    """
+
+    key: bytes = field(repr=False)
+
+    @classmethod
+    def fresh(cls) -> StreamKey:
+        """A key from the operating system."""
+        return cls(os.urandom(KEY_BYTES))
+
+    @classmethod
+    def seeded(cls, seed: int | str) -> StreamKey:
+        """A repeatable key for experiments; never for a release that is published."""
+        return cls(hashlib.sha256(f"polyseme seed {seed}".encode()).digest())
+
+    def derive(self, partition: int) -> SystemStream:
+        """The stream of a partition, from its beginning."""
+        return SystemStream(self.key, partition)
 
 
 class StickyStream:
@@ -199,7 +296,7 @@ def new_key(path: Path) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise InvalidInput(
-            f"{path}: there is a file already", "choose another name; a lost key cannot be made again"
+            f"{path}: the file already exists", "choose another name; an overwritten key cannot be recovered"
         ) from None
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:

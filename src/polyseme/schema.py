@@ -6,15 +6,34 @@ Nouns only. Turning columns into codes is the work of `tables`, reading YAML tha
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+import numpy as np
+
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Floats
+from polyseme.promises import Promises
 
-__all__ = ["Attribute", "Bins", "Constraint", "Domain", "Label", "Missing", "Periods", "Protection", "Role", "Schema"]
+__all__ = [
+    "OTHERWISE",
+    "Attribute",
+    "Bins",
+    "Condition",
+    "Conditional",
+    "Constraint",
+    "Distributions",
+    "Domain",
+    "Label",
+    "Member",
+    "Missing",
+    "Periods",
+    "Resolved",
+    "Role",
+    "Schema",
+]
 
 Label: TypeAlias = str | int | float | bool
 
@@ -63,20 +82,12 @@ class Periods:
 
 @dataclass(frozen=True)
 class Domain:
-    """The values a protected attribute can have, in a fixed order; a value's code is its place here.
-
-    prior      a public distribution over the values that designs are balanced for; uniform when None
-    reference  a public distribution that closeness is measured against; any distribution when None
-    reference_from_data  whether the reference is that of the records themselves, and so says something about them
-    """
+    """The values a protected attribute can have, in a fixed order; a value's code is its place here."""
 
     values: tuple[Label, ...]
     ordered: bool = False
     cut: Bins | Periods | None = None
     missing: Missing = field(default_factory=Missing)
-    prior: Floats | None = field(default=None, compare=False)
-    reference: Floats | None = field(default=None, compare=False)
-    reference_from_data: bool = False
 
     @property
     def size(self) -> int:
@@ -89,41 +100,138 @@ class Domain:
 
 
 @dataclass(frozen=True)
-class Protection:
-    """What was promised for one attribute: model names with their parameters, as the policy says them."""
+class Distributions:
+    """Public distributions over the values of a domain, or of those that are left of it.
 
-    models: Mapping[str, Mapping[str, Any]]
+    prior      that designs are balanced for; uniform when None
+    reference  that closeness is measured against; any distribution when None
+    stated     what a learner is taken to know, where that is not what the design is balanced for
+    reference_from_data  whether the reference is that of the records themselves, and so says something about them
+    """
+
+    prior: Floats | None = field(default=None, compare=False)
+    reference: Floats | None = field(default=None, compare=False)
+    reference_from_data: bool = False
+    stated: Floats | None = field(default=None, compare=False)
+
+    @property
+    def known(self) -> Floats | None:
+        """What somebody who reads public statistics knows: the prior, or else the reference."""
+        return self.reference if self.prior is None else self.prior
+
+    def made_for(self, prior: Floats) -> Distributions:
+        """The same where the design is balanced for another prior than the one that is known."""
+        return replace(self, prior=prior, stated=self.known)
+
+    def among(self, allowed: Ints) -> Distributions:
+        """The same given that the value is one of these, adding up to one; None where none of them is expected.
+
+        >>> Distributions(np.array([0.2, 0.2, 0.6])).among(np.array([0, 2])).prior
+        array([0.25, 0.75])
+        """
+        return replace(self, prior=_given(self.prior, allowed), reference=_given(self.reference, allowed))
+
+
+def _given(shares: Floats | None, allowed: Ints) -> Floats | None:
+    if shares is None:
+        return None
+    left = shares[allowed]
+    return np.asarray(left / left.sum()) if left.sum() > 0.0 else None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What the untouched attributes of a record have to be: each of those named has one of its texts.
+
+    The texts are spellings (see `polyseme.tables.coding.spelling`). Without any name it is the condition of the records
+    that fulfil none of the others.
+    """
+
+    when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.when.items()))
+
+    def __bool__(self) -> bool:
+        """Whether it asks for anything."""
+        return bool(self.when)
+
+
+OTHERWISE = Condition()
+"""The condition of the records that fulfil none of the others."""
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """Distributions of the records that fulfil a condition, in the place of those of everybody else.
+
+    share  of the people who are expected to fulfil it; None where nobody says. It is not part of a release
+    """
+
+    condition: Condition
+    distributions: Distributions
+    share: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """Values that cannot occur in a record whose untouched attributes all have one of the given texts.
+    """Values that cannot occur in a record that fulfils a condition.
 
-    when      for each untouched attribute, the texts; see `polyseme.strata.as_text`
-    excluded  the codes of the values that are then impossible, ascending
+    excluded  their codes, ascending
     where     the place in the policy, for messages
+    may_be_empty  whether it is fine that no record meets the condition
     """
 
-    when: Mapping[str, tuple[str, ...]]
+    condition: Condition
     excluded: tuple[int, ...]
     where: str = field(default="", compare=False)
+    may_be_empty: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Member:
+    """An attribute that is published only in combination with others.
+
+    codes  its value in each combination, by the combination's code
+    """
+
+    name: str
+    domain: Domain
+    codes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """One column of a table and what it means; constraints say which of its values some records cannot have."""
+    """One column of a table and what it means.
+
+    constraints    which of its values some records cannot have
+    distributions  what is publicly expected of the values
+    conditional    what is expected of them under conditions that exclude each other
+    members        of a joint attribute, whose values are combinations: the columns that it is made of
+    """
 
     name: str
     role: Role
     domain: Domain | None = None
     distance: Distance | None = None
-    protection: Protection | None = None
+    promises: Promises = field(default_factory=Promises)
     constraints: tuple[Constraint, ...] = ()
+    distributions: Distributions = field(default_factory=Distributions)
+    conditional: tuple[Conditional, ...] = ()
+    members: tuple[Member, ...] = ()
+
+    def expected(self, condition: Condition) -> Distributions:
+        """The distributions of the records under one of its conditions; everybody's where it is none of them."""
+        return self._conditional.get(condition, self.distributions)
+
+    @cached_property
+    def _conditional(self) -> Mapping[Condition, Distributions]:
+        return {item.condition: item.distributions for item in self.conditional}
 
     @property
     def protected(self) -> bool:
         """Whether its values are published as sets of candidates."""
-        return self.protection is not None
+        return bool(self.promises)
 
 
 @dataclass(frozen=True)
@@ -142,3 +250,16 @@ class Schema:
     @property
     def protected(self) -> tuple[Attribute, ...]:
         return tuple(attribute for attribute in self.attributes if attribute.protected)
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd.
+
+    unspoken  attributes whose values must not appear in a message: they come from the data, or from a file
+    """
+
+    schema: Schema
+    from_data: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    unspoken: tuple[str, ...] = ()

@@ -13,9 +13,12 @@ from scipy import stats
 from scipy.optimize import linprog
 
 from polyseme.attacks import (
-    ATTACKS,
+    ADVERSARIES,
+    Promised,
+    Scene,
+    Shown,
     any_prior,
-    attack_sets,
+    attack,
     background_knowledge,
     bayes,
     correlation,
@@ -30,15 +33,15 @@ from polyseme.attacks import (
 from polyseme.attacks.base import hit_rate, significantly_above
 from polyseme.attacks.posterior import posterior_of
 from polyseme.designs import make_design
-from polyseme.designs.base import SetDistribution
+from polyseme.designs.distribution import SetDistribution
 from polyseme.designs.sequential import Simple
+from polyseme.distances.ground import Hierarchical, Ordered
 from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Clusters
 from polyseme.errors import TableError
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import StickyStream, SystemStream
-from polyseme.recipes.ground import Hierarchical, Ordered
-from polyseme.tables.classes import PublishedSets, classes_of, match_counts
+from polyseme.tables.classes import classes_of, match_counts
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
 needs_adult = pytest.mark.skipif(not SHARED.exists(), reason="the Adult data are not beside the project")
@@ -109,6 +112,12 @@ def balanced(size, l, d, p=1.0):
     return Mechanism(Listed(size, l, d), p)
 
 
+def one(adversary, *shown, promised=None, **scene):
+    """What an adversary finds on the sets of an attribute, shown with what is public about them."""
+    (found,) = adversary.attack(Scene(Shown(*shown), promised or Promised(), **scene))
+    return found
+
+
 def publish(mechanism, n, seed, prior=None):
     truth = np.random.default_rng(seed).choice(mechanism.size, n, p=prior)
     return truth, mechanism.sample(truth, SystemStream.seeded(seed))
@@ -138,11 +147,11 @@ def test_simple_exceeds_one_over_l_and_balanced_does_not(l, d, worst):
     mechanism = simple(14, l, d)
     truth, _ = publish(mechanism, 20_000, 1)
     every = mechanism.design.sets()
-    found = bayes.attack(every, mechanism)
+    found = one(bayes, every, mechanism)
     assert found.success == pytest.approx(worst, abs=6e-4)
     assert found.exceeded
     fair = balanced(14, l, d)
-    found = bayes.attack(fair.sample(truth, SystemStream.seeded(2)), fair, truth=truth)
+    found = one(bayes, fair.sample(truth, SystemStream.seeded(2)), fair, truth=truth)
     assert found.success == pytest.approx(1 / l)
     assert not found.exceeded
 
@@ -152,14 +161,14 @@ def test_transparency_breaks_simple_and_not_balanced(l, d):
     mechanism, fair = simple(14, l, d), balanced(14, l, d)
     truth, sets = publish(mechanism, 40_000, 3)
     for original in (truth, None):
-        broken = transparency.attack(sets, mechanism, truth=original)
+        broken = one(transparency, sets, mechanism, truth=original)
         assert broken.exceeded
         assert broken.success > 1 / l
-        kept = transparency.attack(fair.sample(truth, SystemStream.seeded(4)), fair, truth=original)
+        kept = one(transparency, fair.sample(truth, SystemStream.seeded(4)), fair, truth=original)
         assert not kept.exceeded
         assert kept.success == pytest.approx(1 / l)
     # What the adversary expects to happen is what happens.
-    assert broken.success == pytest.approx(transparency.attack(sets, mechanism, truth=truth).success, abs=0.01)
+    assert broken.success == pytest.approx(one(transparency, sets, mechanism, truth=truth).success, abs=0.01)
 
 
 @pytest.mark.parametrize(("l", "d", "worst"), WORST)
@@ -169,11 +178,11 @@ def test_the_designs_of_the_package(l, d, worst):
     for name, broken in (("simple", True), ("balanced", False)):
         mechanism = Mechanism(make_design(name, structure, l))
         sets = mechanism.sample(truth, SystemStream.seeded(1))
-        exact = bayes.attack(sets, mechanism)
+        exact = one(bayes, sets, mechanism)
         assert exact.success == pytest.approx(worst if broken else 1 / l, abs=6e-4)
         assert exact.success <= mechanism.worst_posterior() + 1e-12
         assert exact.exceeded == broken
-        assert transparency.attack(sets, mechanism, truth=truth).exceeded == broken
+        assert one(transparency, sets, mechanism, truth=truth).exceeded == broken
 
 
 def test_observed_success_needs_significance():
@@ -203,7 +212,7 @@ def test_set_attacks_literally(p):
     exact /= exact.sum(axis=0)
     posterior = np.array([exact[:, column[tuple(s)]] for s in sets.tolist()])
     tv = np.abs(posterior - prior).sum(axis=1) / 2
-    found = skewness.attack(sets, mechanism, prior=prior, bound=0.1)
+    found = one(skewness, sets, mechanism, "", prior, promised=Promised(moved=0.1))
     assert found.success == pytest.approx(tv.max())
     assert found.detail["mean"] == pytest.approx(tv.mean())
     for m in (1, 2):
@@ -212,24 +221,24 @@ def test_set_attacks_literally(p):
             for row, s in zip(posterior, sets)
             for v in s
         ]
-        found = background_knowledge.attack(sets, mechanism, m, prior=prior)
+        found = one(background_knowledge, sets, mechanism, "", prior, struck=m)
         assert found.success == pytest.approx(max(struck))
         assert found.bound == pytest.approx(1 / (3 - m))
     for ground in (Ordered(), Hierarchical.from_distance(LineDistance.ranks(8))):
-        found = skewness.attack(sets, mechanism, prior=prior, ground=ground)
+        found = one(skewness, sets, mechanism, "", prior, promised=Promised(ground=ground))
         assert found.success == pytest.approx(ground.work(posterior - prior).max())
         assert found.detail["mean"] == pytest.approx(ground.work(posterior - prior).mean())
     near = [max(sum(row[u] for u in s if abs(u - v) < 3) for v in s) for row, s in zip(posterior, sets)]
-    found = similarity.attack(sets, mechanism, LineDistance.ranks(8), 3, prior=prior)
+    found = one(similarity, sets, mechanism, "", prior, LineDistance.ranks(8), promised=Promised(apart=3))
     assert found.success == pytest.approx(max(near))
 
 
 def test_skewness_on_a_ground_is_never_too_large_where_it_looks_at_some_sets_only(monkeypatch):
     mechanism = balanced(8, 3, 2, 0.7)
     sets = mechanism.design.sets()
-    whole = skewness.attack(sets, mechanism, ground=Ordered())
+    whole = one(skewness, sets, mechanism, promised=Promised(ground=Ordered()))
     monkeypatch.setattr(skewness, "_MOST", len(sets) * 4)
-    some = skewness.attack(sets, mechanism, ground=Ordered())
+    some = one(skewness, sets, mechanism, promised=Promised(ground=Ordered()))
     assert 0 < some.detail["sets_looked_at"] < len(sets)
     assert some.success <= whole.success
 
@@ -238,43 +247,44 @@ def test_plain_diversity_gives_the_range_away_and_semantic_diversity_does_not():
     ranks = LineDistance.ranks(9)
     plain, apart = balanced(9, 3, 1), balanced(9, 3, 3)
     truth, sets = publish(plain, 5_000, 6)
-    assert similarity.attack(sets, plain, ranks, 3).exceeded
-    assert not similarity.attack(apart.sample(truth, SystemStream.seeded(1)), apart, ranks, 3).exceeded
+    asked = Promised(apart=3)
+    assert one(similarity, sets, plain, "", None, ranks, promised=asked).exceeded
+    kept = apart.sample(truth, SystemStream.seeded(1))
+    assert not one(similarity, kept, apart, "", None, ranks, promised=asked).exceeded
 
 
 def test_background_knowledge_of_a_balanced_set():
     mechanism = balanced(9, 3, 2)
     _, sets = publish(mechanism, 500, 1)
     for m, expected in ((0, 1 / 3), (1, 1 / 2), (2, 1.0)):
-        found = background_knowledge.attack(sets, mechanism, m)
+        found = one(background_knowledge, sets, mechanism, struck=m)
         assert found.success == pytest.approx(expected)
         assert not found.exceeded
 
 
 def test_shortened_sets_are_found():
-    good = PublishedSets.from_codes(np.array([[0, 3], [1, 4]]), 6)
-    bad = PublishedSets.from_codes(np.array([[0, 3], [1, 1]]), 6)
-    assert not homogeneity.attack(good, 0.5).exceeded
-    assert homogeneity.attack(bad, 0.5).exceeded
+    mechanism, promised = balanced(6, 2, 2), Promised(guess=0.5)
+    assert not one(homogeneity, np.array([[0, 3], [1, 4]]), mechanism, promised=promised).exceeded
+    assert one(homogeneity, np.array([[0, 3], [1, 1]]), mechanism, promised=promised).exceeded
 
 
 def test_repetition_breaks_fresh_decoys_and_not_sticky_ones():
     mechanism = balanced(12, 3, 2)
     truth, first = publish(mechanism, 5_000, 7)
     second = mechanism.sample(truth, SystemStream.seeded(8))
-    broken = repetition.attack(first, second, mechanism)
+    broken = one(repetition, first, mechanism, again=Shown(second, mechanism))
     assert broken.exceeded
     left = (first[:, :, None] == second[:, None, :]).sum(axis=(1, 2))
     assert broken.success == pytest.approx((1 / left).mean())
     assert broken.detail["records_certain"] == pytest.approx((left == 1).mean())
     keys = [b"%d" % i for i in range(len(truth))]
-    one, two = (mechanism.sample(truth, StickyStream(b"k" * 32, "a", keys, truth)) for _ in range(2))
-    kept = repetition.attack(one, two, mechanism)
+    first_keyed, again = (mechanism.sample(truth, StickyStream(b"k" * 32, "a", keys, truth)) for _ in range(2))
+    kept = one(repetition, first_keyed, mechanism, again=Shown(again, mechanism))
     assert not kept.exceeded
     assert kept.success == pytest.approx(1 / 3)
     assert kept.detail["same_set"] == 1.0
     with pytest.raises(TableError):
-        repetition.attack(first, second[:10], mechanism)
+        one(repetition, first, mechanism, again=Shown(second[:10], mechanism))
 
 
 def test_repetition_of_sets_that_may_lie():
@@ -283,26 +293,27 @@ def test_repetition_of_sets_that_may_lie():
     second = mechanism.sample(truth, SystemStream.seeded(8))
     every, channel = mechanism.channel()
     column = {tuple(s): i for i, s in enumerate(every.tolist())}
-    one, two = ([column[tuple(s)] for s in sets.tolist()] for sets in (first, second))
-    exact = channel[:, one] * channel[:, two]
+    there, here = ([column[tuple(s)] for s in sets.tolist()] for sets in (first, second))
+    exact = channel[:, there] * channel[:, here]
     exact /= exact.sum(axis=0)
-    found = repetition.attack(first, second, mechanism)
+    found = one(repetition, first, mechanism, again=Shown(second, mechanism))
     assert found.success == pytest.approx(exact.max(axis=0).mean())
     assert found.success == pytest.approx((exact.argmax(axis=0) == truth).mean(), abs=0.02)
     # One draw shown twice says what it says once.
-    alone = channel[:, one] / channel[:, one].sum(axis=0)
-    assert repetition.attack(first, first, mechanism, sticky=True).success == pytest.approx(alone.max(axis=0).mean())
+    alone = channel[:, there] / channel[:, there].sum(axis=0)
+    found = one(repetition, first, mechanism, again=Shown(first, mechanism), sticky=True)
+    assert found.success == pytest.approx(alone.max(axis=0).mean())
 
 
 @pytest.mark.parametrize("p", [0.3, 0.8, 1.0])
 def test_any_prior_is_the_worst_of_all_priors(p):
     mechanism = balanced(6, 2, 2, p)
     sets, channel = mechanism.channel()
-    found = any_prior.attack(sets, mechanism)
+    found = one(any_prior, sets, mechanism)
     rng = np.random.default_rng(3)
     reached = 0.0
     for prior in [*rng.dirichlet(np.full(6, 0.2), 2_000), *_two_values(channel)]:
-        moved = skewness.attack(sets, mechanism, prior=prior).success
+        moved = one(skewness, sets, mechanism, "", prior).success
         assert moved <= found.success + 1e-9
         reached = max(reached, moved)
     assert reached == pytest.approx(found.success, abs=1e-3)
@@ -332,23 +343,23 @@ def test_linkage_adversaries():
     people = pl.DataFrame({"zip": [1] * 10 + [2] * 4 + [3] * 7})
     classes = classes_of(table, ["zip"])
     matches = match_counts(table, people, ["zip"])
-    prosecutor, journalist, marketer = linkage.attack(classes, k=3, matches=matches)
+    prosecutor, journalist, marketer = linkage.attack(Scene(classes=classes, matches=matches, promised=Promised(k=3)))
     assert (prosecutor.success, prosecutor.exceeded) == (0.5, True)
     assert (journalist.success, journalist.exceeded) == (0.25, False)
     assert marketer.success == pytest.approx((2 / 10 + 3 / 4) / 5)
-    assert linkage.attack(classes)[1].success == pytest.approx(2 / 5)
-    assert not any(f.exceeded for f in linkage.attack(classes))
+    assert linkage.attack(Scene(classes=classes))[1].success == pytest.approx(2 / 5)
+    assert not any(f.exceeded for f in linkage.attack(Scene(classes=classes)))
 
 
 def test_definetti_learns_correlations_in_sets():
-    mechanism = balanced(9, 3, 2)
+    mechanism, third = balanced(9, 3, 2), Promised(learned=1 / 3)
     truth, sets = publish(mechanism, 6_000, 9)
     rng = np.random.default_rng(1)
     features = np.where(rng.random((6_000, 1)) < 0.8, truth[:, None] // 3, rng.integers(0, 3, (6_000, 1)))
-    assert definetti.attack(sets, mechanism, features, truth=truth, bound=1 / 3).exceeded
-    assert definetti.attack(sets, mechanism, features, bound=1 / 3).exceeded
+    assert one(definetti, sets, mechanism, features=features, truth=truth, promised=third).exceeded
+    assert one(definetti, sets, mechanism, features=features, promised=third).exceeded
     noise = rng.integers(0, 3, (6_000, 1))
-    assert not definetti.attack(sets, mechanism, noise, truth=truth, bound=1 / 3).exceeded
+    assert not one(definetti, sets, mechanism, features=noise, truth=truth, promised=third).exceeded
 
 
 @pytest.mark.parametrize(("l", "p"), [(1, 0.3), (2, 0.5)])
@@ -357,7 +368,7 @@ def test_definetti_is_no_surer_than_it_is_right(l, p):
     mechanism = Mechanism(make_design("balanced", Clusters(np.arange(8)), l), p)
     truth, sets = publish(mechanism, 20_000, 9, prior=np.array([3, 2, 1, 1, 1, 1, 1, 1]) / 11)
     for feature in (np.zeros(20_000, dtype=np.int64), truth // 4):
-        found = definetti.attack(sets, mechanism, feature[:, None], truth=truth)
+        found = one(definetti, sets, mechanism, features=feature[:, None], truth=truth)
         assert found.detail["confidence"] < found.success + 0.02
 
 
@@ -367,7 +378,7 @@ def test_definetti_looks_only_at_pairs_that_occur():
     truth, sets = publish(mechanism, 10_000, 9)
     features = np.column_stack([truth % 10, np.arange(10_000), np.arange(10_000) // 3])
     tracemalloc.start()
-    found = definetti.attack(sets, mechanism, features, truth=truth)
+    found = one(definetti, sets, mechanism, features=features, truth=truth)
     assert tracemalloc.get_traced_memory()[1] < 30_000_000
     tracemalloc.stop()
     assert found.success > 0.7
@@ -375,23 +386,23 @@ def test_definetti_looks_only_at_pairs_that_occur():
 
 @pytest.mark.parametrize("p", [1.0, 0.6])
 def test_correlation_literally(p):
-    one, two = balanced(6, 2, 2, p), balanced(5, 2, 1, p)
+    first, second = balanced(6, 2, 2, p), balanced(5, 2, 1, p)
     rng = np.random.default_rng(4)
     joint = rng.dirichlet(np.ones(30) * 0.2).reshape(6, 5)
     draws = rng.choice(30, 4_000, p=joint.ravel())
     a, b = draws // 5, draws % 5
-    sets_a, sets_b = one.sample(a, SystemStream.seeded(1)), two.sample(b, SystemStream.seeded(2))
-    every_a, channel_a = one.channel()
-    every_b, channel_b = two.channel()
+    sets_a, sets_b = first.sample(a, SystemStream.seeded(1)), second.sample(b, SystemStream.seeded(2))
+    every_a, channel_a = first.channel()
+    every_b, channel_b = second.channel()
     at_a = {tuple(s): i for i, s in enumerate(every_a.tolist())}
     at_b = {tuple(s): i for i, s in enumerate(every_b.tolist())}
-    scores = correlation._scores(sets_a, one, sets_b, two, joint)
+    scores = correlation.scores(Shown(sets_a, first), Shown(sets_b, second), joint)
     right = 0
     for ra, rb, true, score in zip(sets_a.tolist(), sets_b.tolist(), a, scores):
         post = (channel_a[:, at_a[tuple(ra)]] * (joint @ channel_b[:, at_b[tuple(rb)]]))[ra]
         assert score / score.sum() == pytest.approx(post / post.sum())
         right += ra[post.argmax()] == true
-    found = correlation.attack(sets_a, one, sets_b, two, a)
+    found = one(correlation, sets_a, first, helper=Shown(sets_b, second), truth=a)
     assert found.success == pytest.approx(right / 4_000, abs=0.05)
     assert found.success > found.detail["without_the_other"] + 0.02
 
@@ -408,26 +419,25 @@ def test_what_a_set_says_about_another_attribute():
 
 
 def test_correlation_of_independent_attributes_adds_nothing():
-    one, two = balanced(6, 2, 2), balanced(6, 2, 2)
-    a, sets_a = publish(one, 4_000, 1)
-    _, sets_b = publish(two, 4_000, 2)
-    assert correlation.attack(sets_a, one, sets_b, two, a).success == pytest.approx(0.5, abs=0.03)
+    first, second = balanced(6, 2, 2), balanced(6, 2, 2)
+    a, sets_a = publish(first, 4_000, 1)
+    _, sets_b = publish(second, 4_000, 2)
+    found = one(correlation, sets_a, first, helper=Shown(sets_b, second), truth=a)
+    assert found.success == pytest.approx(0.5, abs=0.03)
 
 
 def test_the_whole_battery():
     mechanism = balanced(9, 3, 2, 0.8)
     truth, sets = publish(mechanism, 2_000, 3)
-    found = attack_sets(
-        sets,
-        mechanism,
-        attribute="s",
-        truth=truth,
-        distance=LineDistance.ranks(9),
-        d=2,
-        t_any=0.9,
-        features=np.zeros((2_000, 1), dtype=np.int64),
+    found = attack(
+        Scene(
+            Shown(sets, mechanism, "s", distance=LineDistance.ranks(9), stated=np.full(9, 1 / 9)),
+            Promised(apart=2, any_prior=0.9),
+            truth=truth,
+            features=np.zeros((2_000, 1), dtype=np.int64),
+        )
     )
-    assert {f.attack for f in found} | {"repetition", "linkage", "correlation"} == set(ATTACKS)
+    assert {f.attack for f in found} | {"repetition", "linkage", "correlation", "seed", "learner"} == set(ADVERSARIES)
     for finding in found:
         assert 0 <= finding.success <= 1
         assert finding.knows
@@ -440,8 +450,8 @@ def test_adversaries_do_not_depend_on_row_order():
     mechanism = balanced(9, 3, 2)
     truth, sets = publish(mechanism, 500, 3)
     order = np.random.default_rng(1).permutation(500)
-    one, other = (
-        attack_sets(s, mechanism, truth=t, distance=LineDistance.ranks(9), d=2)
+    there, here = (
+        attack(Scene(Shown(s, mechanism, distance=LineDistance.ranks(9)), Promised(apart=2), truth=t))
         for s, t in ((sets, truth), (sets[order], truth[order]))
     )
-    assert [f.success for f in one] == pytest.approx([f.success for f in other])
+    assert [f.success for f in there] == pytest.approx([f.success for f in here])

@@ -10,18 +10,18 @@ from design_structures import circle_of, line_of, random_graph, valid_sets
 from scipy.optimize import linprog
 from scipy.stats import chi2
 
+from polyseme.analysis import facts
 from polyseme.designs import design_from, make_design
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.descent import lower_risk
 from polyseme.designs.feasibility import least_uneven
-from polyseme.designs.information import exponentials, least_error
+from polyseme.designs.information import exponentials
 from polyseme.designs.line import fit_line
 from polyseme.designs.reach import ListedReach, floor_posterior, reach_of
 from polyseme.designs.stepping import DOUBT, STEPS
 from polyseme.distances import LineDistance
 from polyseme.distances.structure import Clusters
 from polyseme.errors import ImpossibleError
-from polyseme.facts import facts
 from polyseme.mechanism import Mechanism
 
 REPRESENTATIVE = [*range(1, 11), 15, 20, 25, 30]
@@ -248,11 +248,11 @@ def test_the_step_has_the_least_product_of_risk_and_error():
     least, step = design.trade.least, design.trade.step
     plain = Chain(Steps(structure.ahead, NONE), 3, np.log(prior)).inclusion
     start = plain + (least.inclusion() - plain) / (1.0 - design.trade.least_step)
-    chosen = design.worst_posterior(prior, 1.0) * np.sqrt(least_error(design, prior))
+    chosen = design.worst_posterior(prior, 1.0) * np.sqrt(design.least_error(prior))
     sets = valid_sets(structure, 3)
     for other in [tried for tried in STEPS if tried < step]:
         rho = (1.0 - other) * start + other * plain
-        error = least_error(fit_line(structure, 3, rho, NONE), prior)
+        error = fit_line(structure, 3, rho, NONE).least_error(prior)
         assert worst(prior, rho, sets) * np.sqrt(error) > chosen
 
 
@@ -284,7 +284,7 @@ def test_very_rare_values():
     prior /= prior.sum()
     design = make_design("least-risk", LineDistance.ranks(30).structure(3), 2, prior)
     assert design.trade.least.worst_posterior(prior, 1.0) == pytest.approx(design.trade.floor, abs=1e-3)
-    assert np.isfinite(least_error(design, prior))
+    assert np.isfinite(design.least_error(prior))
 
 
 @pytest.mark.slow
@@ -300,7 +300,7 @@ def test_a_thousand_values_take_seconds():
     assert time.process_time() - start < 60
     least, chosen = (made.worst_posterior(prior, 1.0) for made in (design.trade.least, design))
     assert design.trade.floor <= least < chosen < 1.15 * design.trade.floor
-    assert np.isfinite(least_error(design, prior))
+    assert np.isfinite(design.least_error(prior))
 
 
 def test_too_many_sets_of_a_circle_are_refused():
@@ -328,7 +328,7 @@ def test_designs_of_earlier_releases_are_read():
 def test_the_error_is_that_of_the_fisher_information(number, p):
     structure, l, prior, _ = CASES[number]
     design = make_design("least-risk", structure, l, prior)
-    found = least_error(design, prior, p)
+    found = design.least_error(prior, p)
     _, channel = Mechanism(design, p).channel()
     marginal = prior @ channel
     information = (channel / marginal) @ channel.T
@@ -348,7 +348,7 @@ def test_the_error_of_a_listed_and_of_a_chained_design_agree():
     listed = ListedReach(valid_sets(structure, 3), 14)
     assert listed.worst_posterior(prior, design.inclusion()) == pytest.approx(design.worst_posterior(prior, 1.0))
     found = facts(Mechanism(design), prior, 1)
-    assert least_error(design, prior) / 14 == pytest.approx(found.mse_limit, rel=1e-8)
+    assert design.least_error(prior) / 14 == pytest.approx(found.mse_limit, rel=1e-8)
 
 
 @pytest.mark.parametrize("ratio", [1.0, 2.0, 30.0, 1000.0])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +21,20 @@ from polyseme.distances import (
     function_distance,
     taxonomy_distance,
 )
-from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
+from polyseme.distances.structure import Circle, Clusters, Graph, Structure
+from polyseme.testing import check_distance
+from polyseme.testing.distances import (
+    broadcasts,
+    compatible_pairs,
+    finds_clusters,
+    ignores_the_order_of_values,
+    is_a_distance,
+    pairs,
+    shows_no_values,
+    structure_agrees,
+    survives_json,
+    thresholds,
+)
 
 ADULT = [
     "Bachelors", "Some-college", "11th", "HS-grad", "Prof-school", "Assoc-acdm", "Assoc-voc", "9th", "7th-8th", "12th",
@@ -90,123 +103,95 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
-def pairs(distance: Distance) -> np.ndarray:
-    codes = np.arange(distance.size)
-    return distance.between(codes[:, None], codes[None, :])
-
-
-def thresholds(distance: Distance) -> list[float]:
-    """Every distance that occurs, the floats just beside it, and points between and beyond."""
-    occurring = np.unique(pairs(distance))
-    beside = [np.nextafter(occurring, -np.inf), np.nextafter(occurring, np.inf), occurring + 0.4]
-    return [*np.concatenate([occurring, *beside]).tolist(), -1.0, 0.3, 0.1 + 0.2, 1.0, 1e9, np.inf]
-
-
-def compatible_pairs(structure: Structure) -> np.ndarray:
-    """Which pairs may stand together, read off a structure alone."""
-    size = structure.size
-    matrix = np.zeros((size, size), dtype=bool)
-    if isinstance(structure, Line):
-        for place in range(size):
-            later = structure.order[structure.ahead[place] :]
-            matrix[structure.order[place], later] = matrix[later, structure.order[place]] = True
-    elif isinstance(structure, Circle) and structure.spacing is not None:
-        steps = np.abs(np.arange(size)[:, None] - np.arange(size)[None, :])
-        matrix[np.ix_(structure.order, structure.order)] = np.minimum(steps, size - steps) >= structure.spacing
-    elif isinstance(structure, Circle):
-        straight = np.abs(structure.positions[:, None] - structure.positions[None, :])
-        far = np.minimum(straight, structure.length - straight) >= structure.threshold
-        matrix[np.ix_(structure.order, structure.order)] = far
-    elif isinstance(structure, Clusters):
-        matrix = structure.labels[:, None] != structure.labels[None, :]
-    else:
-        matrix = structure.compatible.copy()
-    np.fill_diagonal(matrix, False)
-    return matrix
-
-
-def assert_structure_agrees(distance: Distance, threshold: float) -> None:
-    structure = distance.structure(threshold)
-    expected = pairs(distance) >= threshold
-    np.fill_diagonal(expected, False)
-    assert structure.size == distance.size
-    np.testing.assert_array_equal(compatible_pairs(structure), expected, err_msg=f"threshold {threshold!r}")
-    if isinstance(structure, Line):
-        assert np.all(np.diff(structure.ahead) >= 0)
-        assert np.all(structure.ahead > np.arange(structure.size))
-        assert sorted(structure.order) == list(range(structure.size))
-    if isinstance(structure, Circle):
-        assert np.all(np.diff(structure.positions) > 0)
-        assert structure.positions[0] >= 0
-        assert structure.positions[-1] < structure.length
-    if isinstance(structure, Clusters):
-        assert sorted(np.unique(structure.labels)) == list(range(structure.count))
-
-
 def test_symmetric_and_zero_only_on_the_diagonal(case: Case) -> None:
     make, size = case
-    matrix = pairs(make(range(size)))
-    assert matrix.dtype == np.float64
-    assert matrix.shape == (size, size)
-    np.testing.assert_array_equal(matrix, matrix.T)
-    assert np.all(np.diag(matrix) == 0)
-    assert np.all(matrix[~np.eye(size, dtype=bool)] > 0)
-    assert np.all(np.isfinite(matrix))
+    is_a_distance(make(range(size)))
 
 
 def test_structure_says_the_same_as_the_distance(case: Case) -> None:
     make, size = case
     distance = make(range(size))
     for threshold in thresholds(distance):
-        assert_structure_agrees(distance, threshold)
+        structure_agrees(distance, threshold)
 
 
 def test_clusters_are_found_whenever_closeness_is_an_equivalence(case: Case) -> None:
     make, size = case
-    distance = make(range(size))
-    for threshold in thresholds(distance):
-        close = pairs(distance) < threshold
-        np.fill_diagonal(close, True)
-        equivalence = np.array_equal((close.astype(int) @ close) > 0, close)
-        structure = distance.structure(threshold)
-        if isinstance(structure, Clusters):
-            assert equivalence
-        if equivalence and isinstance(structure, Graph):
-            pytest.fail(f"clusters at {threshold} were taken for a graph")
+    finds_clusters(make(range(size)))
 
 
 def test_parameters_round_trip_through_json(case: Case) -> None:
     make, size = case
-    distance = make(range(size))
-    parameters = json.loads(json.dumps(distance.parameters(), allow_nan=False))
-    assert list(parameters) == [distance.kind]
-    again = distance_from(parameters, size)
-    assert type(again) is type(distance)
-    assert again.parameters() == distance.parameters()
-    np.testing.assert_array_equal(pairs(again), pairs(distance))
+    survives_json(make(range(size)))
 
 
 def test_order_of_the_values_does_not_matter(case: Case) -> None:
     make, size = case
-    order = np.random.default_rng(3).permutation(size)
-    here, there = make(range(size)), make(order.tolist())
-    np.testing.assert_array_equal(pairs(there), pairs(here)[np.ix_(order, order)])
-    for threshold in thresholds(here):
-        shuffled = compatible_pairs(there.structure(threshold))
-        np.testing.assert_array_equal(shuffled, compatible_pairs(here.structure(threshold))[np.ix_(order, order)])
+    ignores_the_order_of_values(make, size)
 
 
 def test_shows_itself_without_its_values(case: Case) -> None:
     make, size = case
-    assert repr(make(range(size))).endswith(f"Distance over {size} values>")
+    shows_no_values(make(range(size)))
 
 
 def test_between_broadcasts(case: Case) -> None:
     make, size = case
-    distance = make(range(size))
-    first = distance.between(np.array([0]), np.arange(size))
-    np.testing.assert_array_equal(first, pairs(distance)[0])
-    np.testing.assert_array_equal(distance.matrix(), pairs(distance))
+    broadcasts(make(range(size)))
+
+
+def test_the_whole_suite_holds(case: Case) -> None:
+    make, size = case
+    check_distance(make(range(size)), make)
+
+
+class Lopsided(MatrixDistance):
+    """Farther one way than the other."""
+
+    def between(self, left, right):  # type: ignore[no-untyped-def]
+        return super().between(left, right) + 0.5 * (left < right)
+
+
+class Rounded(LineDistance):
+    """A structure that is made at another threshold than it is asked for."""
+
+    def structure(self, threshold: float) -> Structure:
+        return super().structure(np.ceil(threshold))
+
+
+class Forgetful(LineDistance):
+    """Parameters that say less than is needed."""
+
+    def parameters(self) -> dict[str, str]:
+        return {"line": "rank"}
+
+
+class Graphic(MatrixDistance):
+    """Clusters that are given as a graph."""
+
+    def structure(self, threshold: float) -> Structure:
+        return Graph(compatible_pairs(super().structure(threshold)))
+
+
+@pytest.mark.parametrize(
+    ("distance", "law"),
+    [
+        (Lopsided(SYMMETRIC), "symmetric"),
+        (Rounded([0, 1, 2.5, 7]), "the structure says what the distance says"),
+        (Forgetful([0, 1, 2.5, 7]), "restored from its parameters"),
+        (Graphic(SYMMETRIC), "not given as a graph"),
+    ],
+    ids=lambda part: type(part).__name__ if isinstance(part, Distance) else "",
+)
+def test_a_distance_that_breaks_a_law_is_told_which(distance: Distance, law: str) -> None:
+    with pytest.raises(AssertionError, match=law):
+        check_distance(distance, restore=lambda parameters, size: _again(distance, parameters, size))
+
+
+def _again(distance: Distance, parameters: Mapping[str, Any], size: int) -> Distance:
+    """The stored distance in the class of the one under test."""
+    stored = distance_from(parameters, size)
+    return type(distance)(*((stored.matrix(),) if isinstance(stored, MatrixDistance) else (stored.matrix()[0],)))
 
 
 finite = st.floats(-1e6, 1e6, allow_nan=False)
@@ -219,7 +204,7 @@ tiny = st.sampled_from([0.0, -1.0, 1.0, 1e-20, -1e-20, -2e-20, -3e-20, 1e-300, 5
 def test_line_agrees_at_any_threshold(positions: list[float], threshold: float) -> None:
     distance = LineDistance(positions)
     for t in (threshold, *thresholds(distance)[::3]):
-        assert_structure_agrees(distance, t)
+        structure_agrees(distance, t)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -230,7 +215,7 @@ def test_line_agrees_at_any_threshold(positions: list[float], threshold: float) 
 def test_circle_agrees_at_any_threshold(positions: list[float], length: float) -> None:
     distance = CircleDistance(sorted(set(positions)), length)
     for threshold in thresholds(distance):
-        assert_structure_agrees(distance, threshold)
+        structure_agrees(distance, threshold)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -284,7 +269,7 @@ def test_tree_follows_its_definition(paths: list[tuple[str, ...]], measure: str)
     distance = TreeDistance.from_paths(paths, measure)  # type: ignore[arg-type]
     np.testing.assert_array_equal(pairs(distance), slow_tree_distance(paths, measure))
     for threshold in thresholds(distance):
-        assert_structure_agrees(distance, threshold)
+        structure_agrees(distance, threshold)
         if measure == "ancestor":
             assert isinstance(distance.structure(threshold), Clusters)
 
@@ -304,4 +289,4 @@ def test_matrix_agrees_at_any_threshold(size: int, seed: int) -> None:
     raw = np.random.default_rng(seed).integers(1, 4, (size, size)).astype(float)
     distance = MatrixDistance(np.triu(raw, 1) + np.triu(raw, 1).T)
     for threshold in thresholds(distance):
-        assert_structure_agrees(distance, threshold)
+        structure_agrees(distance, threshold)

@@ -9,10 +9,11 @@ import pytest
 
 import polyseme as ps
 from polyseme.engines import local
+from polyseme.engines.run import Run
 from polyseme.errors import TableError
-from polyseme.publishing import make_job
 from polyseme.randomness import new_key
-from polyseme.tables.source import FrameSource
+from polyseme.tables.io.source import FrameSource
+from polyseme.verbs.anonymize import make_job
 
 POLICY = """
 attributes:
@@ -94,10 +95,11 @@ def test_record_keys_that_tell_nobody_apart_are_refused(tmp_path: Path, ids: lis
 def test_records_of_one_person_are_counted_among_the_published(tmp_path: Path, ids: list, repeated: int) -> None:
     people = pl.DataFrame({"id": ids * 2, "place": [0] * 8, "grade": [*"abcd", *[None] * 4]}).to_arrow()
     policy = ps.Policy.loads(STICKY.replace("protect:", "missing: drop, protect:"))
-    outcome = local.Outcome()
-    job, _ = make_job(FrameSource(people), policy, "set", None, None)
-    list(local.published_tables(job, tmp_path, outcome))
-    assert (outcome.records, outcome.repeated) == (4, repeated)
+    source = FrameSource(people)
+    job, _ = make_job(source, policy, "set", None, None)
+    run = Run(job, source)
+    list(local.published_tables(run, tmp_path))
+    assert (run.outcome.records, run.outcome.repeated) == (4, repeated)
 
 
 @pytest.mark.parametrize("stored", [False, True], ids=["memory", "parquet"])
@@ -135,7 +137,7 @@ attributes:
   job: {role: sensitive-qid, domain: [x, y, z, u], protect: {diversity: {l: 2}}}
 record-key: id
 impossible:
-  - {when: {age: child}, attribute: ill, values: [e, f]}
+  - {when: {age: child}, attribute: ill, values: [e, f], may-be-empty: true}
 """
 
 
@@ -202,7 +204,7 @@ def test_many_records_a_person_must_be_said(key: Path, people: int, visits: int)
 
 def test_sets_that_can_be_intersected_inside_a_release_are_refused(key: Path, tmp_path: Path) -> None:
     table = patients(300, 2, ("adult", "child"))
-    with pytest.raises(TableError, match=r"column 'ill': \d+ sets can be intersected inside this release") as caught:
+    with pytest.raises(TableError, match=r"column 'ill': \d+ sets can be intersected within this release") as caught:
         keyed(table, key, out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
     told = int(str(caught.value).split("'ill': ")[1].split()[0])

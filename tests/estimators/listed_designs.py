@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, permutations
 
 import numpy as np
 
-from polyseme.designs.base import Design, SetDistribution
+from polyseme.designs.base import Design
+from polyseme.designs.distribution import SetDistribution
+from polyseme.designs.listing import compatibility
 from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Clusters
-from polyseme.estimators.axes import compatibility
-from polyseme.estimators.base import Reports
 from polyseme.mechanism import Mechanism
+from polyseme.testing.estimators import long_form, report, tabulate
+
+__all__ = [
+    "Listed",
+    "ListedSequential",
+    "Uniforms",
+    "clusters",
+    "line",
+    "long_form",
+    "plain",
+    "report",
+    "sequential",
+    "tabulate",
+    "valid_sets",
+]
 
 
 def valid_sets(structure, l):
@@ -151,35 +166,3 @@ class Uniforms:
 
     def uniforms(self, draws, records):
         return self.generator.random((draws, records))
-
-
-def report(codes, mechanisms, generator, cell=None, cells=1, grouped=True):
-    """Reports for true values `codes`, one column for each mechanism."""
-    codes = np.asarray(codes).reshape(len(codes), -1)
-    cell = np.zeros(len(codes), dtype=np.int64) if cell is None else np.asarray(cell)
-    stream = Uniforms(generator)
-    sets = [mechanism.sample(codes[:, j], stream) for j, mechanism in enumerate(mechanisms)]
-    counts = np.ones(len(codes), dtype=np.int64)
-    if grouped and len(codes):
-        rows, counts = np.unique(np.hstack([cell[:, None], *sets]), axis=0, return_counts=True)
-        cell, widths = rows[:, 0], np.cumsum([1, *[mechanism.l for mechanism in mechanisms]])
-        sets = [rows[:, a:b] for a, b in pairwise(widths)]
-    return Reports(tuple(sets), cell, counts, cells)
-
-
-def tabulate(codes, mechanisms, cell=None, cells=1):
-    codes = np.asarray(codes).reshape(len(codes), -1)
-    cell = np.zeros(len(codes), dtype=np.int64) if cell is None else np.asarray(cell)
-    out = np.zeros((cells, *[m.size for m in mechanisms]))
-    np.add.at(out, (cell, *codes.T), 1.0)
-    return out
-
-
-def long_form(reports, mechanism):
-    """The same reports as containment counts only."""
-    flat = reports.cell[:, None] * mechanism.size + reports.sets[0]
-    counts = np.bincount(
-        flat.ravel(), weights=np.repeat(reports.counts, mechanism.l), minlength=reports.cells * mechanism.size
-    ).astype(np.int64)
-    cell, codes = np.divmod(np.arange(len(counts)), mechanism.size)
-    return Reports((codes[:, None],), cell, counts, reports.cells, paired=False)

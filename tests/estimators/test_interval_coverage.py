@@ -1,4 +1,8 @@
-"""Nominal 95% intervals hold the truth at least 93% of the time, and 90% for every class of cells of every truth."""
+"""Nominal 95% intervals hold the truth at least 93% of the time, and 90% for every class of cells of every truth.
+
+They are not needlessly long either: on the same reports, at most `WIDEST` times the honest intervals of `inverse`, and
+those at most `WIDEST` times the normal interval of somebody who knows how much the estimate varies.
+"""
 
 from dataclasses import replace
 
@@ -10,6 +14,9 @@ from polyseme.estimators.base import Fit
 from polyseme.estimators.estimate import estimate_table
 from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
 from polyseme.estimators.registry import ESTIMATORS
+
+WIDEST = 1.3
+"""Times the mean width of a reference that is known to be honest; measured are 0.2 to 1.17."""
 
 
 def truths(size, rng):
@@ -26,7 +33,7 @@ def truths(size, rng):
 
 
 def coverage(name, mechanisms, n, runs, population="finite", seed=0):
-    """(covered, width, share, name of the truth) for each run, cell and truth."""
+    """(covered, width, share, name of the truth, width of the reference) for each run, cell and truth."""
     rng = np.random.default_rng(seed)
     shape = [m.size for m in mechanisms]
     size = int(np.prod(shape))
@@ -40,15 +47,20 @@ def coverage(name, mechanisms, n, runs, population="finite", seed=0):
             values = rng.choice(size, n * runs, p=weight)
         codes = np.stack(np.unravel_index(values, shape), axis=1)
         reports = report(codes, mechanisms, rng, np.repeat(np.arange(runs), n), runs)
-        low, high = intervals(ESTIMATORS[name].fit(reports, mechanisms), 0.95, population)
-        low, high = low.reshape(runs, size), high.reshape(runs, size)
+        fit = ESTIMATORS[name].fit(reports, mechanisms)
+        low, high = (limit.reshape(runs, size) for limit in intervals(fit, 0.95, population))
+        if name == "inverse":
+            honest = np.tile(2 * 1.96 * fit.values.reshape(runs, size).std(axis=0), (runs, 1))
+        else:
+            lower, upper = intervals(ESTIMATORS["inverse"].fit(reports, mechanisms), 0.95, population)
+            honest = (upper - lower).reshape(runs, size)
         held = (low <= target + 1e-6) & (high >= target - 1e-6)
         share = np.broadcast_to(target / n, held.shape)
-        out.append((held, (high - low) / n, share, np.full(held.shape, truth)))
-    return [np.concatenate([part[place].ravel() for part in out]) for place in range(4)]
+        out.append((held, (high - low) / n, share, np.full(held.shape, truth), honest / n))
+    return [np.concatenate([part[place].ravel() for part in out]) for place in range(5)]
 
 
-def judge(held, width, share, truth):
+def judge(held, width, share, truth, honest):
     classes = {
         "zero": share == 0,
         "rare": (share > 0) & (share < 0.01),
@@ -63,7 +75,11 @@ def judge(held, width, share, truth):
     )
     assert held.mean() >= 0.93
     assert all(covered >= 0.90 for covered, _ in rows.values())
-    return width.mean()
+    for of in np.unique(truth):
+        here = truth == of
+        assert width[here].mean() <= WIDEST * honest[here].mean(), of
+        # An interval from nothing to everybody would not pass.
+        assert WIDEST * honest[here].mean() < 1.0
 
 
 QUICK = {
@@ -125,14 +141,18 @@ def test_sums_of_cells_cover():
     contrasts[np.arange(6), 0, np.arange(6)] = 1.0
     contrasts[6, 0] = np.arange(6)[:, None] / n
     truth = np.tensordot(contrasts, target.reshape(1, 6, 4), axes=3)
-    held = []
+    held, widths, honest = [], [], []
     for _ in range(runs):
-        fit = ESTIMATORS["ml"].fit(report(codes, mechanisms, rng), mechanisms)
-        _, errors, low, high = sum_intervals(fit, contrasts)
+        reports = report(codes, mechanisms, rng)
+        _, errors, low, high = sum_intervals(ESTIMATORS["ml"].fit(reports, mechanisms), contrasts)
         held.append((low <= truth + 1e-9) & (high >= truth - 1e-9))
+        widths.append(high - low)
         assert (errors >= 0).all()
+        _, _, low, high = sum_intervals(ESTIMATORS["inverse"].fit(reports, mechanisms), contrasts)
+        honest.append(high - low)
     assert np.mean(held) >= 0.93
     assert np.mean(held, axis=0).min() >= 0.90
+    assert (np.mean(widths, axis=0) <= WIDEST * np.mean(honest, axis=0)).all()
 
 
 @pytest.mark.parametrize("estimator", ["ml", "inverse"])
@@ -142,7 +162,7 @@ def test_sums_over_groups_of_random_size_cover(estimator):
     by = {"sex": ["f", "f", "m", "m"], "zone": [1, 2, 1, 2]}
     shares = np.array([[0.9, 0.1, 0.0], [0.0, 0.1, 0.9]])
     truth = shares.mean(axis=0)
-    counts, means, differences = [], [], []
+    counts, means, differences, widths, answers = [], [], [], [], []
     for _ in range(80):
         cell = rng.integers(0, 4, n)
         codes = (rng.random(n)[:, None] > np.cumsum(shares, axis=1)[cell % 2]).sum(axis=1)
@@ -152,10 +172,17 @@ def test_sums_over_groups_of_random_size_cover(estimator):
         people = table.margin(by="sex")
         expected = people.totals[:, None] * truth
         counts.append((people.low <= expected) & (expected <= people.high))
-        means.append([row["low"] <= truth @ np.arange(3) <= row["high"] for row in people.mean()])
-        differences.append([row["low"] <= 0 <= row["high"] for row in table.difference({"sex": "f"}, {"sex": "m"})])
+        mean, difference = list(people.mean()), list(table.difference({"sex": "f"}, {"sex": "m"}))
+        means.append([row["low"] <= truth @ np.arange(3) <= row["high"] for row in mean])
+        differences.append([row["low"] <= 0 <= row["high"] for row in difference])
+        rows = [*mean, *difference]
+        widths.append([*(people.high - people.low).ravel(), *(row["high"] - row["low"] for row in rows)])
+        answers.append([*(people.values - expected).ravel(), *(row["estimate"] for row in rows)])
     for held in (counts, means, differences):
         assert np.mean(held) >= 0.92
+    # 80 repetitions know the spread of an answer to 8%.
+    varies = 2 * 1.96 * np.std(answers, axis=0)
+    assert (np.mean(widths, axis=0) <= WIDEST * varies).all()
 
 
 def test_the_error_of_a_margin_is_that_of_the_table_without_groups():

@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 from listed_designs import line, plain, report, tabulate
 
-from polyseme.estimators.choosing import choose
+from polyseme.estimators.intervals import intervals
+from polyseme.estimators.linear import Inverse
 from polyseme.estimators.maximum import MaximumLikelihood
+from polyseme.estimators.selection import choose
 from polyseme.estimators.shrink import Shrink
 
 
@@ -78,6 +80,8 @@ def test_limits_hold_the_shrunken_value_and_those_of_maximum_likelihood():
     assert (low <= np.minimum(shrunk.values, inner_low) + 1e-9).all()
     assert (high >= np.maximum(shrunk.values, inner_high) - 1e-9).all()
     assert ((low <= tabulate(codes, mechanisms)) & (tabulate(codes, mechanisms) <= high)).mean() > 0.93
+    honest_low, honest_high = intervals(Inverse().fit(reports, mechanisms))
+    assert (high - low).mean() <= 1.3 * (honest_high - honest_low).mean()
 
 
 @pytest.mark.parametrize("cells", [1, 3])

@@ -11,14 +11,15 @@ from scipy.optimize import minimize
 import polyseme
 from polyseme.distances import CircleDistance, LineDistance
 from polyseme.errors import ImpossibleError, QuestionError
-from polyseme.estimators import effects as effects_module
-from polyseme.estimators.choosing import choose
-from polyseme.estimators.effects import contrast, make_effects
+from polyseme.estimators import loglinear as effects_module
+from polyseme.estimators.cells import CellLikelihoods
 from polyseme.estimators.estimate import estimate_table
 from polyseme.estimators.intervals import intervals
 from polyseme.estimators.likelihood import likelihood_of
+from polyseme.estimators.loglinear import contrast, make_effects
 from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.smooth import Smooth, _effects, _Search, smoothed
+from polyseme.estimators.selection import choose
+from polyseme.estimators.smooth import Smooth, _cells_themselves, _effects, _Search, smoothed
 from polyseme.estimators.splines import functions, terms
 
 UNEVEN = np.array([0.0, 1.0, 1.5, 4.0, 9.0, 10.0, 30.0])
@@ -129,7 +130,7 @@ def test_a_table_in_which_nothing_can_vary(groups, capfd):
     reports = replace(report(np.zeros((9, 1), dtype=int), [mechanism], np.random.default_rng(0), cells=groups))
     reports = replace(reports, distances=(LineDistance.ranks(1),))
     assert Smooth().fit(reports, [mechanism]).values.sum() == 9
-    assert smoothed(reports, [mechanism]) is None
+    assert smoothed(CellLikelihoods(reports, [mechanism])) is None
     assert capfd.readouterr() == ("", "")
 
 
@@ -150,7 +151,9 @@ def ordered_pair(seed, n, dependent=True, size=12, others=5):
 
 def search_of(reports, mechanisms):
     likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in reports.by_cell()]
-    return _Search(likelihoods, _effects(reports, mechanisms), np.arange(reports.cells), reports.cells)
+    return _Search(
+        likelihoods, _effects(reports, mechanisms, _cells_themselves(reports)), np.arange(reports.cells), reports.cells
+    )
 
 
 def test_the_weights_are_those_of_greatest_density():
@@ -189,13 +192,13 @@ def test_new_sizes_make_the_reports_more_likely():
 
 def test_leaving_out_agrees_with_fits_that_do_leave_out():
     mechanisms, _, reports = ordered_pair(2, 400, size=6, others=3)
-    found = smoothed(reports, mechanisms)
+    found = smoothed(CellLikelihoods(reports, mechanisms))
     rows = np.random.default_rng(0).permutation(len(reports.counts))[:60]
     optimism = []
     for row in rows:
         counts = reports.counts.copy()
         counts[row] -= 1
-        without = smoothed(replace(reports, counts=counts), mechanisms)
+        without = smoothed(CellLikelihoods(replace(reports, counts=counts), mechanisms))
         single = likelihood_of([sets[[row]] for sets in reports.sets], np.ones(1, dtype=int), mechanisms)
         optimism.append(single.value(found.expected.ravel()) - single.value(without.expected.ravel()))
     everybody = np.average(optimism, weights=reports.counts[rows]) * reports.counts.sum()
@@ -231,7 +234,7 @@ def test_what_the_reports_do_not_show_costs_nothing():
     used = {}
     for dependent in (False, True):
         mechanisms, _, reports = ordered_pair(3, 20_000, dependent)
-        used[dependent] = smoothed(reports, mechanisms).used
+        used[dependent] = smoothed(CellLikelihoods(reports, mechanisms)).used
     assert used[False] < 14
     assert used[True] > used[False] + 5
 
@@ -246,7 +249,7 @@ def test_the_names_of_values_do_not_matter():
     places = np.empty(7)
     places[turn] = UNEVEN
     second = replace(first, sets=sets, distances=(LineDistance(places), None))
-    one, two = smoothed(first, mechanisms), smoothed(second, mechanisms)
+    one, two = smoothed(CellLikelihoods(first, mechanisms)), smoothed(CellLikelihoods(second, mechanisms))
     np.testing.assert_allclose(one.people, two.people[:, turn], atol=0.2)
 
 

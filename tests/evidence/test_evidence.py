@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs import design_from, make_design
 from polyseme.designs.clusters import ClustersDesign
 from polyseme.distances import CircleDistance, LineDistance, MatrixDistance
-from polyseme.distances.structure import Clusters, Floats, Ints, Structure
+from polyseme.distances.structure import Clusters, Structure
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import distinct
 from polyseme.evidence import LEVEL, UNKNOWN_REPEATS, examine, together

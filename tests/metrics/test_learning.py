@@ -14,7 +14,7 @@ from polyseme import Policy, anonymize, evaluate
 from polyseme.cli import main
 from polyseme.errors import QuestionError
 from polyseme.metrics import learning
-from polyseme.pipeline import Evaluation
+from polyseme.results.evaluation import Evaluation
 
 POLICY = """
 attributes:
@@ -121,7 +121,7 @@ def test_without_scikit_learn_the_error_says_what_to_install(monkeypatch: pytest
     for name in [name for name in sys.modules if name.split(".")[0] == "sklearn"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(QuestionError, match=r"pip install polyseme\[learn\]"):
+    with pytest.raises(QuestionError, match=r"pip install 'polyseme\[learn\]'"):
         learning(TRUTH, TRUTH, FEATURES)
 
 
@@ -143,7 +143,13 @@ def test_evaluate_learns_only_when_asked():
 
 def test_an_infinite_metric_is_no_number_in_a_document():
     infinite = Evaluation({"level": {"l1": 2.0, "kl": float("inf"), "query_error": float("nan")}})
-    assert infinite.to_dict() == {"l1": 2.0, "kl": None, "query_error": None}
+    assert infinite.to_dict() == {
+        "l1": 2.0,
+        "kl": None,
+        "query_error": None,
+        "nonfinite": {"kl": "Infinity", "query_error": "NaN"},
+        "question": "level",
+    }
 
 
 def test_range_queries_are_part_of_an_evaluation():

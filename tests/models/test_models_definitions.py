@@ -16,6 +16,7 @@ from scipy.optimize import linprog
 
 from polyseme.distances.base import Distance, recognise
 from polyseme.distances.circle import CircleDistance
+from polyseme.distances.ground import ground_from
 from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Circle, Clusters, Graph
 from polyseme.distances.tree import TreeDistance
@@ -242,7 +243,8 @@ def ground_matrix(kind):
 @settings(max_examples=40, deadline=None)
 @given(rows, st.sampled_from(["equal", "ordered", "hierarchical"]), st.sampled_from([0.1, 0.25, 0.4]))
 def test_closeness_is_the_transport_problem(table, ground, t):
-    verdict = closeness.check(counts_of(table), t, ground, PATHS)
+    tree = TreeDistance.from_paths([(f"v{v}", f"a{path[0]}", "*") for v, path in enumerate(PATHS)])
+    verdict = closeness.check(counts_of(table), t, ground_from(ground, tree))
     whole = np.bincount([r[2] for r in table], minlength=F) / len(table)
     found = [emd(np.bincount(g, minlength=F) / len(g), whole, ground_matrix(ground)) for g in literal(table)]
     assert verdict.worst == pytest.approx(max(found), abs=1e-9)

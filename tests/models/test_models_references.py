@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from polyseme.distances.ground import Ordered
 from polyseme.distances.tree import TreeDistance
-from polyseme.models import Background, check_models, closeness, distinct_diversity, le_diversity
+from polyseme.models import Background, check_models, distinct_diversity, le_diversity
 from polyseme.tables.classes import Counts, class_of_rows, classes_of
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
@@ -32,7 +33,7 @@ def test_ordered_emd_of_the_textbook():
     values = np.array([0, 1, 2, 3, 5, 8, 4, 6, 7])
     counts = Counts.from_codes(classes, values, 9)
     assert np.array_equal(np.sort(values), salaries)
-    assert closeness.ordered_distances(counts)[:2] == pytest.approx([0.375, 1 / 6])
+    assert Ordered().of_classes(counts)[:2] == pytest.approx([0.375, 1 / 6])
 
 
 def test_sensitive_qid_table_is_diverse():
@@ -199,7 +200,7 @@ def test_adult_optima_with_suppression(levels, specs):
     if "distinct-diversity" in specs[0]:
         bad = counts.distinct < 5
     else:
-        bad = (closeness.ordered_distances(counts) > 0.2 + 1e-12) | (classes.sizes < 5)
+        bad = (Ordered().of_classes(counts) > 0.2 + 1e-12) | (classes.sizes < 5)
     assert 0 < classes.sizes[bad].sum() <= 0.04 * table.height
     rows = pl.Series(bad[class_of_rows(table, EIGHT)])
     suppressed = table.with_columns(pl.when(rows).then(pl.lit("*")).otherwise(pl.col(n)).alias(n) for n in EIGHT)

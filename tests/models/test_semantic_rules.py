@@ -157,7 +157,7 @@ def test_numbers_are_compared_as_numbers_and_unreadable_ones_fail_closed():
     (verdict,) = verdicts(text, [{"never": {"salary": {"above": 50}}}], ["zip"])
     assert not verdict.holds
     assert verdict.worst is None
-    assert verdict.note == "1 values of 'salary' are no numbers"
+    assert verdict.note == "1 values of 'salary' are not numbers"
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ import polyseme as ps
 from polyseme.policy.binning import FEWEST, equal_width_edges, quantile_edges
 from polyseme.policy.resolving import resolve
 from polyseme.schema import Bins
-from polyseme.tables.codes import encode
-from polyseme.tables.source import FrameSource
+from polyseme.tables.coding.codes import encode
+from polyseme.tables.io.source import FrameSource
 
 METHODS = {"quantile": quantile_edges, "equal-width": equal_width_edges}
 
@@ -153,6 +153,6 @@ def test_dates_and_words_are_not_cut_as_numbers(column: pl.Series) -> None:
 
 def test_two_open_bins_have_no_distance_in_units() -> None:
     frame = pl.DataFrame({"n": [float(number) for number in range(12)]})
-    with pytest.raises(ps.PolicyError, match="2 bins with open ends have no places") as caught:
+    with pytest.raises(ps.PolicyError, match="2 bins with open ends have no position") as caught:
         ps.anonymize(frame, rules("quantile", 2, "semantic-diversity: {l: 2, d: 3}"))
     assert "line: rank" in str(caught.value)

@@ -5,11 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from polyseme import pipeline
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
 from polyseme.schema import Role
-from polyseme.tables.source import open_table
+from polyseme.tables.io.source import open_table
+from polyseme.verbs.anonymize import anonymize
 
 
 def drafted(table: pl.DataFrame, folder: Path) -> Policy:
@@ -17,7 +17,7 @@ def drafted(table: pl.DataFrame, folder: Path) -> Policy:
     path = folder / "table.csv"
     table.write_csv(path)
     policy = Policy.loads(draft(open_table(path)))
-    pipeline.anonymize(path, policy)
+    anonymize(path, policy)
     return policy
 
 
@@ -61,7 +61,7 @@ def test_infinite_values_are_not_listed(others: int):
     policy = Policy.loads(draft(open_table(table)))
     assert policy.by_name["income"].values is None
     with pytest.warns(UserWarning, match="taken from the table"):
-        pipeline.anonymize(table, policy)
+        anonymize(table, policy)
 
 
 @pytest.mark.parametrize("column", [[[1, 2], [3]], [{"a": 1}, {"a": 2}], [b"a", b"b"]])

@@ -7,7 +7,7 @@ from polyseme.errors import PolicyError, TableError
 from polyseme.policy import Policy
 from polyseme.policy.resolving import resolve
 from polyseme.schema import Role
-from polyseme.tables.source import FrameSource, open_table
+from polyseme.tables.io.source import FrameSource, open_table
 
 pa = pytest.importorskip("pyarrow")
 
@@ -80,7 +80,7 @@ def test_all_problems_at_once_each_with_its_place() -> None:
         ("attributes: {a: {role: sensitive, domain: [], protect: {diversity: {l: 2}}}}", "empty domain"),
         ("attributes: {a: {role: insensitive, protect: {diversity: {l: 2}}}}", "not protected"),
         ("attributes: {a: {role: sensitive, protect: {semantic-diversity: {l: 2, d: 1}}}}", "needs a distance"),
-        ("attributes: {a: {role: insensitive}, a: {role: identifier}}", "stands twice"),
+        ("attributes: {a: {role: insensitive}, a: {role: identifier}}", "given more than once"),
         ("attributes: {a: {role: insensitive", "not valid YAML"),
         ("attributes: {a: {role: insensitive}}\nmodels: [{k-anonymity: {k: 2}, closeness: {t: 1}}]", "one model"),
         ("attributes: {a: {role: insensitive}}\ntable: {separator: ';;', encoding: utf-99}", "one character"),
@@ -181,9 +181,9 @@ def test_protect_all_but(tmp_path) -> None:
 
 def test_priors_by_value_or_in_order() -> None:
     base = "role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}"
-    by_name = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: {{c: 3, a: 1, b: 4}}}}}}")).schema["x"].domain
-    in_order = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 4, 3]}}}}")).schema["x"].domain
-    assert by_name.prior.tolist() == in_order.prior.tolist() == [0.125, 0.5, 0.375]
+    by_name = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: {{c: 3, a: 1, b: 4}}}}}}")).schema["x"]
+    in_order = resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 4, 3]}}}}")).schema["x"]
+    assert by_name.distributions.prior.tolist() == in_order.distributions.prior.tolist() == [0.125, 0.5, 0.375]
     with pytest.raises(PolicyError, match="expected 3 numbers"):
         resolve(Policy.loads(f"attributes: {{x: {{{base}, prior: [1, 2]}}}}"))
 
@@ -199,11 +199,11 @@ CLOSE = "role: sensitive-qid, domain: [a, b, c, d], protect: {closeness: {t: 0.3
 def test_references_from_a_file_or_from_the_table(tmp_path) -> None:
     (tmp_path / "shares.csv").write_text("value,people\nb,3\na,1\nd,2\nc,2\n")
     from_file = Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: shares.csv}}}}", tmp_path)
-    assert resolve(from_file).schema["x"].domain.reference.tolist() == [0.125, 0.375, 0.25, 0.25]
+    assert resolve(from_file).schema["x"].distributions.reference.tolist() == [0.125, 0.375, 0.25, 0.25]
     from_data = Policy.loads(f"attributes: {{x: {{{CLOSE}, reference: data}}}}")
-    domain = resolve(from_data, source(x=["a", "b", "b", "d"])).schema["x"].domain
-    assert domain.reference.tolist() == [0.25, 0.5, 0, 0.25]
-    assert domain.reference_from_data
+    expected = resolve(from_data, source(x=["a", "b", "b", "d"])).schema["x"].distributions
+    assert expected.reference.tolist() == [0.25, 0.5, 0, 0.25]
+    assert expected.reference_from_data
     with pytest.raises(PolicyError, match="needs the table"):
         resolve(from_data)
     with pytest.raises(PolicyError, match=r"no file 'none\.csv' beside the policy"):
@@ -222,8 +222,8 @@ def test_a_value_without_a_share_is_refused(key: str, shares: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,1\nb,inf\nc,1\nd,1\n", "none of them infinite"),
-        ("a,1\nb,nan\nc,1\nd,1\n", "none of them infinite"),
+        ("a,1\nb,inf\nc,1\nd,1\n", "needs finite numbers"),
+        ("a,1\nb,nan\nc,1\nd,1\n", "needs finite numbers"),
         ("a,1\nb,1\nc,1\nd,1\na,7\n", "1 of the values are in the file 'shares.csv' more than once"),
     ],
 )
@@ -317,5 +317,5 @@ attributes:
 
 def test_a_column_without_labels_is_refused_by_its_type() -> None:
     policy = Policy.loads("attributes: {x: {role: sensitive, protect: {diversity: {l: 2}}}}")
-    with pytest.raises(TableError, match="values of type list have no place in a domain"):
+    with pytest.raises(TableError, match="values of type list cannot be in a domain"):
         resolve(policy, source(x=[["a"], ["b"]]))

@@ -160,7 +160,7 @@ RULE = "impossible:\n  - {when: {x: 1}, attribute: x, values: [root]}\n"
         ),
         ("tree", "f.yaml", f"flu: lung\nasthma: [{MARK}\n", "f.yaml cannot be read as YAML (line 3)"),
         ("tree", "f.json", f'{{"flu":\n {MARK}', "f.json cannot be read as JSON (line 2)"),
-        ("matrix", "f.csv", f"a,b\n0,1\n{MARK},0\n", "f.csv, line 3: a field is no number"),
+        ("matrix", "f.csv", f"a,b\n0,1\n{MARK},0\n", "f.csv, line 3: a field is not a number"),
         ("matrix", "f.csv", f"a,b\n0,1\n1,0,{MARK}\n", "f.csv, line 3: expected 2 numbers, found 3 fields"),
         ("prior", "f.csv", f"flu,1\n\nasthma,{MARK}\n", "'f.csv', line 3: expected a value and a number"),
         ("lattice", "f.yaml", f"'{MARK}': a\n", "4 of 4 values are not in the lattice f.yaml: flu, asthma"),

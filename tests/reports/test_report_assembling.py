@@ -15,17 +15,17 @@ from polyseme.designs import make_design
 from polyseme.distances import LineDistance
 from polyseme.distances.structure import Clusters
 from polyseme.mechanism import Mechanism
-from polyseme.release import Manifest, PublishedAttribute
+from polyseme.promises import read_promises
+from polyseme.release import AsIs, Manifest, Sets
 from polyseme.reports.assembling import attribute_line, fact_line, promise_line, release_page
 from polyseme.reports.document import Outcome
-from polyseme.reports.formats import quantity
 from polyseme.reports.page import render_page
-from polyseme.schema import Attribute, Domain, Protection, Role
+from polyseme.results.views.formats import quantity
+from polyseme.schema import Attribute, Distributions, Domain, Role
+from polyseme.strata import Strata
 
 
-def published(
-    models: dict[str, dict[str, Any]], l: int = 3, d: float | None = 4.0, p: float = 1.0
-) -> PublishedAttribute:
+def published(models: dict[str, dict[str, Any]], l: int = 3, d: float | None = 4.0, p: float = 1.0) -> Sets:
     line = LineDistance.ranks(14)
     structure = Clusters(np.arange(14)) if d is None else line.structure(d)
     attribute = Attribute(
@@ -33,13 +33,13 @@ def published(
         Role.SENSITIVE,
         Domain(tuple(f"class {index}" for index in range(14)), ordered=True),
         None if d is None else line,
-        Protection(models),
+        read_promises(models),
     )
-    return PublishedAttribute(attribute, Mechanism(make_design("simple", structure, l), p), d)
+    return Sets(attribute, Strata.alone(Mechanism(make_design("simple", structure, l), p)), d)
 
 
 SEMANTIC = published({"semantic-diversity": {"l": 3, "d": 4, "mechanism": "simple"}})
-AGE = PublishedAttribute(Attribute("age", Role.QUASI_IDENTIFIER))
+AGE = AsIs(Attribute("age", Role.QUASI_IDENTIFIER))
 
 
 def known(worst: float | None = 1 / 3) -> Any:
@@ -50,7 +50,7 @@ def test_semantic_diversity_in_plain_words() -> None:
     line = promise_line(SEMANTIC)
     assert line.text == (
         "Each record shows 3 candidates for income, at least 4 apart. Someone who knows the method and nothing else "
-        "about a person and takes every value for equally likely beforehand guesses right with probability at most "
+        "about a person and considers every value equally likely beforehand guesses right with probability at most "
         "0.333."
     )
     assert line.models == ("semantic-diversity (l=3, d=4, mechanism=simple)",)
@@ -60,15 +60,15 @@ def test_closeness_and_ldp_in_plain_words() -> None:
     line = promise_line(published({"closeness": {"t": 0.2}, "ldp": {"epsilon": math.log(2)}}, d=None, p=0.25))
     assert "at least" not in line.text
     assert "With probability 0.25 they are drawn around the true value, otherwise blindly" in line.text
-    assert "moves what one believes about its income by at most 0.2" in line.text
+    assert "changes what one believes about its income by at most 0.2" in line.text
     assert "more than 2 times as likely" in line.text
     assert "guesses right" not in line.text
 
 
 def test_closeness_to_a_reference_says_who_is_meant_and_how_far_others_get() -> None:
     plain = published({"closeness": {"t": 0.3, "ground": "ordered"}}, d=None, p=0.25)
-    domain = replace(plain.domain, reference=np.full(14, 1 / 14))
-    text = promise_line(replace(plain, attribute=replace(plain.attribute, domain=domain))).text
+    known = Distributions(reference=np.full(14, 1 / 14))
+    text = promise_line(replace(plain, strata=Strata.alone(plain.mechanism, known))).text
     assert "moves someone who expects the published distribution of income by at most 0.3" in text
     assert "counted along their order" in text
     # Sets of 3 of 14 at p = 1/4: in to out as 1 + (1/3) / (3/14) to 1.
@@ -88,7 +88,6 @@ def test_lines_of_attributes() -> None:
 
 
 def test_facts_are_measured_against_the_promise() -> None:
-    assert SEMANTIC.mechanism is not None
     exact = SEMANTIC.mechanism.worst_posterior()
     line = fact_line(SEMANTIC, known(exact))
     assert line.promised == pytest.approx(1 / 3)

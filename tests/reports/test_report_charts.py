@@ -13,16 +13,17 @@ import pytest
 from report_samples import distribution
 
 from polyseme.errors import QuestionError
-from polyseme.estimators.table import Table
 from polyseme.reports.charts import (
     AnyChart,
     chart_svg,
     distribution_chart,
+    distribution_svg,
     frontier_chart,
     heatmap,
     save_chart,
-    shown_values,
 )
+from polyseme.reports.document import shown_values
+from polyseme.results.table import Table
 
 
 def settings() -> list[Any]:
@@ -52,6 +53,18 @@ def test_charts_save_as_png_and_svg(name: str, tmp_path: Path) -> None:
     assert len(picture) > 5_000
     drawing = save_chart(CHARTS[name], tmp_path / "chart.svg").read_text(encoding="utf-8")
     assert ElementTree.fromstring(drawing).tag.endswith("svg")  # noqa: S314 - our own text
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("original", [True, False])
+def test_the_picture_on_a_page_is_that_of_the_chart(ordered: bool, original: bool) -> None:
+    for labels in (None, [f"<{letter}>'\\\"" for letter in "abcd\0\x7f"]):
+        shown = distribution(ordered=ordered, original=original, **({} if labels is None else {"labels": labels}))
+        twice = replace(shown, estimate=shown.estimate * 2)  # the same labels with other numbers
+        for item in (shown, twice):
+            for options in ({}, {"shares": True, "ceiling": 35.0}):
+                drawn = chart_svg(distribution_chart(item, 370, legend=False, **options))
+                assert distribution_svg(item, 370, **options) == drawn
 
 
 def test_labels_that_no_picture_can_hold_are_written_out(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from html.parser import HTMLParser
 
 import numpy as np
@@ -248,3 +249,14 @@ def test_missing_intervals_and_empty_groups() -> None:
 def test_distribution_needs_a_number_for_each_label() -> None:
     with pytest.raises(ValueError, match="one number for each of 3 labels"):
         distribution(3, high=np.zeros(2))
+
+
+def test_without_charts_groups_are_tables_and_not_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    groups = [distribution(4, group=f"place = {number}") for number in range(15)]
+    text = render_page(page(distributions=[distribution(4), *groups]))
+    assert Structure(text).open == []
+    assert "place = 11" in text
+    assert "place = 12" not in text
+    assert "3 more groups are not listed" in words(text)
+    assert words(text).count("Estimated From To") == 13

@@ -11,8 +11,8 @@ import pytest
 from report_samples import verdict
 from rich.console import Console, RenderableType
 
-from polyseme.reports.html import plan_table, verdict_table
-from polyseme.reports.terminal import (
+from polyseme.results.views.html import plan_table, verdict_table
+from polyseme.results.views.terminal import (
     estimate_view,
     findings_view,
     frontier_view,
@@ -48,6 +48,7 @@ def entry(**changes: Any) -> dict[str, Any]:
         "warnings": [],
         "obstacle": "",
         "nearest": [],
+        "nonfinite": {"epsilon": "Infinity"},
     }
     return parts | changes
 
@@ -56,9 +57,14 @@ PLAN = Plan(
     income=entry(),
     education=entry(identifiable=False, l=2, d=7.0, expected_mse=None, nearest=[{"l": 2, "d": 6.0}]),
     disease=entry(
-        feasible=False, identifiable=False, worst_posterior=None, expected_mse=None, obstacle="a cluster is too heavy"
+        feasible=False,
+        identifiable=False,
+        worst_posterior=None,
+        expected_mse=None,
+        obstacle="a cluster is too heavy",
+        nonfinite={},
     ),
-    region=entry(p=0.2512, epsilon=2.0, warnings=["sets are large"]),
+    region=entry(p=0.2512, epsilon=2.0, nonfinite={}, warnings=["sets are large"]),
 )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from polyseme.errors import ReleaseError
 from polyseme.schema import Domain
-from polyseme.tables.counting import Target, group_codes, group_sets
+from polyseme.tables.counting.groups import Target, group_codes, group_sets
 
 LETTERS = Domain(tuple("abcde"))
 MANY = Domain(tuple(range(3_000)))

@@ -11,9 +11,9 @@ import pytest
 
 from polyseme.errors import QuestionError, ReleaseError
 from polyseme.schema import Domain
-from polyseme.tables import kinds as kinds_module
-from polyseme.tables.counting import Target
-from polyseme.tables.kinds import CandidateKinds, kinds_of
+from polyseme.tables.counting import kinds as kinds_module
+from polyseme.tables.counting.groups import Target
+from polyseme.tables.counting.kinds import CandidateKinds, kinds_of
 
 
 def kinds(column, most: int, batches: int = 1) -> list[int]:
@@ -101,7 +101,7 @@ def test_no_records_have_no_kinds():
 
 def test_a_column_that_tells_persons_apart_is_refused(monkeypatch):
     monkeypatch.setattr(kinds_module, "MOST_VALUES", 50)
-    with pytest.raises(QuestionError, match=r"'c' has more than 50 values: it tells persons apart") as caught:
+    with pytest.raises(QuestionError, match=r"'c' has more than 50 values: it identifies people") as caught:
         kinds([f"secret {number}" for number in range(60)], 4)
     assert "secret" not in str(caught.value)
 

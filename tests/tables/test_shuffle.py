@@ -8,7 +8,7 @@ import pyarrow as pa
 from scipy import stats
 
 from polyseme.randomness import SystemStream
-from polyseme.tables.shuffle import Shuffler
+from polyseme.tables.io.shuffle import Shuffler
 
 
 def shuffled(rows: int, folder: Path, seed: int, memory: int, files: int = 4) -> list[int]:

@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 from polyseme.errors import TableError
-from polyseme.tables.source import BATCH_ROWS, CsvSource, Source, open_table
+from polyseme.tables.io.source import BATCH_ROWS, CsvSource, Source, open_table
 
 TABLE = pa.table({"zip": ["007", "12"], "age": [31, None], "note": ["a,b", ""]})
 
@@ -101,12 +101,12 @@ def test_a_line_with_too_many_fields_is_named_by_number_only(tmp_path: Path) -> 
     [
         ('Ann,flu,fine\nBob,cold,"tall\nCarol,SECRET,ok\nDave,flu,ok\n', 3, "never closed"),
         ('Ann,flu,fine\nBob,cold,"SECRET', 3, "never closed"),
-        ('Ann,flu,fine\nBob,cold,"tall\nCarol,SECRET,6"\nDave,flu,ok\n', 3, "seems to hold other records"),
-        ('Ann,flu,fine\nBob,cold,"tall, very\rCarol,SECRET,"ok"\r', 3, "seems to hold other records"),
-        ('Ann,flu,fine\nBob,"cold,tall\nCarol,SECRET",6\n', 3, "seems to hold other records"),
-        ('Ann,flu,fine\n"Bob,cold,tall\nCarol",SECRET,6\n', 3, "seems to hold other records"),
-        ('Ann,flu,"fine\nBob,"",SECRET\nCarol"\n', 2, "seems to hold other records"),
-        ('Ann,flu,"fine\nBob,cold,"SECRET, tall"\n', 2, "seems to hold other records"),
+        ('Ann,flu,fine\nBob,cold,"tall\nCarol,SECRET,6"\nDave,flu,ok\n', 3, "seems to contain other records"),
+        ('Ann,flu,fine\nBob,cold,"tall, very\rCarol,SECRET,"ok"\r', 3, "seems to contain other records"),
+        ('Ann,flu,fine\nBob,"cold,tall\nCarol,SECRET",6\n', 3, "seems to contain other records"),
+        ('Ann,flu,fine\n"Bob,cold,tall\nCarol",SECRET,6\n', 3, "seems to contain other records"),
+        ('Ann,flu,"fine\nBob,"",SECRET\nCarol"\n', 2, "seems to contain other records"),
+        ('Ann,flu,"fine\nBob,cold,"SECRET, tall"\n', 2, "seems to contain other records"),
     ],
 )
 def test_a_stray_quote_is_refused_by_its_line_only(tmp_path: Path, text: str, line: int, what: str) -> None:
@@ -120,7 +120,7 @@ def test_a_stray_quote_is_refused_by_its_line_only(tmp_path: Path, text: str, li
 def test_a_stray_quote_far_from_the_end(tmp_path: Path) -> None:
     for count in (100_000, 400_000):
         path = write(tmp_path, "a,b,c\n" + "1,2,3\n" * 150 + '1,2,"3\n' + "1,SECRET,3\n" * count)
-        with pytest.raises(TableError, match="line 152: a quote is opened and never closed"):
+        with pytest.raises(TableError, match="line 152: a quotation mark is never closed"):
             rows(open_table(path))
         with pytest.raises(TableError, match="line 152"):
             open_table(path).count()
@@ -139,7 +139,7 @@ def test_real_text_of_several_lines_is_read(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for text in (table.write_csv(), table.write_csv().rstrip("\n"), table.write_csv(line_terminator="\r\n")):
         assert rows(open_table(write(tmp_path, text))) == table.to_dicts()
-    with pytest.raises(TableError, match="hold other records"):
+    with pytest.raises(TableError, match="contain other records"):
         rows(open_table(write(tmp_path, 'a,b\n1,"one\ntwo, three"\n')))
     assert rows(CsvSource(path, well_formed=True)) == [{"a": "1", "b": "one\ntwo, three"}]
 

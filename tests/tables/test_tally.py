@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.tables.matching import mixed
-from polyseme.tables.tally import Tallied, Tally
+from polyseme.tables.counting.matching import mixed
+from polyseme.tables.counting.tally import Tallied, Tally
 
 
 @pytest.mark.parametrize("held", [100, 50_000, 1 << 30])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from polyseme.errors import InvalidInput, TableError
-from polyseme.tables.writing import TableWriter, whole_file, whole_folder
+from polyseme.files.whole import whole_file, whole_folder
+from polyseme.tables.io.writing import TableWriter
 
 MANIFEST = json.dumps({"format": 1, "data": {"file": "data.csv"}, "checksum": "0" * 64})
 
@@ -168,7 +170,7 @@ def test_a_link_that_leads_to_nothing_is_not_followed(tmp_path: Path, whole, ove
     elsewhere = tmp_path / "elsewhere"
     (tmp_path / "out").symlink_to(elsewhere)
     with (
-        pytest.raises(InvalidInput, match="out: a symbolic link that leads to nothing"),
+        pytest.raises(InvalidInput, match="out: a dangling symbolic link"),
         whole(tmp_path / "out" / inner, overwrite) as partial,
     ):
         pytest.fail(f"{partial} was made")
@@ -178,6 +180,26 @@ def test_a_link_that_leads_to_nothing_is_not_followed(tmp_path: Path, whole, ove
 
 @pytest.mark.parametrize("whole", [whole_file, whole_folder])
 def test_a_link_that_comes_in_the_meantime_is_not_followed(tmp_path: Path, whole) -> None:
-    with pytest.raises(InvalidInput, match="leads to nothing"), whole(tmp_path / "out"):
+    with pytest.raises(InvalidInput, match="dangling symbolic link"), whole(tmp_path / "out"):
         (tmp_path / "out").symlink_to(tmp_path / "elsewhere")
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions")
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
+@pytest.mark.parametrize("whole", [whole_file, whole_folder])
+def test_permissions_follow_the_mask_which_nobody_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole, mask: int
+) -> None:
+    """The mask belongs to the process: while one thread changes it, files of other threads are open to everybody."""
+    before = os.umask(mask)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "umask", lambda mask: pytest.fail("the mask was changed"))
+            with whole(tmp_path / "out") as partial:
+                assert partial.stat().st_mode & 0o077 == 0
+    finally:
+        os.umask(before)
+    full = 0o666 if whole is whole_file else 0o777
+    assert (tmp_path / "out").stat().st_mode & 0o777 == full & ~mask
+    assert [path.name for path in tmp_path.rglob("*")] == ["out"]

@@ -1,6 +1,7 @@
-"""Attacks: one adversary a file, each with a finding."""
+"""Attacks: one adversary a file, each with the same signature."""
 
-from polyseme.attacks.base import Finding
-from polyseme.attacks.battery import ATTACKS, attack_sets
+from polyseme.attacks.registry import ADVERSARIES, Adversary, attack
+from polyseme.attacks.scene import Promised, Scene, Shown
+from polyseme.results.findings import Finding
 
-__all__ = ["ATTACKS", "Finding", "attack_sets"]
+__all__ = ["ADVERSARIES", "Adversary", "Finding", "Promised", "Scene", "Shown", "attack"]

@@ -13,26 +13,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, above
-from polyseme.distances.structure import Ints
-from polyseme.estimators.counts import distinct
-from polyseme.mechanism import Mechanism
+from polyseme.attacks.base import above
+from polyseme.attacks.scene import Scene
+from polyseme.results.findings import Finding
 
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
 
 
-def attack(sets: Ints, mechanism: Mechanism, *, attribute: str = "", bound: float | None = None) -> Finding:
+def lacks(scene: Scene) -> str:
+    if scene.column is None:
+        return "published sets"
+    return "" if scene.promised.any_prior is not None else "a promise for every prior"
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
     """On published sets, for the prior and the person that are worst off."""
-    unique, inverse = distinct(sets, mechanism.size)
-    inside, outside = mechanism.weights(unique)
+    shown, bound = scene.shown, scene.promised.any_prior
+    mechanism = shown.mechanism
+    inside, outside = mechanism.weights(shown.unique)
     least = inside.min(axis=1) if mechanism.l == mechanism.size else np.minimum(inside.min(axis=1), outside)
     # (sqrt r - 1) / (sqrt r + 1), written so that a ratio without limit gives 1.
     high, low = np.sqrt(inside.max(axis=1)), np.sqrt(least)
-    moved = np.divide(high - low, high + low, out=np.zeros(len(unique)), where=high > 0)
+    moved = np.divide(high - low, high + low, out=np.zeros(len(high)), where=high > 0)
     success = float(moved.max())
-    return Finding(
+    finding = Finding(
         "any-prior",
-        attribute,
+        shown.attribute,
         success,
         bound,
         0.0,
@@ -40,5 +46,6 @@ def attack(sets: Ints, mechanism: Mechanism, *, attribute: str = "", bound: floa
         "the published set, the mechanism, and anything at all about the person",
         "that some values are more likely for the person than was believed before",
         "a smaller epsilon, or closeness without a reference distribution",
-        {"mean": float(moved[inverse].mean())},
+        {"mean": float(moved[shown.inverse].mean())},
     )
+    return (finding,)

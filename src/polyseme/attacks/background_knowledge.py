@@ -9,43 +9,37 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, above
-from polyseme.attacks.posterior import posterior_of, uniform
-from polyseme.distances.structure import Floats, Ints
-from polyseme.estimators.counts import distinct
-from polyseme.mechanism import Mechanism
+from polyseme.attacks.base import above
+from polyseme.attacks.scene import Scene
+from polyseme.results.findings import Finding
 
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
 
 
-def attack(
-    sets: Ints,
-    mechanism: Mechanism,
-    m: int,
-    *,
-    attribute: str = "",
-    prior: Floats | None = None,
-    bound: float | None = None,
-) -> Finding:
-    """On published sets; `bound` is the promise about a guess (1/l by default), before anything is struck out."""
-    prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
-    bound = _after_striking(1.0 / mechanism.l if bound is None else bound, m)
-    unique, _ = distinct(sets, mechanism.size)
-    inside = np.sort(posterior_of(unique, mechanism, prior).inside, axis=1)[:, ::-1]
+def lacks(scene: Scene) -> str:
+    return "published sets" if scene.column is None else ""
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """On published sets; what was promised about a guess was promised before anything is struck out."""
+    shown, m = scene.shown, scene.struck
+    bound = _after_striking(scene.guess_bound, m)
+    inside = np.sort(shown.posterior.inside, axis=1)[:, ::-1]
     left = 1.0 - inside[:, 1 : m + 1].sum(axis=1)
     success = float(np.minimum(inside[:, 0] / np.maximum(left, inside[:, 0]), 1.0).max())
-    return Finding(
+    finding = Finding(
         "background-knowledge",
-        attribute,
+        shown.attribute,
         success,
         bound,
-        float(prior.max()),
+        float(shown.expected.max()),
         above(success, bound),
         f"the set of the person, and {m} {'value' if m == 1 else 'values'} the person does not have",
-        "the value, by striking out",
+        "the value, by elimination",
         "a larger l",
         {"m": float(m)},
     )
+    return (finding,)
 
 
 def _after_striking(bound: float, m: int) -> float:

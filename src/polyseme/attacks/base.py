@@ -10,46 +10,18 @@ Two kinds of success, two rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 import numpy as np
 from scipy import stats
 
-from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.results.findings import Finding
 
 __all__ = ["CONFIDENCE", "TOLERANCE", "Finding", "above", "hit_rate", "largest_share", "significantly_above"]
 
 TOLERANCE = 1e-9
+"""Rounding in a sum of up to a million probabilities; a real excess is larger by orders of magnitude."""
 CONFIDENCE = 0.999
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One adversary's success on one attribute.
-
-    attack     the adversary
-    attribute  what it wants to learn; None for identities
-    success    how often, or how surely, it is right
-    bound      what was promised; None when nothing was
-    baseline   how often one is right who only knows the public distribution
-    exceeded   whether the promise is broken
-    knows      what the adversary knows
-    gains      what it learns
-    helps      what would help against it
-    detail     further numbers by name
-    """
-
-    attack: str
-    attribute: str | None
-    success: float
-    bound: float | None
-    baseline: float
-    exceeded: bool
-    knows: str
-    gains: str
-    helps: str
-    detail: Mapping[str, float] = field(default_factory=dict)
+"""Chance alone puts one finding in 1,000 above its bound: a report with a dozen of them stays quiet."""
 
 
 def above(success: float, bound: float | None) -> bool:

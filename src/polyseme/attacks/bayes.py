@@ -7,42 +7,36 @@ the posterior may rise for reasons that have nothing to do with the release, whi
 
 from __future__ import annotations
 
-import numpy as np
+from polyseme.attacks.base import above, hit_rate, largest_share
+from polyseme.attacks.scene import Scene
+from polyseme.results.findings import Finding
 
-from polyseme.attacks.base import Finding, above, hit_rate, largest_share
-from polyseme.attacks.posterior import posterior_of, uniform
-from polyseme.distances.structure import Floats, Ints
-from polyseme.mechanism import Mechanism
-
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
 
 
-def attack(
-    sets: Ints,
-    mechanism: Mechanism,
-    *,
-    attribute: str = "",
-    prior: Floats | None = None,
-    bound: float | None = None,
-    truth: Ints | None = None,
-) -> Finding:
-    """The surest posterior over all published sets, against `bound` (1/l by default). Exact."""
-    prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
-    bound = 1.0 / mechanism.l if bound is None else bound
-    posterior = posterior_of(sets, mechanism, prior)
-    success = float(posterior.best.max())
-    detail = {"mean_posterior": float(posterior.best.mean())}
-    if truth is not None:
-        detail["hit_rate"] = float(hit_rate(posterior.inside, sets == truth[:, None]).mean())
-    return Finding(
+def lacks(scene: Scene) -> str:
+    return "published sets" if scene.column is None else ""
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """The surest posterior over all published sets, against what was promised about a guess. Exact."""
+    shown, bound = scene.shown, scene.guess_bound
+    best = shown.posterior.best
+    success = float(best.max())
+    detail = {"mean_posterior": float(best[shown.inverse].mean())}
+    if scene.truth is not None:
+        hits = hit_rate(shown.posterior.inside[shown.inverse], shown.sets == scene.truth[:, None])
+        detail["hit_rate"] = float(hits.mean())
+    finding = Finding(
         "bayes",
-        attribute,
+        shown.attribute,
         success,
         bound,
-        largest_share(truth, prior),
+        largest_share(scene.truth, shown.expected),
         above(success, bound),
         knows="the published set, the exact mechanism and a prior over the values",
-        gains="the value of the person whose set speaks most clearly",
+        gains="the value of the person whose set gives most away",
         helps="the balanced mechanism, with a reference prior near the truth; a larger l",
         detail=detail,
     )
+    return (finding,)

@@ -17,14 +17,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, hit_rate, largest_share
+from polyseme.arrays import Floats, Ints
+from polyseme.attacks.base import hit_rate, largest_share
 from polyseme.attacks.posterior import uniform
-from polyseme.distances.structure import Floats, Ints
+from polyseme.attacks.scene import Scene, Shown
 from polyseme.estimators.likelihood import likelihood_of
 from polyseme.estimators.solver import expectation_maximisation
-from polyseme.mechanism import Mechanism
+from polyseme.results.findings import Finding
 
-__all__ = ["LARGEST_TABLE", "attack", "information"]
+__all__ = ["LARGEST_TABLE", "attack", "information", "lacks", "scores"]
 
 LARGEST_TABLE = 4_000_000
 """Most combinations of two values whose shares are estimated."""
@@ -33,33 +34,39 @@ _ROUNDS = 30
 """Further ones fit the noise of the reports rather than the people."""
 
 
-def attack(
-    sets: Ints,
-    mechanism: Mechanism,
-    others: Ints,
-    other: Mechanism,
-    truth: Ints,
-    *,
-    attribute: str = "",
-    helper: str = "another protected attribute",
-) -> Finding:
-    """How often a value is guessed right with the sets of another attribute, called `helper`, at hand."""
-    likelihood = likelihood_of((sets, others), np.ones(len(sets), dtype=np.int64), (mechanism, other))
-    joint = expectation_maximisation(likelihood, limit=_ROUNDS).x.reshape(mechanism.size, other.size)
-    right = sets == truth[:, None]
-    alone = mechanism.weights(sets)[0] * joint.sum(axis=1)[sets]
-    return Finding(
+def lacks(scene: Scene) -> str:
+    if scene.column is None:
+        return "published sets"
+    if scene.helper is None:
+        return "the sets of another attribute"
+    return "" if scene.truth is not None else "the original"
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """How often a value is guessed right with the sets of another attribute at hand."""
+    shown, helper, truth = scene.shown, scene.helper, scene.truth
+    if helper is None or truth is None:
+        return ()
+    each = np.ones(len(truth), dtype=np.int64)
+    likelihood = likelihood_of((shown.sets, helper.sets), each, (shown.mechanism, helper.mechanism))
+    shape = (shown.mechanism.size, helper.mechanism.size)
+    joint = expectation_maximisation(likelihood, limit=_ROUNDS).x.reshape(shape)
+    right = shown.sets == truth[:, None]
+    alone = shown.mechanism.weights(shown.sets)[0] * joint.sum(axis=1)[shown.sets]
+    named = f"'{helper.attribute}'" if helper.attribute else "another protected attribute"
+    finding = Finding(
         "correlation",
-        attribute,
-        float(hit_rate(_scores(sets, mechanism, others, other, joint), right).mean()),
+        shown.attribute,
+        float(hit_rate(scores(shown, helper, joint), right).mean()),
         None,
-        largest_share(truth, uniform(mechanism.size)),
+        largest_share(truth, uniform(shown.mechanism.size)),
         False,
-        knows=f"the set of {helper} too, and how the true values of both go together",
+        knows=f"the set of {named} too, and how the true values of the two are associated",
         gains="the value of one attribute from the candidates of the other",
-        helps="protect strongly related attributes as one combined attribute, or raise l for both",
+        helps="protect strongly related attributes as one (joint: in the policy), or raise l for both",
         detail={"without_the_other": float(hit_rate(alone, right).mean())},
     )
+    return (finding,)
 
 
 def information(values: Ints, size: int, others: Ints, other_size: int) -> float:
@@ -78,12 +85,13 @@ def information(values: Ints, size: int, others: Ints, other_size: int) -> float
     return float(told - chance / max(others.shape[1], 1))
 
 
-def _scores(sets: Ints, mechanism: Mechanism, others: Ints, other: Mechanism, joint: Floats) -> Floats:
+def scores(shown: Shown, helper: Shown, joint: Floats) -> Floats:
     """`P(v | R, S)` for each member v of R, up to a factor of the record: (n, l)."""
-    inside, _ = mechanism.weights(sets)
-    again, beyond = other.weights(others)
+    sets, others = shown.sets, helper.sets
+    inside, _ = shown.mechanism.weights(sets)
+    again, beyond = helper.mechanism.weights(others)
     said = joint.sum(axis=1)[sets] * beyond[:, None]
     for column in range(others.shape[1]):
         said += joint[sets, others[:, column, None]] * (again[:, column] - beyond)[:, None]
-    scores: Floats = inside * said
-    return scores
+    found: Floats = inside * said
+    return found

@@ -15,7 +15,8 @@ A value outside the set, where the mechanism may lie, is taken to have columns l
 many levels as there are records teaches nothing and is left out.
 
 With the original, success is the observed share of right best guesses. Without, it is the adversary's own mean
-confidence, an estimate: it then counts as exceeding the bound only when three standard errors above it.
+confidence, an estimate: it then counts as exceeding the bound only when three standard errors above it, and surer than
+somebody is made by fitting to the very sets he judges.
 """
 
 from __future__ import annotations
@@ -25,16 +26,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.attacks.base import TOLERANCE, Finding, hit_rate, largest_share, significantly_above
+from polyseme.arrays import Floats, Ints
+from polyseme.attacks.base import TOLERANCE, hit_rate, largest_share, significantly_above
 from polyseme.attacks.posterior import uniform
-from polyseme.distances.structure import Floats, Ints
+from polyseme.attacks.scene import Scene
 from polyseme.mechanism import Mechanism
+from polyseme.results.findings import Finding
 
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
+
+_ROUNDS = 20
+"""Revisions of the beliefs; 100 change the share of right guesses by less than 0.001 (6,000 records, 4 columns)."""
 
 _SMOOTHING = 0.5
+"""Half a record for each level (Jeffreys), so that a level that was never seen is unlikely, not impossible."""
 _FEWEST = 2
 """Records that share a level of a column on average; with fewer there is nothing to learn from it."""
+_FITTED = 0.02
+"""How much surer of itself the adversary may be than right: 0.008 in the largest stratum of 100,000 made-up incomes."""
+_DENSE = 4
+"""Up to so many times as many possible codes as records are numbered in an array instead of by sorting."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,74 +53,93 @@ class _Column:
     """An untouched column beside the candidates. Only pairs of a value and a level that occur are looked at.
 
     levels  how many different values the column has
-    share   the share of the records that have the record's level: (n,)
     pair    the number of the pair of each candidate and the record's level: (n, l)
+    value   the value of each pair
+    share   the share of the records that have the level of each pair
     """
 
     levels: int
-    share: Floats
     pair: Ints
+    value: Ints
+    share: Floats
 
     @classmethod
     def beside(cls, sets: Ints, feature: Ints) -> _Column | None:
-        found, level, counts = np.unique(feature, return_inverse=True, return_counts=True)
+        found, level = _numbered(feature)
         if _FEWEST * len(found) > len(feature):
             return None
-        pair = np.unique(sets * len(found) + level[:, None], return_inverse=True)[1].reshape(sets.shape)
-        return cls(len(found), counts[level] / len(feature), pair.astype(np.int32))
+        pairs, pair = _numbered((sets * len(found) + level[:, None]).ravel())
+        share = np.bincount(level) / len(feature)
+        return cls(len(found), pair.reshape(sets.shape), pairs // len(found), share[pairs % len(found)])
 
     def evidence(self, belief: Floats, held: Floats) -> Floats:
-        """`ln P_j(q | v) / P_j(q)` for each candidate; `held` is the belief in its value in all records."""
-        together = np.bincount(self.pair.ravel(), weights=belief.ravel())[self.pair]
+        """`ln P_j(q | v) / P_j(q)` for each candidate; `held` is the belief in each value in all records."""
+        together = np.bincount(self.pair.ravel(), weights=belief.ravel(), minlength=len(self.value))
         added = _SMOOTHING * self.levels
-        return np.log((together / self.share[:, None] + added) / (held + added))
+        told: Floats = np.log((together / self.share + added) / (held[self.value] + added))
+        return told[self.pair]
 
 
-def attack(
-    sets: Ints,
-    mechanism: Mechanism,
-    features: Ints,
-    *,
-    attribute: str = "",
-    truth: Ints | None = None,
-    bound: float | None = None,
-    rounds: int = 20,
-) -> Finding:
-    """On published sets; `features` are the codes of untouched columns, (n, q)."""
-    columns = [column for feature in features.T if (column := _Column.beside(sets, feature)) is not None]
-    belief = _beliefs(sets, mechanism, columns, rounds)
+def _numbered(codes: Ints) -> tuple[Ints, Ints]:
+    """The different codes, ascending, and the number of each code among them; sorted only where they are sparse."""
+    if len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes):
+        there = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+        there[codes] = 1
+        return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
+    found, number = np.unique(codes, return_inverse=True)
+    return found, number
+
+
+def lacks(scene: Scene) -> str:
+    if scene.column is None:
+        return "published sets"
+    return "" if scene.features is not None and scene.features.shape[1] else "untouched columns"
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """On published sets, with the untouched columns of their records.
+
+    The promise about a guess holds for those who share the prior. Nobody can be kept from learning more about people in
+    general, so this adversary is shown beside its baseline, and has no bound unless one was promised for it.
+    """
+    if scene.features is None:
+        return ()
+    shown, bound = scene.shown, scene.promised.learned
+    columns = [column for feature in scene.features.T if (column := _Column.beside(shown.sets, feature)) is not None]
+    belief = _beliefs(shown.sets, shown.mechanism, columns)
     sure = belief.max(axis=1)
-    if truth is None:
+    if scene.truth is None:
         success, error = float(sure.mean()), float(sure.std() / np.sqrt(len(sure)))
-        exceeded = bound is not None and success - 3.0 * error > bound + TOLERANCE
+        exceeded = bound is not None and success - 3.0 * error - _FITTED > bound + TOLERANCE
     else:
-        hits = hit_rate(belief, sets == truth[:, None])
+        hits = hit_rate(belief, shown.sets == scene.truth[:, None])
         success = float(hits.mean())
         exceeded = significantly_above(float(hits.sum()), len(hits), bound)
-    return Finding(
+    finding = Finding(
         "definetti",
-        attribute,
+        shown.attribute,
         success,
         bound,
-        largest_share(truth, uniform(mechanism.size)),
+        largest_share(scene.truth, uniform(shown.mechanism.size)),
         exceeded,
         knows="the whole release, and everybody's quasi-identifiers",
-        gains="the value, where quasi-identifiers and sensitive values go together",
+        gains="the value, where quasi-identifiers and sensitive values are associated",
         helps="a larger l, coarser quasi-identifiers, or protecting them as well",
         detail={"confidence": float(sure.mean())},
     )
+    return (finding,)
 
 
-def _beliefs(sets: Ints, mechanism: Mechanism, columns: Sequence[_Column], rounds: int) -> Floats:
+def _beliefs(sets: Ints, mechanism: Mechanism, columns: Sequence[_Column]) -> Floats:
     """How much each candidate is believed in: (n, l). A row adds up to less than 1 where the set may be a lie."""
     inside, outside = mechanism.weights(sets)
     share = uniform(mechanism.size)
     belief = np.zeros(sets.shape)
-    for step in range(rounds + 1):
+    for step in range(_ROUNDS + 1):
         evidence = np.zeros(sets.shape)
         if step:
             share = _shares(sets, belief, share)
-            held = np.asarray(np.bincount(sets.ravel(), belief.ravel(), mechanism.size)[sets], dtype=np.float64)
+            held = np.asarray(np.bincount(sets.ravel(), belief.ravel(), mechanism.size), dtype=np.float64)
             for column in columns:
                 evidence += column.evidence(belief, held)
         # Scaled by the largest of the record, so that nothing overflows.

@@ -7,26 +7,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, above
+from polyseme.attacks.base import above
+from polyseme.attacks.scene import Scene
+from polyseme.mechanism import Mechanism
+from polyseme.results.findings import Finding
 from polyseme.tables.classes import PublishedSets
 
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
 
 
-def attack(sets: PublishedSets, bound: float | None = None, truthful: float = 1.0) -> Finding:
-    """On published sets: the shortest one.
+def lacks(scene: Scene) -> str:
+    return "published sets" if scene.column is None else ""
 
-    truthful  how likely a set holds the true value at all; less than 1 where the mechanism lies now and then
-    """
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """On published sets: the shortest one."""
+    shown, bound = scene.shown, scene.guess_bound
+    truthful = _truthful(shown.mechanism)
+    # Row by row: what makes sets distinct takes for granted that their candidates are different.
+    sets = PublishedSets.from_codes(shown.sets, shown.mechanism.size, shown.attribute)
     share = truthful / np.maximum(sets.distinct, 1)
     success = float(share.max())
     detail = {
         "hit_rate": float((share * sets.counts).sum() / sets.records),
         "records_certain": float(sets.counts[(sets.distinct <= 1) & (truthful == 1.0)].sum() / sets.records),
     }
-    return Finding(
+    finding = Finding(
         "homogeneity",
-        sets.attribute,
+        shown.attribute,
         success,
         bound,
         1.0 / sets.size,
@@ -36,3 +44,9 @@ def attack(sets: PublishedSets, bound: float | None = None, truthful: float = 1.
         helps="publish every set with l different candidates of the domain",
         detail=detail,
     )
+    return (finding,)
+
+
+def _truthful(mechanism: Mechanism) -> float:
+    """How likely a set holds the true value at all: a blind one does with probability l / F on average."""
+    return mechanism.p + (1.0 - mechanism.p) * mechanism.l / mechanism.size

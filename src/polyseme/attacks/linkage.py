@@ -16,11 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, above
-from polyseme.distances.structure import Ints
+from polyseme.arrays import Ints
+from polyseme.attacks.base import above
+from polyseme.attacks.scene import Scene
+from polyseme.results.findings import Finding
 from polyseme.tables.classes import Classes
 
-__all__ = ["Risks", "attack", "risks"]
+__all__ = ["Risks", "attack", "lacks", "risks"]
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,15 @@ def risks(classes: Classes, matches: Ints | None = None) -> Risks:
     )
 
 
-def attack(classes: Classes, k: int | None = None, matches: Ints | None = None) -> tuple[Finding, ...]:
+def lacks(scene: Scene) -> str:
+    return "" if scene.classes is not None else "quasi-identifiers"
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
     """One finding for each of the three adversaries; the journalist only with a reference."""
+    classes, matches, k = scene.classes, scene.matches, scene.promised.k
+    if classes is None:
+        return ()
     found = risks(classes, matches)
     bound = None if k is None else 1.0 / k
     records = int(classes.sizes.sum())

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.designs.sequential import heaviest_outside
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
+from polyseme.designs.base import heaviest_outside
 from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
 

@@ -15,61 +15,72 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, above
-from polyseme.attacks.posterior import posterior_of, uniform
-from polyseme.designs.sequential import heaviest_outside
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.attacks.base import above
+from polyseme.attacks.scene import Scene, Shown
+from polyseme.designs.base import heaviest_outside
 from polyseme.errors import TableError
 from polyseme.mechanism import Mechanism
+from polyseme.results.findings import Finding
 
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
 
 _CHUNK = 4_000_000
 """Pairs of candidates that are compared at a time."""
 
 
-def attack(
-    first: Ints,
-    second: Ints,
-    mechanism: Mechanism,
-    other: Mechanism | None = None,
-    *,
-    attribute: str = "",
-    prior: Floats | None = None,
-    bound: float | None = None,
-    sticky: bool = False,
-) -> Finding:
-    """Rows of `first` and `second` belong to the same people.
+def lacks(scene: Scene) -> str:
+    if scene.column is None:
+        return "published sets"
+    return "" if scene.again is not None else "another release of the same people"
 
-    other   the mechanism of the second release; that of the first unless given
-    sticky  whether decoys were keyed in both releases, so that equal sets are one draw
-    """
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """On the sets of two releases, whose rows belong to the same people."""
+    again, bound = scene.again, scene.guess_bound
+    if again is None:
+        return ()
+    shown = scene.shown
+    first, second = shown.sets, again.sets
     if len(first) != len(second) or len(first) == 0:
         raise TableError(
             f"the releases have {len(first):,} and {len(second):,} records", "match the people first, one row each"
         )
-    bound = 1.0 / mechanism.l if bound is None else bound
-    prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
-    step = max(1, _CHUNK // (first.shape[1] * second.shape[1]))
-    parts = [slice(start, start + step) for start in range(0, len(first), step)]
-    sure = np.concatenate([_surest(first[part], second[part], mechanism, other or mechanism, prior) for part in parts])
-    # Rows are ascending.
-    same = (first == second).all(axis=1) if first.shape == second.shape else np.zeros(len(first), dtype=np.bool_)
-    if sticky:
-        sure = np.where(same, posterior_of(first, mechanism, prior).best, sure)
+    sure = _sure(scene, shown, again)
     success = float(sure.mean())
-    return Finding(
+    finding = Finding(
         "repetition",
-        attribute,
+        shown.attribute,
         success,
         bound,
-        float(prior.max()),
+        float(shown.expected.max()),
         above(success, bound),
         knows="two releases about the same people",
         gains="the value, when it is the only one both sets have in common",
         helps="sticky decoys: anonymize with the same key file and record keys",
-        detail={"records_certain": float((sure > 1.0 - 1e-9).mean()), "same_set": float(same.mean())},
+        detail={
+            "records_certain": float((sure > 1.0 - 1e-9).mean()),
+            "same_set": float(_same(first, second).mean()),
+        },
     )
+    return (finding,)
+
+
+def _sure(scene: Scene, shown: Shown, again: Shown) -> Floats:
+    """The probability of the best guess for each record."""
+    first, second = shown.sets, again.sets
+    step = max(1, _CHUNK // (first.shape[1] * second.shape[1]))
+    parts = [slice(start, start + step) for start in range(0, len(first), step)]
+    prior, one, two = shown.expected, shown.mechanism, again.mechanism
+    sure = np.concatenate([_surest(first[part], second[part], one, two, prior) for part in parts])
+    return np.where(_same(first, second), shown.posterior.best[shown.inverse], sure) if scene.sticky else sure
+
+
+def _same(first: Ints, second: Ints) -> Bools:
+    """Whether both sets are equal; rows are ascending."""
+    if first.shape != second.shape:
+        return np.zeros(len(first), dtype=np.bool_)
+    return np.asarray((first == second).all(axis=1))
 
 
 def _surest(first: Ints, second: Ints, mechanism: Mechanism, other: Mechanism, prior: Floats) -> Floats:

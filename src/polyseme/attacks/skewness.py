@@ -9,54 +9,56 @@ here.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from polyseme.attacks.base import Finding, above
-from polyseme.attacks.posterior import posterior_of, uniform
-from polyseme.distances.structure import Floats, Ints
-from polyseme.estimators.counts import distinct
+from polyseme.arrays import Floats, Ints
+from polyseme.attacks.base import above
+from polyseme.attacks.posterior import posterior_of
+from polyseme.attacks.scene import Scene
+from polyseme.distances.ground import Equal, Ground
 from polyseme.mechanism import Mechanism
-from polyseme.recipes.ground import Equal, Ground
+from polyseme.results.findings import Finding
 
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
 
 _CHUNK, _MOST = 4_000_000, 400_000_000
 """Probabilities that are moved at a time, and in all; beyond that only some of the sets are looked at."""
 
 
-def attack(
-    sets: Ints,
-    mechanism: Mechanism,
-    *,
-    attribute: str = "",
-    prior: Floats | None = None,
-    ground: Ground | None = None,
-    bound: float | None = None,
-) -> Finding:
-    """On published sets: posterior against prior (uniform unless given), moved on a ground (the equal one)."""
-    prior = uniform(mechanism.size) if prior is None else np.asarray(prior, dtype=np.float64)
-    unique, inverse = distinct(sets, mechanism.size)
-    if ground is None or isinstance(ground, Equal):
-        posterior = posterior_of(unique, mechanism, prior).inside
+def lacks(scene: Scene) -> str:
+    return "published sets" if scene.column is None else ""
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """On published sets: posterior against the reference (the prior unless given), moved on the promised ground."""
+    shown, promised = scene.shown, scene.promised
+    # Closeness may be promised for another distribution than guesses are.
+    seen = shown if promised.reference is None else replace(shown, prior=promised.reference)
+    prior, unique = seen.expected, seen.unique
+    if promised.ground is None or isinstance(promised.ground, Equal):
         # No value outside the set gains: the channel favours members, and outsiders all change by one factor.
-        work = np.maximum(posterior - prior[unique], 0.0).sum(axis=1)
+        work = np.maximum(seen.posterior.inside - prior[unique], 0.0).sum(axis=1)
     else:
-        work = _work(unique[:: 1 + len(unique) * mechanism.size // _MOST], mechanism, prior, ground)
+        some = unique[:: 1 + len(unique) * shown.mechanism.size // _MOST]
+        work = _work(some, shown.mechanism, prior, promised.ground)
     whole = len(work) == len(unique)
-    detail = {"mean": float(work[inverse].mean())} if whole else {"sets_looked_at": float(len(work))}
+    detail = {"mean": float(work[seen.inverse].mean())} if whole else {"sets_looked_at": float(len(work))}
     success = float(work.max())
-    return Finding(
+    finding = Finding(
         "skewness",
-        attribute,
+        shown.attribute,
         success,
-        bound,
+        promised.moved,
         0.0,
-        above(success, bound),
+        above(success, promised.moved),
         "the published set, the mechanism and the public distribution",
         "that some values are much more likely for the person than for others",
-        "closeness, with a t that the people concerned can live with",
+        "closeness, with a t that is acceptable to the people concerned",
         detail,
     )
+    return (finding,)
 
 
 def _work(sets: Ints, mechanism: Mechanism, prior: Floats, ground: Ground) -> Floats:

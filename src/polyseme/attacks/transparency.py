@@ -14,54 +14,56 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.attacks.base import Finding, above, hit_rate, largest_share, significantly_above
-from polyseme.attacks.posterior import posterior_of, uniform
-from polyseme.distances.structure import Floats, Ints
-from polyseme.mechanism import Mechanism
+from polyseme.arrays import Floats, Ints
+from polyseme.attacks.base import above, hit_rate, largest_share, significantly_above
+from polyseme.attacks.posterior import Posterior, posterior_of, uniform
+from polyseme.attacks.scene import Scene, Shown
+from polyseme.results.findings import Finding
 
-__all__ = ["attack"]
+__all__ = ["attack", "lacks"]
 
 
-def attack(
-    sets: Ints,
-    mechanism: Mechanism,
-    *,
-    attribute: str = "",
-    prior: Floats | None = None,
-    bound: float | None = None,
-    truth: Ints | None = None,
-) -> Finding:
+def lacks(scene: Scene) -> str:
+    return "published sets" if scene.column is None else ""
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
     """How often the likeliest member of the set is the true one."""
-    bound = 1.0 / mechanism.l if bound is None else bound
-    posterior = posterior_of(sets, mechanism, uniform(mechanism.size))
-    expected = posterior.best if prior is None else _readiest(posterior.inside, sets, mechanism, prior)
+    shown, bound = scene.shown, scene.guess_bound
+    expected = (shown.readiness.best if shown.prior is None else _readiest(shown, shown.posterior))[shown.inverse]
     detail = {"worst_person": float(expected.max())}
     success = float(expected.mean())
     exceeded = above(success, bound)
-    if truth is not None:
+    if scene.truth is not None:
         detail["expected"] = success
-        hits = hit_rate(posterior.inside, sets == truth[:, None])
+        hits = hit_rate(shown.readiness.inside[shown.inverse], shown.sets == scene.truth[:, None])
         success = float(hits.mean())
         if not exceeded:
-            met = np.bincount(truth, minlength=mechanism.size) / len(truth)
-            bound = max(bound, float(_readiest(posterior.inside, sets, mechanism, met).mean()))
+            bound = max(bound, _allowed(shown, scene.truth))
             exceeded = significantly_above(float(hits.sum()), len(hits), bound)
-    return Finding(
+    finding = Finding(
         "transparency",
-        attribute,
+        shown.attribute,
         success,
         bound,
-        largest_share(truth, uniform(mechanism.size)),
+        largest_share(scene.truth, uniform(shown.mechanism.size)),
         exceeded,
         knows="the published set and the algorithm that drew it",
-        gains="the member of the set that was most ready to draw it",
-        helps="the balanced mechanism, under which all members are equally ready",
+        gains="the member of the set that was most likely to produce it",
+        helps="the balanced mechanism, under which all members are equally likely to have produced it",
         detail=detail,
     )
+    return (finding,)
 
 
-def _readiest(readiness: Floats, sets: Ints, mechanism: Mechanism, prior: Floats) -> Floats:
-    """The probability under a prior that the readiest member of each set is the true one; ties are guessed among."""
+def _allowed(shown: Shown, truth: Ints) -> float:
+    """How many guesses the mechanism lets be right where the truth is distributed as it is."""
+    met = np.bincount(truth, minlength=shown.mechanism.size) / len(truth)
+    return float(_readiest(shown, posterior_of(shown.unique, shown.mechanism, met))[shown.inverse].mean())
+
+
+def _readiest(shown: Shown, posterior: Posterior) -> Floats:
+    """The posterior that the readiest member of each distinct set is the true one; ties are guessed among."""
+    readiness = shown.readiness.inside
     chosen = readiness >= readiness.max(axis=1, keepdims=True) * (1.0 - 1e-9)
-    inside = posterior_of(sets, mechanism, np.asarray(prior, dtype=np.float64)).inside
-    return np.asarray((inside * chosen).sum(axis=1) / chosen.sum(axis=1))
+    return np.asarray((posterior.inside * chosen).sum(axis=1) / chosen.sum(axis=1))

@@ -7,30 +7,35 @@ Exit codes: 0 done or holds, 1 a model is violated, 2 invalid input, 3 our own f
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
-from polyseme import stopping
-from polyseme.errors import InvalidInput, PolysemeError
+from polyseme.cli.interruption import Interruption
+from polyseme.errors import Cancelled, InvalidInput, PolysemeError
 
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
     "init": "Look at a table and draft a policy for it.",
-    "plan": "Say what a policy comes to before any record is touched.",
+    "plan": "Show what a policy would do before any record is touched.",
     "anonymize": "Publish a table as a release.",
     "verify": "Check every promise of a release, or of any table.",
     "estimate": "Recover a cross-tabulation of the true values, with intervals.",
     "attack": "Run the adversaries against a release.",
-    "evaluate": "Say how much a release lost, given the original.",
+    "evaluate": "Measure how much information a release lost, given the original.",
     "report": "Write one self-contained page about a release.",
-    "demo": "The whole way on generated data.",
+    "ledger": "Keep what was published about the same people.",
+    "prior": "Make a prior file from an earlier release or from a table.",
+    "demo": "Run every step on generated data.",
     "key": "Make a secret key for sticky decoys.",
     "taxonomy": "List, show and check the built-in taxonomies.",
+    "hierarchy": "Show, check and build generalization hierarchies.",
     "completion": "Print the completion script for a shell.",
 }
 
@@ -64,7 +69,9 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
-def cli() -> None:
+@click.option("-v", "--verbose", count=True, help="Log progress to standard error; -vv logs more.")
+@click.pass_context
+def cli(context: click.Context, verbose: int) -> None:
     """Share personal records without giving anybody away, and still count right.
 
     Every published cell is a set of candidates that are far apart in meaning; the true cross-tabulations
@@ -79,21 +86,40 @@ def cli() -> None:
       polyseme anonymize policy.yaml people.csv --out release
       polyseme estimate release --of disease --by sex
     """
+    if verbose:
+        _log_to_terminal(context, logging.DEBUG if verbose > 1 else logging.INFO)
+
+
+def _log_to_terminal(context: click.Context, level: int) -> None:
+    """As long as the command runs, what the library logs goes to standard error."""
+    logger, handler = logging.getLogger("polyseme"), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%H:%M:%S"))
+    before = logger.level
+    logger.setLevel(level)
+    logger.addHandler(handler)
+
+    @context.call_on_close
+    def quiet() -> None:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code."""
     # Many small matrices: the threads of a BLAS library would spend their time waiting for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    stopping.listen()
+    interruption = Interruption()
+    interruption.listen()
     try:
-        code = cli.main(args=arguments, prog_name="polyseme", standalone_mode=False)
+        code = cli.main(args=arguments, prog_name="polyseme", standalone_mode=False, obj=interruption.cancellation)
     except click.exceptions.Abort:
         click.echo("Stopped.", err=True)
         sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except Cancelled:
+        _leave(interruption)
     except PolysemeError as error:
         _say(error)
         sys.exit(error.exit_code)
@@ -107,15 +133,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say(InvalidInput(f"{place}{error.strerror or type(error).__name__}"))
         sys.exit(2)
     except SystemExit:
-        if stopping.asked():
-            click.echo("Stopped.", err=True)
+        if interruption.cancellation.cancelled:
+            _leave(interruption)
         raise
     except BaseException as error:  # noqa: BLE001 - the last door: nothing of the data may leave through it
         # A library interrupted in the middle of its own start may raise something else than the interruption.
-        stopping.check()
+        if interruption.cancellation.cancelled:
+            _leave(interruption)
         _confess(error)
         sys.exit(3)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave(interruption: Interruption) -> NoReturn:
+    """Somebody wanted us to stop: say so, and with what code."""
+    click.echo("Stopped.", err=True)
+    sys.exit(interruption.exit_code)
 
 
 def _say(error: PolysemeError) -> None:
@@ -136,5 +169,5 @@ def _confess(error: BaseException) -> None:
     frame = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119 - a name to show, not a file to open
     click.echo(
-        f"Internal error ({type(error).__name__} at {place}). This is a fault of polyseme; please report it.", err=True
+        f"Internal error ({type(error).__name__} at {place}). This is a bug in polyseme; please report it.", err=True
     )

@@ -5,6 +5,8 @@ from pathlib import Path
 import click
 
 from polyseme.cli.console import PathType, allow_outside_option, force_option, json_option, print_json, progress_bar
+from polyseme.cli.interruption import current_cancellation
+from polyseme.engines import ENGINES
 
 
 @click.command("anonymize")
@@ -27,14 +29,18 @@ from polyseme.cli.console import PathType, allow_outside_option, force_option, j
     help="The format of the data file.",
 )
 @click.option(
-    "--engine", type=click.Choice(["local"]), default="local", show_default=True, help="Where the work is done."
+    "--engine",
+    type=click.Choice(list(ENGINES)),
+    default="local",
+    show_default=True,
+    help="Where the work is done; this version has local only.",
 )
 @click.option("--key-file", type=PathType, help="Secret key for sticky decoys (polyseme key new FILE).")
 @click.option(
     "--records-per-person",
     type=click.FloatRange(min=1),
     help="With --key-file, how many records people have on average at most. A record key with more than 10 (100 in "
-    "a table of as many people) is refused unless this is said, as it hardly names persons.",
+    "a table of that many people) is refused without this option: it hardly identifies people.",
 )
 @click.option(
     "--allow-changed-strata",
@@ -45,6 +51,14 @@ from polyseme.cli.console import PathType, allow_outside_option, force_option, j
 @click.option(
     "--earlier", type=PathType, help="An earlier release of the same people: warns of what can be intersected with it."
 )
+@click.option(
+    "--ledger",
+    type=PathType,
+    help="What was published about the same people (polyseme ledger): asked before, told afterwards. Sets that could "
+    "be intersected are refused with exit code 1.",
+)
+@click.option("--people", help="With --ledger, whom the table is about; needed unless the ledger knows one group only.")
+@click.option("--accept-risk", is_flag=True, help="With --ledger, publish although sets can be intersected.")
 @click.option(
     "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
 )
@@ -62,6 +76,9 @@ def command(
     records_per_person: float | None,
     allow_changed_strata: bool,
     earlier: Path | None,
+    ledger: Path | None,
+    people: str | None,
+    accept_risk: bool,
     seed: int | None,
     allow_outside: bool,
     force: bool,
@@ -76,27 +93,32 @@ def command(
     Example:
       polyseme anonymize policy.yaml people.csv --out release
     """
-    from polyseme import pipeline
     from polyseme.policy import Policy
-    from polyseme.tables.source import open_table
+    from polyseme.tables.io.source import open_table
+    from polyseme.verbs.anonymize import anonymize
 
     rules = Policy.load(policy, allow_outside)
     source = open_table(data, rules.table.separator, rules.table.encoding)
     with progress_bar("Anonymizing", source.rows) as progress:
-        release = pipeline.anonymize(
+        release = anonymize(
             source,
             rules,
             out,
             form=form,
             file_format=file_format,
+            engine=engine,
             seed=seed,
             key_file=key_file,
             earlier=earlier,
             records_per_person=records_per_person,
             allow_changed_strata=allow_changed_strata,
+            ledger=ledger,
+            people=people,
+            accept_risk=accept_risk,
             overwrite=force,
             progress=progress,
             warn=lambda text: click.echo(f"Warning: {text}", err=True),
+            cancellation=current_cancellation(),
         )
     manifest = release.manifest
     if as_json:
@@ -107,13 +129,13 @@ def command(
                 "rows": manifest.rows,
                 "dropped": manifest.dropped,
                 "for_publication": not manifest.seeded,
-                "repeats": {item.name: item.repeats for item in manifest.protected},
+                "repeats": {item.name: item.repeats for item in manifest.sets},
             }
         )
         return
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
     click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
-    for item in manifest.protected:
+    for item in manifest.sets:
         if item.repeats > 1.0:
             click.echo(
                 f"{item.name}: records of one person with one value share a draw, {item.repeats:g} on average: "

@@ -22,14 +22,10 @@ def command(
     Example:
       polyseme attack release --original people.csv
     """
-    from polyseme import pipeline
+    from polyseme.verbs.attack import attack
 
-    findings = pipeline.attack(release, original, other, separator=separator, encoding=encoding)
+    findings = attack(release, original, other, separator=separator, encoding=encoding)
     if as_json:
-        from polyseme.auditing import finding_dict
-
-        print_json({"findings": [finding_dict(finding) for finding in findings]})
+        print_json(findings.to_dict())
     else:
-        from polyseme.reports.terminal import findings_view
-
-        show(findings_view(findings))
+        show(findings)

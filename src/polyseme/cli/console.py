@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import sys
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from polyseme.cli.interruption import current_cancellation
 
 __all__ = [
     "PathType",
@@ -37,7 +38,7 @@ def json_option(command: Command) -> Command:
 
 
 def allow_outside_option(command: Command) -> Command:
-    text = "Let the policy name files outside its own folder."
+    text = "Allow the policy to refer to files outside its own folder."
     return click.option("--allow-outside", is_flag=True, help=text)(command)
 
 
@@ -48,7 +49,7 @@ def force_option(command: Command) -> Command:
 def text_table_options(command: Command) -> Command:
     """`--separator` and `--encoding`: how a text table is written."""
     encoding = click.option("--encoding", default="utf-8", show_default=True, help="The encoding of a text table.")
-    separator = click.option("--separator", help="The separator of a text table; found by looking when left out.")
+    separator = click.option("--separator", help="The separator of a text table; detected when omitted.")
     return separator(encoding(command))
 
 
@@ -66,8 +67,10 @@ def _plain(value: Any) -> Any:
 
 
 def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """`A,B,C`, or the option given several times, as names; one that holds a comma stands in double quotes."""
-    found = tuple(name for row in csv.reader(value, skipinitialspace=True) for name in row if name.strip())
+    """`A,B,C`, or the option given several times, as names; one that holds a comma is written in double quotes."""
+    from polyseme.files.delimited import names_in
+
+    found = names_in(value)
     if value and not found:
         raise click.BadParameter("it names nothing", ctx, parameter)
     return found
@@ -88,9 +91,9 @@ def write_text(text: str, out: Path | None, force: bool) -> None:
     if out is None:
         click.echo(text, nl=False)
         return
-    from polyseme.tables.writing import whole_file
+    from polyseme.files.whole import whole_file
 
-    with whole_file(out, force) as partial:
+    with whole_file(out, force, current_cancellation()) as partial:
         partial.write_text(text, encoding="utf-8")
     click.echo(f"Wrote {out}", err=True)
 

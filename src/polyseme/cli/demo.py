@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from polyseme.cli.console import PathType, force_option
+from polyseme.cli.interruption import current_cancellation
 
 
 @click.command("demo")
@@ -20,5 +21,5 @@ def command(out: Path, records: int, force: bool) -> None:
     """
     from polyseme.studies.demo import run_demo
 
-    for line in run_demo(out, records, force):
+    for line in run_demo(out, records, force, current_cancellation()):
         click.echo(line)

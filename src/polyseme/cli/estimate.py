@@ -1,10 +1,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from polyseme.cli.console import PathType, busy, force_option, json_option, names, print_json, show
+from polyseme.cli.interruption import current_cancellation
+from polyseme.extras import require
+
+if TYPE_CHECKING:
+    from polyseme.estimators.base import Population
+    from polyseme.estimators.options import Nonnegative
 
 
 @click.command("estimate")
@@ -19,7 +26,7 @@ from polyseme.cli.console import PathType, busy, force_option, json_option, name
 )
 @click.option(
     "--estimator",
-    help="ml, shrink, smooth, inverse, bayes, paper, simple, existing, valueadding; chosen by the data when left out.",
+    help="ml, shrink, smooth, inverse, bayes, paper, simple, existing, valueadding; chosen from the data when omitted.",
 )
 @click.option(
     "--level", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True, help="Level of the intervals."
@@ -54,8 +61,8 @@ def command(
     using: tuple[str, ...],
     estimator: str | None,
     level: float,
-    population: str,
-    nonnegative: str,
+    population: Population,
+    nonnegative: Nonnegative,
     as_csv: bool,
     chart: Path | None,
     force: bool,
@@ -68,29 +75,29 @@ def command(
       polyseme estimate release --of income --by sex
       polyseme estimate release --of income --using age,sex
     """
-    from polyseme import pipeline
+    from polyseme.verbs.estimate import estimate
 
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json exclude each other")
+        raise click.UsageError("--csv and --json cannot be combined")
+    if chart is not None:
+        require("charts", "--chart")
     with busy("Estimating"):
-        table = pipeline.estimate(
+        table = estimate(
             release, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
         )
     if as_json:
         print_json(table.to_dict())
     elif as_csv:
-        from polyseme.tables.spreadsheets import csv_text
+        from polyseme.tables.io.spreadsheets import csv_text
 
         click.echo(csv_text(table.to_polars()), nl=False)
         for note in table.notes:
             click.echo(f"Note: {note}", err=True)
     else:
-        from polyseme.reports.terminal import estimate_view
-
-        show(estimate_view(table))
+        show(table)
     if chart is not None:
+        from polyseme.files.whole import whole_file
         from polyseme.reports.charts import save_chart
-        from polyseme.tables.writing import whole_file
 
-        with whole_file(chart, force) as partial:
+        with whole_file(chart, force, current_cancellation()) as partial:
             save_chart(table.plot(), partial)

@@ -10,9 +10,11 @@ from polyseme.cli.console import PathType, json_option, names, print_json, show,
 @click.command("evaluate")
 @click.argument("release", type=PathType)
 @click.option("--original", type=PathType, required=True, help="The original table.")
-@click.option("--of", multiple=True, callback=names, help="Protected attributes, as A,B; each by itself when left out.")
+@click.option(
+    "--of", multiple=True, callback=names, help="Protected attributes, as A,B; each one separately when omitted."
+)
 @click.option("--by", multiple=True, callback=names, help="Untouched attributes, as C,D.")
-@click.option("--using", multiple=True, callback=names, help="Other attributes that help, as for estimate.")
+@click.option("--using", multiple=True, callback=names, help="Auxiliary attributes, as for estimate.")
 @click.option("--estimator", help="As for estimate.")
 @text_table_options
 @click.option("--learn", is_flag=True, help="Also predict each attribute from those of --by; needs polyseme[learn].")
@@ -39,16 +41,12 @@ def command(
       polyseme evaluate release --original people.csv --of income --by sex
       polyseme evaluate release --original people.csv --of income --by age,sex --learn
     """
-    from polyseme import pipeline
+    from polyseme.verbs.evaluate import evaluate
 
-    result = pipeline.evaluate(
+    result = evaluate(
         release, original, of, by, using, separator=separator, encoding=encoding, learn=learn, estimator=estimator
     )
     if as_json:
         print_json(result.to_dict())
     else:
-        from polyseme.reports.terminal import learning_view, metrics_view
-
-        show(metrics_view(result.tables))
-        if result.learning:
-            show(learning_view(result.learning))
+        show(result)

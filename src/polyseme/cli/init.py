@@ -21,6 +21,6 @@ def command(data: Path, out: Path | None, separator: str | None, encoding: str, 
     Example:
       polyseme init people.csv --out policy.yaml
     """
-    from polyseme import pipeline
+    from polyseme.verbs.init import init
 
-    write_text(pipeline.init(data, separator, encoding), out, force)
+    write_text(init(data, separator, encoding), out, force)

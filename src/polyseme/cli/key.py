@@ -28,4 +28,4 @@ def new(file: Path) -> None:
     from polyseme.randomness import new_key
 
     new_key(file)
-    click.echo(f"Wrote a new key to {file}. Keep it secret, and keep it.", err=True)
+    click.echo(f"Wrote a new key to {file}. Keep it secret, and do not lose it.", err=True)

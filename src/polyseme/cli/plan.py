@@ -7,15 +7,31 @@ from pathlib import Path
 import click
 
 from polyseme.cli.console import PathType, allow_outside_option, force_option, json_option, print_json, show
+from polyseme.cli.interruption import current_cancellation
 from polyseme.errors import PolicyError
+from polyseme.extras import require
 
 
 @click.command("plan")
 @click.argument("policy", type=PathType)
 @click.option("--records", type=click.IntRange(min=1), help="How many records to expect, for the expected error.")
-@click.option("--data", type=PathType, help="A table, for domains that the policy leaves open.")
-@click.option("--frontier", is_flag=True, help="The grid of risk against expected error over (l, d).")
-@click.option("--chart", type=PathType, help="Draw the grid into this PNG or SVG file; --frontier is then implied.")
+@click.option(
+    "--data", type=PathType, help="A table, for open domains and for what its distributions let somebody guess."
+)
+@click.option(
+    "--distribution",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Public statistics of an attribute as CSV: columns that tell groups apart, the value, a number.",
+)
+@click.option(
+    "--frontier",
+    is_flag=True,
+    help="Risk against expected error over (l, d); where a distribution is known, over alpha and p too.",
+)
+@click.option("--chart", type=PathType, help="Draw it into this PNG or SVG file; --frontier is then implied.")
+@click.option("--advise", is_flag=True, help="The setting with the least error that keeps --learner, to paste.")
+@click.option("--learner", type=float, default=0.5, show_default=True, help="For --advise: what a learner may reach.")
 @allow_outside_option
 @force_option
 @json_option
@@ -23,8 +39,11 @@ def command(
     policy: Path,
     records: int | None,
     data: Path | None,
+    distribution: tuple[str, ...],
     frontier: bool,
     chart: Path | None,
+    advise: bool,
+    learner: float,
     allow_outside: bool,
     force: bool,
     as_json: bool,
@@ -35,35 +54,53 @@ def command(
     will the error be? When a setting is impossible or cannot be estimated, the nearest ones that work are
     named and the exit code is 2.
 
+    For every protected attribute three people guess: one who expects what the prior says, one who knows how
+    the values are distributed, and one who knows it given untouched columns. What they know comes from
+    --distribution, or --data, or the policy. From --data it describes your records: do not publish it.
+
     \b
     Example:
       polyseme plan policy.yaml --records 100000
+      polyseme plan policy.yaml --records 100000 --distribution income=income-by-age-sex.csv
+      polyseme plan policy.yaml --data people.csv --advise --learner 0.6
     """
-    from polyseme import pipeline
     from polyseme.policy import Policy
+    from polyseme.verbs.plan import frontier as frontier_of
+    from polyseme.verbs.plan import plan
+    from polyseme.verbs.tradeoff import advise as advise_on
+    from polyseme.verbs.tradeoff import tradeoff
 
-    made = pipeline.plan(Policy.load(policy, allow_outside), records, data)
-    grid = pipeline.frontier(made) if frontier or chart else None
+    if chart is not None:
+        require("charts", "--chart")
+    made = plan(Policy.load(policy, allow_outside), records, data, distribution)
+    wanted = frontier or chart is not None
+    grid = frontier_of(made) if wanted else {}
+    tried = tradeoff(made) if wanted else {}
+    advice = advise_on(made, learner) if advise else []
     if chart and not grid:
         raise PolicyError("no attribute has a distance, so there is no grid to draw", "leave --chart out")
     if as_json:
-        extra = (
-            {"frontier": {name: [asdict(setting) for setting in settings] for name, settings in grid.items()}}
-            if grid
-            else {}
-        )
-        print_json({**made.to_dict(), **extra})
+        asked = {
+            "frontier": {name: [asdict(setting) for setting in settings] for name, settings in grid.items()},
+            "tradeoff": {name: [one.to_dict() for one in settings] for name, settings in tried.items()},
+            "advice": [one.to_dict() for one in advice],
+        }
+        print_json({**made.to_dict(), **{name: entry for name, entry in asked.items() if entry}})
     else:
-        from polyseme.reports.terminal import frontier_view, plan_view
+        from polyseme.results.views.terminal import advice_view, frontier_view, tradeoff_view
 
-        show(plan_view(made))
-        for name, settings in (grid or {}).items():
+        show(made)
+        for name, settings in grid.items():
             show(frontier_view(name, settings))
+        for name, several in tried.items():
+            show(tradeoff_view(name, several))
+        for one in advice:
+            show(advice_view(one))
     if chart and grid:
+        from polyseme.files.whole import whole_file
         from polyseme.reports.charts import frontier_chart, save_chart
-        from polyseme.tables.writing import whole_file
 
-        with whole_file(chart, force) as partial:
-            save_chart(frontier_chart(grid), partial)
+        with whole_file(chart, force, current_cancellation()) as partial:
+            save_chart(frontier_chart(grid, tried=tried), partial)
     if not made.usable:
         sys.exit(2)

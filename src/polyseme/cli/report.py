@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from polyseme.cli.console import PathType, force_option, text_table_options, write_text
+from polyseme.extras import installed, pip_line
 
 
 @click.command("report")
@@ -25,13 +26,15 @@ def command(
 ) -> None:
     """Write one self-contained HTML page: what was promised, what holds, what is not protected, charts.
 
-    With --original the page shows true distributions: keep it inside the house.
+    With --original the page shows true distributions: it is for internal use only.
 
     \b
     Example:
       polyseme report release --out report.html
     """
-    from polyseme import pipeline
+    from polyseme.verbs.report import report
 
-    page = pipeline.report(release, original, by, separator=separator, encoding=encoding)
+    if not installed("charts"):
+        click.echo(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
+    page = report(release, original, by, separator=separator, encoding=encoding)
     write_text(page, out, force)

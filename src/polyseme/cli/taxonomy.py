@@ -112,8 +112,8 @@ def _branches(taxonomy: Taxonomy, code: str, indent: str) -> Iterator[str]:
 
 def _cells(data: Path, column: str | None, taxonomy: Taxonomy) -> Iterator[str]:
     """The column's cells as text."""
-    from polyseme.distances.paths import read_rows
     from polyseme.errors import TableError, nearest
+    from polyseme.files.delimited import read_rows
 
     if data.suffix.lower() == ".parquet":
         import polars as pl
@@ -124,10 +124,7 @@ def _cells(data: Path, column: str | None, taxonomy: Taxonomy) -> Iterator[str]:
             raise TableError(f"{data.name} has no column '{chosen}'", nearest(chosen, names))
         values = pl.read_parquet(data, columns=[chosen])[chosen].cast(pl.String)
         return iter(values.fill_null("").to_list())
-    try:
-        rows = read_rows(data)
-    except (OSError, UnicodeDecodeError) as error:
-        raise TableError(f"{data.name} cannot be read as UTF-8 text") from error
+    rows = [cells for _, cells in read_rows(data)]
     if not rows:
         return iter(())
     header = [cell.strip() for cell in rows[0]]

@@ -24,15 +24,13 @@ def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bo
       polyseme verify release
       polyseme verify table.csv --policy models.yaml
     """
-    from polyseme import pipeline
     from polyseme.policy import Policy
+    from polyseme.verbs.verify import verify
 
-    result = pipeline.verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
+    result = verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
     if as_json:
         print_json(result.to_dict())
     else:
-        from polyseme.reports.terminal import verdict_view
-
-        show(verdict_view(result.verdicts))
+        show(result)
     if not result.holds:
         sys.exit(1)

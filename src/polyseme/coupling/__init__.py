@@ -30,15 +30,15 @@ from functools import cached_property
 
 import numpy as np
 
+from polyseme.arrays import Ints
 from polyseme.coupling.base import Coupling
-from polyseme.coupling.even import Even, is_even
+from polyseme.coupling.even import Even
 from polyseme.coupling.kept import Kept
 from polyseme.coupling.nested import Nested
 from polyseme.designs.base import Design
-from polyseme.distances.structure import Ints
 from polyseme.errors import ImpossibleError
 from polyseme.randomness import StickyStream
-from polyseme.strata import Strata, Stratum
+from polyseme.strata import Strata, Stratum, by_stratum
 
 __all__ = ["Coupled", "Coupling", "Even", "Kept", "Nested", "couple", "parents"]
 
@@ -49,7 +49,10 @@ NESTED_LIMIT = 1 << 21
 def couple(parent: Stratum, child: Stratum, limit: int = NESTED_LIMIT) -> Coupling:
     """The coupling that keeps most: nested where all sets are alike, or can be listed."""
     l = child.mechanism.l
-    if is_even(parent.mechanism.design) and is_even(child.mechanism.design):
+    if parent.excluded == child.excluded:
+        # Nothing has to be replaced: another prior only makes other sets likely.
+        return Kept(parent, child)
+    if parent.mechanism.design.even and child.mechanism.design.even:
         return Even(parent, child)
     listed = l > 2 and (parent.size + 1) ** l < 1 << 64
     if listed and all(_is_short(stratum.mechanism.design, limit >> l) for stratum in (child, parent)):
@@ -67,16 +70,20 @@ def _is_short(design: Design, limit: int) -> bool:
 def parents(strata: Sequence[Stratum]) -> list[int]:
     """For each stratum the one with most of its impossible values; the first is its own parent.
 
+    Strata under a condition come from those under none, so that a condition that changes has one step back and one
+    forth; where the same values are impossible under none, that one is the parent.
+
     >>> from unittest.mock import Mock
     >>> strata = [Stratum(codes, 9, Mock()) for codes in ((), (4,), (0, 1), (0, 1, 4), (1, 4), (0, 1, 4, 5))]
     >>> parents(strata)
     [0, 0, 0, 2, 1, 3]
     """
     found = []
+    free = [(number, frozenset(other.excluded)) for number, other in enumerate(strata) if not other.condition]
     for stratum in strata:
-        mine = set(stratum.excluded)
-        inside = [number for number, other in enumerate(strata) if set(other.excluded) < mine]
-        found.append(max(inside, key=lambda number: len(strata[number].excluded), default=0))
+        mine = frozenset(stratum.excluded)
+        inside = [(number, other) for number, other in free if other < mine or (stratum.condition and other == mine)]
+        found.append(max(inside, key=lambda pair: len(pair[1]), default=(0, mine))[0])
     return found
 
 
@@ -104,8 +111,7 @@ class Coupled:
     def sample(self, places: Ints, codes: Ints, stream: StickyStream) -> Ints:
         """A set for each record in its stratum `places`, in codes of the whole domain: (n, l)."""
         sets = np.empty((len(places), self.strata.members[0].mechanism.l), dtype=np.int64)
-        for number in np.unique(places).tolist():
-            rows = np.flatnonzero(places == number)
+        for number, rows in by_stratum(places):
             sets[rows] = self._draw(number, codes[rows], stream.take(rows))[0]
         return sets
 

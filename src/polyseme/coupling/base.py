@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 
 import numpy as np
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.randomness import StickyStream
 from polyseme.strata import Stratum
 
 __all__ = ["Coupling", "log_channel"]
 
 _ROUNDING = 1e-9
+"""Ratios of probabilities that are 1 by construction come out this close to it."""
 _BLOCK, _MOST_TRIES = 1 << 14, 1 << 24
 """With 2^24 tries at most, the law is exact but for 2e-8 at worst; nearly always a few are enough."""
 
@@ -25,7 +27,7 @@ class Coupling(ABC):
 
     def __init__(self, parent: Stratum, child: Stratum) -> None:
         self.parent, self.child = parent, child
-        self._label = ",".join(map(str, child.excluded)).encode()
+        self._label = _label(child)
 
     @abstractmethod
     def propose(self, codes: Ints, sets: Ints, uniforms: Floats) -> tuple[Ints, Floats]:
@@ -72,6 +74,13 @@ class Coupling(ABC):
             sets[waiting[done]] = drawn.reshape(len(waiting), tries, -1)[done, which[done]]
             waiting = waiting[~done]
         return sets
+
+
+def _label(stratum: Stratum) -> bytes:
+    """Names a stratum among those of its attribute, whatever the others are."""
+    excluded = ",".join(map(str, stratum.excluded))
+    asked = [[name, *sorted(texts)] for name, texts in sorted(stratum.condition.when.items())]
+    return f"{excluded} {json.dumps(asked)}".encode() if asked else excluded.encode()
 
 
 def log_channel(stratum: Stratum, codes: Ints, sets: Ints) -> Floats:

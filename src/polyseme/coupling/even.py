@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.coupling.base import Coupling
-from polyseme.designs.base import Design
-from polyseme.designs.clusters import ClustersDesign
-from polyseme.distances.structure import Floats, Ints
 from polyseme.strata import Stratum
 
-__all__ = ["Even", "is_even"]
-
-
-def is_even(design: Design) -> bool:
-    """Whether all sets of l values are equally likely."""
-    return isinstance(design, ClustersDesign) and design.alike and design.clusters == design.size
+__all__ = ["Even"]
 
 
 class Even(Coupling):

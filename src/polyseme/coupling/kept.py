@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.coupling.base import Coupling, log_channel
-from polyseme.distances.structure import Floats, Ints
 
 __all__ = ["Kept"]
 

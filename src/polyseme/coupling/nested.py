@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.coupling.base import Coupling, log_channel
 from polyseme.designs.base import Design
-from polyseme.distances.structure import Bools, Floats, Ints
 from polyseme.strata import Stratum
 
 __all__ = ["Nested"]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from polyseme.arrays import Floats
 from polyseme.designs.balanced import balanced as make_balanced
-from polyseme.designs.base import SET_LIMIT, Design, SetDistribution
+from polyseme.designs.base import SET_LIMIT, Design
+from polyseme.designs.distribution import SetDistribution
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.feasibility import best_l, largest_l
 from polyseme.designs.restriction import restrict
 from polyseme.designs.sequential import Simple
+from polyseme.designs.sharp import sharp as make_sharp
 from polyseme.designs.stepping import least_risk
 from polyseme.designs.stored import DESIGNS, design_from
-from polyseme.distances.structure import Floats, Structure
+from polyseme.distances.structure import Structure
 from polyseme.errors import PolicyError, nearest
 
 __all__ = [
@@ -37,13 +40,15 @@ def make_design(
 ) -> Design:
     """The design called `name`; raises `ImpossibleError` with the reason and the best that can be had.
 
-    prior   reference prior of the balanced and least-risk designs, uniform by default
+    prior   reference prior of the balanced, sharp and least-risk designs, uniform by default
     labels  names of the values for messages, by code
     """
     if l < 1:
         raise PolicyError(f"a set needs at least one candidate, not {l}")
     if name == "balanced":
         return make_balanced(structure, l, prior, labels)
+    if name == "sharp":
+        return make_sharp(structure, l, prior, labels)
     if name == "least-risk":
         return least_risk(structure, l, prior)
     if name == "simple":

@@ -13,15 +13,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 
-__all__ = ["TABLE_LIMIT", "SetTable", "alias_cells"]
+__all__ = ["CHUNK", "TABLE_LIMIT", "SetTable", "alias_cells"]
 
 TABLE_LIMIT = 4_000_000
-"""Largest number of (value, set) pairs for which a table is built."""
+"""Largest number of (value, set) pairs for which a table is built: 64 MB at 16 bytes each, chosen by judgement."""
 
 _CELL = np.dtype([("keep", "<f8"), ("own", "<u4"), ("alias", "<u4")])
-_CHUNK = 1 << 15
+CHUNK = 1 << 15
+"""Records that are drawn together, so that their rows are still in the cache for the next step.
+
+Measured on a million records: from 2^14 to 2^16 no difference beyond noise; 2^10 takes two to four times as long, all
+at once up to twice.
+"""
 
 
 def alias_cells(weights: Floats) -> tuple[Floats, Ints]:
@@ -79,8 +84,8 @@ class SetTable:
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         """A set for each code from one uniform number each: (n, l)."""
         out = np.empty((len(codes), self.l), dtype=np.int64)
-        for first in range(0, len(codes), _CHUNK):
-            chunk = slice(first, first + _CHUNK)
+        for first in range(0, len(codes), CHUNK):
+            chunk = slice(first, first + CHUNK)
             self._draw(codes[chunk], uniforms[chunk], out[chunk])
         return out
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.designs.base import LEAST_SHARE, SET_LIMIT
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses, fit_clusters
@@ -23,14 +24,17 @@ from polyseme.designs.feasibility import (
 from polyseme.designs.line import fit_line
 from polyseme.designs.listing import count_sets, list_sets
 from polyseme.designs.rooted import ROOTED_LIMIT, fit_rooted
-from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Line, Structure
+from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
 from polyseme.errors import ImpossibleError, PolicyError
 
 __all__ = ["balanced", "proper_prior"]
 
 _SLACK = 1e-11
+"""By how much `l` times a mass may exceed one: sums of 70,000 rounded shares are good to about 1e-11."""
+_EVEN = 1e-15
+"""Shares that differ by less are the same share, rounded."""
 _RARE = 1e-6
-"""Shares of the prior that are near the tolerance of a linear programme."""
+"""Shares of the prior that are near the tolerance of a linear programme (1e-7)."""
 
 
 def proper_prior(prior: Floats | None, size: int) -> Floats:
@@ -41,11 +45,11 @@ def proper_prior(prior: Floats | None, size: int) -> Floats:
     if prior.shape != (size,) or not np.all(np.isfinite(prior)) or np.any(prior <= 0):
         raise PolicyError(
             f"a reference prior needs one positive number for each of the {size:,} values",
-            "a value that never occurs does not belong to the domain; a rare one gets a small number",
+            "remove values that never occur from the domain; give rare ones a small number",
         )
     proper: Floats = prior / prior.sum()
     if proper.min() < LEAST_SHARE:
-        raise PolicyError(f"a reference prior with shares below {LEAST_SHARE:g}", "a rare value gets a small number")
+        raise PolicyError(f"a reference prior with shares below {LEAST_SHARE:g}", "give rare values a small number")
     return proper
 
 
@@ -54,7 +58,7 @@ def balanced(
 ) -> MaximumEntropy:
     """The design of maximum entropy with inclusion `l * prior`, under which every posterior is 1/l."""
     pi = proper_prior(prior, structure.size)
-    even = prior is None or float(np.ptp(pi)) <= 1e-15
+    even = prior is None or float(np.ptp(pi)) <= _EVEN
     if isinstance(structure, Circle) and structure.spacing is not None and even:
         if l * structure.spacing > structure.size:
             raise _impossible(structure, l, pi, labels)
@@ -105,7 +109,7 @@ def _crowded(circle: Circle, l: int) -> bool:
 def _impossible(structure: Structure, l: int, pi: Floats, labels: Sequence[object] | None) -> ImpossibleError:
     crowd = heaviest_crowd(structure, pi)
     best = best_l(structure, pi)
-    way_out = f"the largest l here is {best}" if best > 1 else "no l works here"
+    way_out = f"the largest l here is {best}" if best > 1 else "no value of l is feasible here"
     if l * crowd.mass > 1.0 + _SLACK:
         mass = f"{crowd.mass:.4g} of the prior, more than 1/{l}"
         what = f"no balanced design of {l} candidates: the value {crowd.name(labels)} alone has {mass}"

@@ -4,7 +4,7 @@ A design draws, for a true value `v`, a valid set that contains it: the distribu
 `R`. It also has a blind distribution `B(R)`, drawn without looking at the value, for mechanisms that tell the truth
 only with some probability.
 
-- `SetDistribution`: one distribution `P(R)` over valid sets; `K(R | v) = P(R) [v in R] / rho_v` and `B = P`.
+- `distribution.py`: one distribution `P(R)` over valid sets; `K(R | v) = P(R) [v in R] / rho_v` and `B = P`.
 - the papers' sequential algorithms: `K` by summing over the orders in which decoys are drawn; `B(R)` is `K` averaged
   over a uniform `v`.
 
@@ -16,23 +16,49 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, log
 from typing import Any
 
 import numpy as np
 
-from polyseme.distances.structure import Floats, Ints, Structure
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.designs import spectrum as spectra
+from polyseme.designs.spectrum import Spectrum
+from polyseme.distances.structure import Structure
+from polyseme.errors import ImpossibleError
 
-__all__ = ["LEAST_SHARE", "SET_LIMIT", "Design", "SetDistribution"]
+__all__ = ["LEAST_SHARE", "SET_LIMIT", "Design", "Trade", "heaviest_outside"]
 
 SET_LIMIT = 2_000_000
-"""Largest number of valid sets that is ever listed."""
+"""Largest number of valid sets that is ever listed: 80 MB for sets of five, chosen by judgement."""
 
 LEAST_SHARE = 1e-100
 """A value that is rarer is never drawn, and its likelihoods run over what numbers hold."""
 
 
+@dataclass(frozen=True, eq=False)
+class Trade:
+    """How a least-risk design came to be.
+
+    step        how far it is from the inclusion probabilities of least risk towards the plain design
+    floor       what no mechanism with p = 1 can undercut
+    least_step  the step with the least worst posterior
+    least       the design of that step
+    """
+
+    step: float
+    floor: float
+    least_step: float
+    least: Design
+
+
 class Design(ABC):
-    """How a set is drawn that contains a given value."""
+    """How a set is drawn that contains a given value, and what follows from that.
+
+    A design answers for itself: where nothing better is known, by going through its sets; where the structure gives
+    more, in closed form.
+    """
 
     name: str
     """The policy's word for it: balanced, simple, duplicate .."""
@@ -41,6 +67,8 @@ class Design(ABC):
     l: int
     draws: int
     """How many uniform numbers one record takes in `sample`."""
+    trade: Trade | None = None
+    """Of a least-risk design that is not balanced, when it has just been made; it is not part of a release."""
 
     @property
     def size(self) -> int:
@@ -104,37 +132,111 @@ class Design(ABC):
         outside = (1.0 - p) * blind
         return p * inside + outside[:, None], outside
 
+    @property
+    def even(self) -> bool:
+        """Whether its parameters say that any l values make a set, and that all these sets are equally likely."""
+        return False
 
-class SetDistribution(Design):
-    """One distribution over valid sets, the same whoever the true value belongs to."""
+    def has_at_most(self, sets: int) -> bool:
+        """Whether there are no more valid sets than this; False also where they are too many to count."""
+        try:
+            return self.count() <= sets
+        except ImpossibleError:
+            return False
 
-    @abstractmethod
-    def log_probability(self, sets: Ints) -> Floats:
-        """`ln P(R)` for each set: (n,); minus infinity for an invalid one."""
+    def can_draw(self, sets: Ints) -> Bools:
+        """Whether each of these sets can be drawn at all: (n,)."""
+        return np.asarray(self.likelihood(sets).max(axis=1) > 0.0)
 
-    @abstractmethod
-    def inclusion(self) -> Floats:
-        """`rho_v`, the probability that v is in the set: (F,). Adds up to l."""
+    def flaw(self) -> str | None:
+        """Why this is no distribution over sets in which every value has a chance; None when it is one."""
+        return None
 
-    def likelihood(self, sets: Ints) -> Floats:
-        probability = np.exp(self.log_probability(sets))
-        return probability[:, None] / self.inclusion()[sets]
+    def least_inclusion(self) -> float | None:
+        """`min rho_v` where sets follow one distribution, and so one over the largest `K(R | v) / B(R)`; else None."""
+        return None
 
-    def blind_likelihood(self, sets: Ints) -> Floats:
-        return np.exp(self.log_probability(sets))
+    def matches(self, prior: Floats) -> bool:
+        """Whether sets drawn for true values with this distribution are distributed as `B`: `rho = l pi`."""
+        return False
 
-    def log_given(self, codes: Ints, sets: Ints) -> Floats:
-        # In logarithms throughout: a single set of a large domain is too unlikely for a double.
-        member = (sets == codes[:, None]).any(axis=1)
-        return np.where(member, self.log_probability(sets) - np.log(self.inclusion()[codes]), -np.inf)
+    def inclusion_given(self, codes: Ints, p: float) -> Floats:
+        """`P(u in R | v)` at truth probability p, for the given true values and every u: (len(codes), F)."""
+        given = p * self.conditional_inclusion(codes)
+        return given if p == 1.0 else given + (1.0 - p) * self.blind_inclusion()
 
-    def log_blind(self, sets: Ints) -> Floats:
-        return self.log_probability(sets)
+    def spectrum(self, p: float) -> Spectrum:
+        """Rank and condition of the whole inclusion matrix, at a truth probability above 0."""
+        if self.size > spectra.DENSE:
+            note = f"rank and condition: not computed beyond {spectra.DENSE:,} values of this structure"
+            return Spectrum(None, None, note=note)
+        try:
+            matrix = self.inclusion_given(np.arange(self.size), p)
+        except ImpossibleError:
+            return Spectrum(None, None, note="rank and condition: too many sets to go through")
+        return spectra.dense_spectrum(matrix)
 
-    def blind_inclusion(self) -> Floats:
-        return self.inclusion()
+    def matched_trace(self) -> float | None:
+        """`tr D Pi^-1 D`, with `Pi` the joint inclusion and `D = diag(rho)`; None where it is not computed.
 
-    def weights(self, sets: Ints, p: float) -> tuple[Floats, Floats]:
-        # P(R) does not depend on the true value, so it is left out: no underflow in large domains.
-        outside = np.full(len(sets), 1.0 - p)
-        return p / self.inclusion()[sets] + (1.0 - p), outside
+        Of a design whose values can be distinguished (see `spectrum`); otherwise it is infinite, or huge by rounding.
+        """
+        return None
+
+    def least_error(self, prior: Floats, p: float = 1.0) -> float | None:
+        """`tr I^-1 - 1`, with `I` the Fisher information of a report about true values distributed as `prior`.
+
+        Infinite where some values cannot be distinguished; None where it is not computed.
+        """
+        return inf if p == 0.0 else None
+
+    def epsilon(self, p: float) -> float | None:
+        """The largest `ln P(R | v) / P(R | v')`; None where there are too many sets to go through."""
+        if self.l == self.size or p == 0.0:
+            return 0.0
+        return inf if p == 1.0 else self._log_ratio(p)
+
+    def _log_ratio(self, p: float) -> float | None:
+        if not self.has_at_most(SET_LIMIT):
+            return None
+        sets = self.sets()
+        blind = self.blind_likelihood(sets)
+        possible = blind > 0
+        highest = (self.likelihood(sets).max(axis=1)[possible] / blind[possible]).max()
+        return log(1.0 + p * float(highest) / (1.0 - p))
+
+    def leading(self, score: Floats, least: float = -inf) -> Floats | None:
+        """For each value, the probability that it has the highest score of a set drawn from P, and one above `least`.
+
+        Ties go to any one of the tied. In a domain of very many values neighbouring scores may be taken together, so
+        that an expected score comes out too high, never too low. None where sets would have to be listed and are too
+        many, and where they do not follow one distribution.
+        """
+        return None
+
+    def success(self, shares: Floats, belief: Floats, p: float) -> float | None:
+        """How often the likeliest value given the set is the true one, for true values distributed as `shares`.
+
+        belief  what the guesser takes their distribution to be
+
+        Exact, or an upper bound where `leading` is one; None where there are too many sets to go through.
+        """
+        if not self.has_at_most(SET_LIMIT):
+            return None
+        sets = self.sets()
+        outside = (1.0 - p) * self.blind_likelihood(sets)
+        channel = p * self.likelihood(sets) + outside[:, None]
+        rows, mode = np.arange(len(sets)), int(belief.argmax())
+        top = (belief[sets] * channel).argmax(axis=1)
+        guess = sets[rows, top]
+        inside = belief[guess] * channel[rows, top] > outside * belief[mode]
+        return float(np.where(inside, shares[guess] * channel[rows, top], shares[mode] * outside).sum())
+
+
+def heaviest_outside(prior: Floats, sets: Ints) -> Floats:
+    """For each set, the largest prior probability of a value that is not in it (0 when all values are in it)."""
+    heaviest = np.argsort(-prior, kind="stable")[: sets.shape[1] + 1]
+    out = np.zeros(len(sets))
+    for value in heaviest[::-1]:
+        out = np.where((sets == value).any(axis=1), out, prior[value])
+    return out

@@ -19,14 +19,15 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.errors import ImpossibleError
 
 __all__ = ["Chain", "EvenChain", "Steps"]
 
 _LARGEST_LOG = 700.0
+"""Largest logarithm whose exponential is still a number (709), rounded down."""
 _CELLS = 20_000_000
-"""Largest number of places times members for which tables are filled."""
+"""Largest number of places times members for which tables are filled: four of 160 MB, chosen by judgement."""
 
 
 class Steps:
@@ -238,7 +239,7 @@ class EvenChain(Chain):
 
 def _too_large(l: int, size: int) -> ImpossibleError:
     return ImpossibleError(
-        f"sets of {l:,} of {size:,} values are too large for values that are not drawn alike", "ask for smaller sets"
+        f"sets of {l:,} of {size:,} values are too large for values with unequal probabilities", "use smaller sets"
     )
 
 

@@ -14,15 +14,17 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
+from polyseme.designs.alias import CHUNK
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.entropy import MaximumEntropy
+from polyseme.designs.leading import around
 from polyseme.designs.listing import compatible_sets
 from polyseme.designs.samplers import ChainSampler, sort_rows
-from polyseme.distances.structure import Circle, Floats, Ints
+from polyseme.designs.spectrum import Spectrum, circulant_spectrum
+from polyseme.distances.structure import Circle
 
 __all__ = ["CircleDesign"]
-
-_CHUNK = 1 << 15
 
 
 class CircleDesign(MaximumEntropy):
@@ -48,8 +50,8 @@ class CircleDesign(MaximumEntropy):
 
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         out = np.empty((len(codes), self.l), dtype=np.int64)
-        for start in range(0, len(codes), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
+        for start in range(0, len(codes), CHUNK):
+            chunk = slice(start, start + CHUNK)
             places = self._place[codes[chunk]]
             rows = out[chunk]
             rows[:, 0] = places
@@ -89,6 +91,16 @@ class CircleDesign(MaximumEntropy):
         least = [self.others.lightest(by_place[(place + window) % self.size]).min() for place in range(self.size)]
         total: Floats = cost + np.array(least)[self._place]
         return total
+
+    def spectrum(self, p: float) -> Spectrum:
+        return circulant_spectrum(self.offsets, self.structure.order, self.l, p)
+
+    def matched_trace(self) -> float | None:
+        return self.l / self.size * float(np.sum(1.0 / np.fft.fft(self.offsets).real))
+
+    def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
+        found = super().leading(score, least)
+        return around(self.structure, np.zeros(self.size), self.l, score, least) if found is None else found
 
     def parameters(self) -> Mapping[str, Any]:
         return {}

@@ -17,17 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.designs.alias import TABLE_LIMIT, alias_cells
+from polyseme.arrays import Floats, Ints
+from polyseme.designs import spectrum as spectra
+from polyseme.designs.alias import CHUNK, TABLE_LIMIT, alias_cells
 from polyseme.designs.chain import Chain, EvenChain, Steps
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
+from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from
+from polyseme.designs.leading import any_of, on_chain, peeled
 from polyseme.designs.listing import compatible_sets
 from polyseme.designs.samplers import ChainSampler, DistinctSampler, Sampler, TableSampler, sort_rows
-from polyseme.distances.structure import Clusters, Floats, Ints
+from polyseme.designs.spectrum import Spectrum
+from polyseme.distances.structure import Clusters
 
 __all__ = ["ClustersDesign", "cluster_masses", "cluster_steps", "fit_clusters"]
 
-_CHUNK = 1 << 15
+_IN_PROPORTION = 1e-9
+"""Relative errors up to which a prior has the shares of the design: what a fit is good to."""
+_EQUAL = 1e-12
+"""Relative differences of targets that are rounding: clusters are then drawn alike, without a fit."""
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -51,7 +59,7 @@ def fit_clusters(
     start: Floats | None = None,
 ) -> ClustersDesign:
     """The design whose clusters have inclusion `target`; `shares` by code, None for equal ones."""
-    if np.ptp(target) <= 1e-12 * target.max():
+    if np.ptp(target) <= _EQUAL * target.max():
         return ClustersDesign(clusters, l, None, shares, full, name)
     steps = cluster_steps(clusters.count, full)
     log_weights = fit(lambda weights: Chain(steps, l, weights), target, start=start)
@@ -144,8 +152,8 @@ class ClustersDesign(MaximumEntropy):
             return self._sampler.sample(codes, uniforms)
         out = np.empty((len(codes), self.l), dtype=np.int64)
         inner = self._sampler.draws
-        for start in range(0, len(codes), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
+        for start in range(0, len(codes), CHUNK):
+            chunk = slice(start, start + CHUNK)
             own = self.structure.labels.take(codes[chunk])
             clusters = self._sampler.sample(own, uniforms[:inner, chunk])
             rows = out[chunk]
@@ -185,6 +193,36 @@ class ClustersDesign(MaximumEntropy):
         # Swap the cheapest value of the cluster for the value itself.
         least: Floats = self.chain.lightest(cheapest)[labels] - cheapest[labels] + cost
         return least
+
+    @property
+    def even(self) -> bool:
+        return self.alike and self.clusters == self.size
+
+    def spectrum(self, p: float) -> Spectrum:
+        if self.clusters <= spectra.DENSE:
+            return spectra.cluster_spectrum(self.chain, self.structure.labels, self.shares, p)
+        return spectra.alike_spectrum(self.clusters, self.size, self.l, p) if self.alike else super().spectrum(p)
+
+    def matched_trace(self) -> float | None:
+        if self.clusters <= spectra.DENSE:
+            return spectra.cluster_trace(self.chain, self.structure.labels, self.shares)
+        return spectra.alike_trace(self.clusters, self.l, self.shares) if self.alike else super().matched_trace()
+
+    def least_error(self, prior: Floats, p: float = 1.0) -> float | None:
+        mass = cluster_masses(self.structure, prior)
+        in_proportion = np.allclose(self.shares * mass[self.structure.labels], prior, rtol=_IN_PROPORTION)
+        covered = self.clusters == self.size or (p == 1.0 and in_proportion)
+        if p == 0.0 or self.clusters > INFORMATION_LIMIT or not covered:
+            return super().least_error(prior, p)
+        squares = cluster_masses(self.structure, self.shares**2)
+        return error_from(chain_sums(self.chain, mass, p), self.chain.inclusion, mass, squares, p)
+
+    def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
+        labels, shares = self.structure.labels, self.shares
+        if self._given is None and self.clusters == self.size:
+            return peeled(score, least, labels, shares, any_of(self.size, self.l), self.size)
+        plain = Chain(self.chain.steps, self.l, np.zeros(self.clusters)) if self._given is None else self.chain
+        return peeled(score, least, labels, shares, on_chain(plain), self.l * self.clusters)
 
     def parameters(self) -> Mapping[str, Any]:
         given: dict[str, Any] = {}

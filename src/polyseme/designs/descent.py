@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs.reach import Reach
-from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import ImpossibleError
 
 __all__ = ["lower_risk"]
@@ -24,10 +24,14 @@ __all__ = ["lower_risk"]
 _WORK = 3_000
 """Rounds times values, or times twentieths of the listed sets: what is large gets fewer rounds."""
 _ROUNDS = (6, 30)
+"""Fewest and most rounds. This and the other numbers here were chosen by judgement; `tests/designs/test_least_risk.py`
+holds how near to the floor they come."""
 _TRUST = 2.0
 """By what factor, less one, an inclusion probability may change in the first step."""
 _DISTRUST = 1e-2
+"""Where steps end: inclusion probabilities would change by less than a hundredth."""
 _TRIES = 4
+"""How often a step is tried with more sets before less is trusted."""
 _GAIN = 1e-3
 """A step that lowers the worst posterior by a smaller part than this is a small one."""
 _MARGIN = 4.0

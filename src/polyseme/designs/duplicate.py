@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.designs.alias import CHUNK
 from polyseme.designs.sequential import Sequential
-from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line, Structure
+from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
 from polyseme.errors import ImpossibleError
 
 __all__ = ["Duplicate", "rank_spacing"]
-
-_CHUNK = 1 << 15
 
 
 def rank_spacing(structure: Structure) -> tuple[Ints, int] | None:
@@ -84,8 +84,8 @@ class Duplicate(Sequential):
 
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         sets = np.empty((len(codes), self.l), dtype=np.int64)
-        for start in range(0, len(codes), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
+        for start in range(0, len(codes), CHUNK):
+            chunk = slice(start, start + CHUNK)
             sets[chunk] = self._draw(self._rank[codes[chunk]], uniforms[:, chunk])
         return sets
 

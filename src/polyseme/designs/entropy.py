@@ -7,40 +7,21 @@ of every set has posterior `1/l` under the prior `pi`: such a design is called b
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from polyseme.designs.base import SetDistribution
+from polyseme.arrays import Floats, Ints
+from polyseme.designs.distribution import SetDistribution
 from polyseme.designs.listing import count_sets, list_sets
 from polyseme.designs.samplers import Inverse
-from polyseme.distances.structure import Floats, Ints, Structure
+from polyseme.distances.structure import Structure
 
-__all__ = ["MaximumEntropy", "Trade"]
-
-
-@dataclass(frozen=True, eq=False)
-class Trade:
-    """How a least-risk design came to be.
-
-    step        how far it is from the inclusion probabilities of least risk towards the plain design
-    floor       what no mechanism with p = 1 can undercut
-    least_step  the step with the least worst posterior
-    least       the design of that step
-    """
-
-    step: float
-    floor: float
-    least_step: float
-    least: MaximumEntropy
+__all__ = ["MaximumEntropy"]
 
 
 class MaximumEntropy(SetDistribution):
     """A distribution over valid sets in the shape of a product of weights."""
-
-    trade: Trade | None = None
-    """Of a least-risk design that is not balanced, when it has just been made; it is not part of a release."""
 
     def __init__(self, structure: Structure, l: int, name: str) -> None:
         self.structure, self.l, self.name = structure, l, name

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
+from polyseme.designs.information import INFORMATION_LIMIT, error_from
 from polyseme.designs.listing import list_sets
 from polyseme.designs.samplers import TableSampler
-from polyseme.distances.structure import Floats, Ints, Structure
+from polyseme.distances.structure import Structure
 from polyseme.errors import InternalError
 
 __all__ = ["EnumeratedDesign", "ListedFamily", "fit_listed"]
@@ -147,6 +149,12 @@ class EnumeratedDesign(MaximumEntropy):
         for column in self.possible.T:
             np.minimum.at(least, column, total)
         return least
+
+    def least_error(self, prior: Floats, p: float = 1.0) -> float | None:
+        if p == 0.0 or self.size > INFORMATION_LIMIT:
+            return super().least_error(prior, p)
+        mass = p * (prior / self.inclusion())[self.possible].sum(axis=1) + 1.0 - p
+        return error_from(self.family.sums(1.0 / mass), self.inclusion(), prior, np.ones(self.size), p)
 
     def parameters(self) -> Mapping[str, Any]:
         return {"log_weights": self._given.tolist(), "excluded": self._excluded.tolist()}

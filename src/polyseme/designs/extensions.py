@@ -7,9 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.designs.listing import list_sets
 from polyseme.designs.ring import Ring, ring_of
-from polyseme.distances.structure import Bools, Floats, Graph, Ints, Structure
+from polyseme.distances.structure import Graph, Structure
 from polyseme.errors import ImpossibleError
 
 __all__ = ["Extensions", "ListedExtensions", "RingExtensions", "extensions_of"]

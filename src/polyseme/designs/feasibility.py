@@ -1,4 +1,4 @@
-"""Is there a design with these inclusion probabilities, and if not, what stands in the way?
+"""Is there a design with these inclusion probabilities, and if not, what prevents it?
 
 On a line (and over clusters, which are a line) the answer is exact: inclusion probabilities `rho` that add up to `l`
 can be had if and only if no window of mutually incompatible values holds more than one, `rho(W) <= 1`.
@@ -24,9 +24,10 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs.listing import count_sets, list_sets
 from polyseme.designs.ring import as_line, ring_of
-from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Ints, Line, Structure
+from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
 from polyseme.errors import ImpossibleError
 
 __all__ = [
@@ -45,15 +46,19 @@ __all__ = [
 ]
 
 LISTED_LIMIT = 50_000
-"""Largest number of sets over which a linear programme is solved."""
+"""Largest number of sets over which a linear programme is solved: chosen by judgement."""
 
 _SLACK = 1e-11
+"""By how much a mass may exceed one: sums of 70,000 rounded shares are good to about 1e-11."""
 _SEEDS = 200
+"""Values from which a heavy crowd of a graph is grown: chosen by judgement, it only serves a message and a bound."""
+_EVEN = 1e-12
+"""Shares that differ by less are the same share, rounded."""
 
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Values that are mutually too close to stand in one set, and how much of the prior they hold together."""
+    """Values that are mutually too close to share a set, and how much of the prior they hold together."""
 
     codes: Ints
     mass: float
@@ -135,7 +140,7 @@ def best_l(structure: Structure, prior: Floats | None = None) -> int:
     top = int((1.0 + _SLACK) / heaviest_crowd(structure, prior).mass)
     if isinstance(structure, (Line, Clusters)):
         return max(top, 1)
-    if isinstance(structure, Circle) and structure.spacing is not None and np.ptp(prior) <= 1e-12:
+    if isinstance(structure, Circle) and structure.spacing is not None and np.ptp(prior) <= _EVEN:
         return max(structure.size // structure.spacing, 1)
     for l in range(top, 1, -1):
         try:
@@ -239,7 +244,7 @@ def programme(cost: Floats, **conditions: Any) -> Floats:
     """The solution of a linear programme."""
     solution = linprog(cost, method="highs", **conditions).x
     if solution is None:
-        raise ImpossibleError("some value is in no valid set", "a smaller l or d leaves more room")
+        raise ImpossibleError("some values are in no valid set", "a smaller l or d leaves more room")
     found: Floats = solution
     return found
 

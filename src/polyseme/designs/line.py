@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs.alias import TABLE_LIMIT
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
+from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from
+from polyseme.designs.leading import on_chain, peeled
 from polyseme.designs.samplers import ChainSampler, Sampler, TableSampler, sort_rows
-from polyseme.distances.structure import Floats, Ints, Line
+from polyseme.distances.structure import Line
 
 __all__ = ["LineDesign", "fit_line"]
 
@@ -79,6 +82,15 @@ class LineDesign(MaximumEntropy):
 
     def lightest(self, cost: Floats) -> Floats:
         return self.chain.lightest(cost[self.structure.order])[self._place]
+
+    def least_error(self, prior: Floats, p: float = 1.0) -> float | None:
+        if p == 0.0 or self.size > INFORMATION_LIMIT:
+            return super().least_error(prior, p)
+        pi = prior[self.structure.order]
+        return error_from(chain_sums(self.chain, pi, p), self.chain.inclusion, pi, np.ones(self.size), p)
+
+    def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
+        return peeled(score, least, self._place, np.ones(self.size), on_chain(self.chain), self.l * self.size)
 
     def parameters(self) -> Mapping[str, Any]:
         return {"log_weights": self._given.tolist(), "tight": self.chain.steps.tight.tolist()}

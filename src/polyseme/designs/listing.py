@@ -6,9 +6,10 @@ from math import comb
 
 import numpy as np
 
+from polyseme.arrays import Bools, Ints
 from polyseme.designs.base import SET_LIMIT
 from polyseme.designs.ring import Ring, as_line, ring_of
-from polyseme.distances.structure import Bools, Circle, Graph, Ints, Structure
+from polyseme.distances.structure import Circle, Graph, Structure
 from polyseme.errors import ImpossibleError
 
 __all__ = ["compatibility", "compatible_sets", "count_sets", "list_sets"]

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
+from polyseme.arrays import Floats, Ints
 from polyseme.designs.feasibility import few_sets, membership, programme
 from polyseme.designs.ring import as_line
-from polyseme.distances.structure import Clusters, Floats, Ints, Line, Structure
+from polyseme.distances.structure import Clusters, Line, Structure
 
-__all__ = ["Reach", "floor_posterior", "reach_of"]
+__all__ = ["Reach", "floor_inclusion", "floor_posterior", "reach_of"]
 
 
 class Reach(ABC):
@@ -158,8 +159,20 @@ def floor_posterior(reach: Reach, prior: Floats) -> float:
     No mechanism whose sets hold the true value (p = 1) has an average posterior below it, and the worst posterior is at
     least the average one. At least `1/l`, and at least the mass of the heaviest crowd.
     """
-    size = len(prior)
-    unknowns = reach.expand.shape[1]
+    return 1.0 / float(_covering(reach, prior)[-1])
+
+
+def floor_inclusion(reach: Reach, prior: Floats) -> Floats:
+    """Inclusion probabilities within reach that are at least `pi / t` for that least `t`.
+
+    Any design that has them has, at p = 1, that average posterior.
+    """
+    rho: Floats = np.asarray(reach.expand @ _covering(reach, prior)[:-1])
+    return rho
+
+
+def _covering(reach: Reach, prior: Floats) -> Floats:
+    """The unknowns of the reach, and the largest `1 / t`."""
     rows = hstack([-reach.expand, coo_array(prior[:, None])], format="csr")
-    cost = np.append(np.zeros(unknowns), -1.0)
-    return 1.0 / float(reach.solve(cost, rows, np.zeros(size))[-1])
+    cost = np.append(np.zeros(reach.expand.shape[1]), -1.0)
+    return reach.solve(cost, rows, np.zeros(len(prior)))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.distances.structure import Circle, Clusters, Graph, Ints, Line, Structure
+from polyseme.arrays import Ints
+from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
 
 __all__ = ["restrict"]
 

@@ -6,8 +6,8 @@ stand side by side. So one piece of arithmetic serves all three.
 
 Places are numbered along the ring and unrolled: `k + size` is place `k` one turn later.
 
-    ahead[k]    first place after k that may stand in a set together with k
-    behind[k]   last place before k that may stand in a set together with k
+    ahead[k]    first place after k that may share a set with k
+    behind[k]   last place before k that may share a set with k
 
 Everything rests on one fact. Fill the gap between two members greedily from the left, giving `L_1 < .. < L_m`, and from
 the right, giving `R_1 < .. < R_m`: no more than `m` values fit. A value fits *without costing a place* exactly when it
@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Circle, Clusters, Graph, Ints, Line, Structure
+from polyseme.arrays import Bools, Ints
+from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
 
 __all__ = ["Ring", "as_line", "clockwise", "ring_of"]
 

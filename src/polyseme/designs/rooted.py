@@ -16,21 +16,23 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.designs.alias import CHUNK
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
+from polyseme.designs.leading import around
 from polyseme.designs.listing import compatible_sets
 from polyseme.designs.ring import ring_of
-from polyseme.distances.structure import Bools, Circle, Floats, Ints
+from polyseme.distances.structure import Circle
 from polyseme.errors import ImpossibleError
 
 __all__ = ["ROOTED_LIMIT", "RootedDesign", "fit_rooted"]
 
 ROOTED_LIMIT = 1_000
-"""Largest circle for which a line is kept for each of its values."""
+"""Largest circle for which a line is kept for each of its values: matrices of 8 MB, chosen by judgement."""
 
-_CHUNK = 1 << 15
 _CELLS = 50_000_000
-"""Largest number of pairs of values times members for which tables are filled."""
+"""Largest number of pairs of values times members for which tables are filled: 400 MB, chosen by judgement."""
 
 
 class Lines:
@@ -59,7 +61,7 @@ class Rooted:
         self.lines, self.l, self.size = lines, l, lines.size
         if l * self.size**2 > _CELLS:
             raise ImpossibleError(
-                f"sets of {l:,} of {self.size:,} values around a circle are too large", "ask for smaller sets"
+                f"sets of {l:,} of {self.size:,} values around a circle are too large", "use smaller sets"
             )
         top = log_weights.max()
         shift = top + np.log(np.exp(log_weights - top).sum() / l)
@@ -164,8 +166,8 @@ class RootedDesign(MaximumEntropy):
 
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         out = np.empty((len(codes), self.l), dtype=np.int64)
-        for start in range(0, len(codes), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
+        for start in range(0, len(codes), CHUNK):
+            chunk = slice(start, start + CHUNK)
             out[chunk] = self.structure.order[self._rooted.walk(self._place[codes[chunk]], uniforms[:, chunk])]
         out.sort(axis=1)
         return out
@@ -182,6 +184,13 @@ class RootedDesign(MaximumEntropy):
 
     def lightest(self, cost: Floats) -> Floats:
         return self._rooted.lightest(cost[self.structure.order])[self._place]
+
+    def has_at_most(self, sets: int) -> bool:
+        # Made for circles with more sets than are ever listed; to count them takes longer than to use the design.
+        return False
+
+    def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
+        return around(self.structure, self._log_weights, self.l, score, least)
 
     def parameters(self) -> Mapping[str, Any]:
         return {"log_weights": self._log_weights.tolist()}

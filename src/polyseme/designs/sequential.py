@@ -18,22 +18,23 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.designs.base import SET_LIMIT, Design
+from polyseme.arrays import Floats, Ints
+from polyseme.designs.alias import CHUNK
+from polyseme.designs.base import SET_LIMIT, Design, heaviest_outside
 from polyseme.designs.extensions import RingExtensions, extensions_of
 from polyseme.designs.feasibility import largest_l
 from polyseme.designs.listing import compatibility, compatible_sets, count_sets, list_sets
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Floats, Ints, Structure
+from polyseme.distances.structure import Structure
 from polyseme.errors import ImpossibleError
 
-__all__ = ["Sequential", "Simple", "heaviest_outside"]
+__all__ = ["Sequential", "Simple"]
 
 SEQUENTIAL_LIMIT = 12
-"""Most candidates of a sequential design: its likelihoods go through all subsets of a set."""
+"""Most candidates of a sequential design: its likelihoods go through all 2^12 subsets of a set. Chosen by judgement."""
 
-_CHUNK = 1 << 15
 _CELLS = 1 << 24
-"""Most subsets that are looked at together."""
+"""Most subsets that are looked at together: 128 MB of numbers, chosen by judgement."""
 
 
 class Sequential(Design):
@@ -46,7 +47,7 @@ class Sequential(Design):
                 "its likelihoods go through all subsets of a set; the balanced design has no such limit",
             )
         self.structure, self.l, self.draws = structure, l, max(l - 1, 1)
-        self._chunk = min(_CHUNK, _CELLS >> l)
+        self._chunk = min(CHUNK, _CELLS >> l)
 
     def sample_blind(self, uniforms: Floats) -> Ints:
         return self.sample((uniforms[0] * self.size).astype(np.int64), uniforms[1:])
@@ -119,15 +120,6 @@ def _together(sets: Ints, likelihood: Floats, size: int) -> Floats:
     return joint.reshape(size, size)
 
 
-def heaviest_outside(prior: Floats, sets: Ints) -> Floats:
-    """For each set, the largest prior probability of a value that is not in it (0 when all values are in it)."""
-    heaviest = np.argsort(-prior, kind="stable")[: sets.shape[1] + 1]
-    out = np.zeros(len(sets))
-    for value in heaviest[::-1]:
-        out = np.where((sets == value).any(axis=1), out, prior[value])
-    return out
-
-
 class Simple(Sequential):
     """Algorithm 1 with the feasibility check.
 
@@ -153,8 +145,8 @@ class Simple(Sequential):
 
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         sets = np.empty((len(codes), self.l), dtype=np.int64)
-        for start in range(0, len(codes), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
+        for start in range(0, len(codes), CHUNK):
+            chunk = slice(start, start + CHUNK)
             members = np.asarray(codes[chunk], dtype=np.int64)[:, None]
             for step in range(self.l - 1):
                 members = self._extensions.extend(members, uniforms[step, chunk])

@@ -18,17 +18,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.designs.balanced import balanced, proper_prior
+from polyseme.designs.base import Trade
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.clusters import cluster_masses, cluster_steps, fit_clusters
 from polyseme.designs.descent import lower_risk
-from polyseme.designs.entropy import MaximumEntropy, Trade
+from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.enumerated import ListedFamily, fit_listed
 from polyseme.designs.feasibility import least_uneven
-from polyseme.designs.information import INFORMATION_LIMIT, least_error
+from polyseme.designs.information import INFORMATION_LIMIT
 from polyseme.designs.line import fit_line
 from polyseme.designs.reach import ListedReach, Reach, floor_posterior, reach_of
-from polyseme.distances.structure import Circle, Clusters, Floats, Graph, Line, Structure
+from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
 from polyseme.errors import ImpossibleError
 
 __all__ = ["DOUBT", "STEPS", "least_risk"]
@@ -48,6 +50,7 @@ _NEAR_FLOOR = 1.01
 """Within this factor of what no mechanism can undercut, no second start is tried."""
 
 _HALVINGS = 10
+"""How often the way to the last bearable step is halved: to a thousandth of a step of the grid."""
 _COARSE = 1e-5
 """Inclusion probabilities below this are lost in the tolerances of a linear programme (1e-7)."""
 
@@ -97,7 +100,7 @@ def _path(structure: Structure, l: int, pi: Floats) -> _Path:
     reach = reach_of(structure, l)
     plain = _plain(structure, l, reach, np.log(pi))
     if not plain.min() > 0.0:
-        raise ImpossibleError("some value is in no valid set", "a smaller l or d leaves more room")
+        raise ImpossibleError("some values are in no valid set", "a smaller l or d leaves more room")
     floor = floor_posterior(reach, pi)
     least = _lowest(reach, pi, floor, [least_uneven(structure, l, pi), plain])
     return _Path(reach, pi, floor, least, plain, _fitter(structure, l, reach), pi)
@@ -129,7 +132,7 @@ def _over_clusters(clusters: Clusters, l: int, pi: Floats) -> _Path:
     """Over clusters, values being drawn by their share of the prior: what is said of clusters holds for the values."""
     if clusters.count < l:
         raise ImpossibleError(
-            f"{l} candidates that are far enough apart do not exist: the values form {clusters.count} groups, "
+            f"{l} candidates that far apart do not exist: the values form {clusters.count} groups, "
             "and a set holds at most one of each",
             f"l can be at most {clusters.count}; or choose a smaller d",
         )
@@ -184,7 +187,7 @@ def _best(path: _Path) -> MaximumEntropy:
     # Where the domain is too large for errors to be computed, only the ends are needed.
     large = len(path.prior) > INFORMATION_LIMIT
     made = _designs(path, [min(risks, key=risks.__getitem__), max(risks)] if large else list(risks))
-    errors = {step: least_error(design, path.whole) for step, design in made.items()}
+    errors = {step: design.least_error(path.whole) for step, design in made.items()}
 
     def loss(step: float) -> float:
         error = errors[step]

@@ -7,26 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.designs.base import LEAST_SHARE, Design, SetDistribution
+from polyseme.arrays import Floats, Ints
+from polyseme.designs.base import Design
 from polyseme.designs.circle import CircleDesign
 from polyseme.designs.clusters import ClustersDesign, cluster_masses
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.enumerated import EnumeratedDesign
 from polyseme.designs.line import LineDesign
-from polyseme.designs.listing import list_sets
+from polyseme.designs.listing import count_sets, list_sets
 from polyseme.designs.rooted import ROOTED_LIMIT, RootedDesign
 from polyseme.designs.sequential import Simple
+from polyseme.designs.sharp import SHARP_LIMIT, SharpDesign
 from polyseme.distances.stored import stored_floats, stored_ints
-from polyseme.distances.structure import Circle, Clusters, Floats, Ints, Line, Structure
+from polyseme.distances.structure import Circle, Clusters, Line, Structure
 from polyseme.errors import PolicyError, Problem, nearest
 
 __all__ = ["DESIGNS", "design_from"]
 
-DESIGNS = ("balanced", "least-risk", "simple", "duplicate")
+DESIGNS = ("balanced", "sharp", "least-risk", "simple", "duplicate")
 """The policy's words for designs."""
 
 _TOLERANCE = 1e-6
+"""How far shares or probabilities from a manifest may be from adding up to one: they are written with 15 digits, and
+other programs may round more. Chosen by judgement."""
 
 
 def design_from(name: str, structure: Structure, l: int, parameters: Mapping[str, Any]) -> Design:
@@ -42,18 +46,10 @@ def design_from(name: str, structure: Structure, l: int, parameters: Mapping[str
     # What overflows here is found by the check that follows.
     with np.errstate(all="ignore"):
         design = _Parameters(parameters).design(name, structure, l)
-        if isinstance(design, SetDistribution):
-            _check_inclusion(design)
+        flaw = design.flaw()
+    if flaw is not None:
+        raise PolicyError(Problem("parameters", flaw))
     return design
-
-
-def _check_inclusion(design: SetDistribution) -> None:
-    rho = design.inclusion()
-    if not (np.all(np.isfinite(rho)) and abs(float(rho.sum()) - design.l) <= _TOLERANCE * design.l):
-        raise PolicyError(Problem("parameters", f"no distribution over sets of {design.l} candidates has these"))
-    never = int((rho < LEAST_SHARE).sum())
-    if never:
-        raise PolicyError(Problem("parameters", f"{never} of {design.size:,} values are in no set that can be drawn"))
 
 
 class _Parameters:
@@ -84,6 +80,8 @@ class _Parameters:
         if name == "simple" or name == "duplicate":
             self.known()
             return Simple(structure, l) if name == "simple" else Duplicate(structure, l)
+        if name == "sharp":
+            return self._sharp(structure, l)
         if isinstance(structure, Clusters):
             return self._clusters(name, structure, l)
         if isinstance(structure, Circle) and not self.given:
@@ -103,6 +101,18 @@ class _Parameters:
             raise PolicyError(Problem("parameters.excluded", "all sets are excluded, or there are none"))
         return EnumeratedDesign(structure, l, weights, excluded, name)
 
+    def _sharp(self, structure: Structure, l: int) -> MaximumEntropy:
+        self.known("probabilities")
+        count = count_sets(structure, l)
+        if not 0 < count <= SHARP_LIMIT:
+            raise PolicyError(Problem("l", f"{count:,} valid sets, where one to {SHARP_LIMIT:,} can be listed"))
+        chance = self.floats("probabilities", count)
+        if chance is None:
+            raise PolicyError(Problem("parameters.probabilities", f"missing: {count:,} numbers are needed"))
+        if np.any(chance < 0.0) or abs(float(chance.sum()) - 1.0) > _TOLERANCE:
+            raise PolicyError(Problem("parameters.probabilities", "expected probabilities that add up to one"))
+        return SharpDesign(structure, l, chance)
+
     def _clusters(self, name: str, clusters: Clusters, l: int) -> MaximumEntropy:
         self.known("log_weights", "shares", "full")
         if l > clusters.count:
@@ -115,7 +125,9 @@ class _Parameters:
             raise PolicyError(Problem("parameters.shares", what))
         full = self.ascending("full", clusters.count)
         if weights is None and 0 < len(full) < l:
-            raise PolicyError(Problem("parameters.full", "groups that are in every set, but all are drawn alike"))
+            raise PolicyError(
+                Problem("parameters.full", "groups that are in every set, although all have the same probability")
+            )
         return ClustersDesign(clusters, l, weights, shares, full, name)
 
     def _circle(self, name: str, circle: Circle, l: int) -> MaximumEntropy:
@@ -128,6 +140,6 @@ class _Parameters:
     def _rooted(self, name: str, circle: Circle, l: int, weights: Floats) -> MaximumEntropy:
         self.known("log_weights")
         if l < 2 or circle.size > ROOTED_LIMIT:
-            what = f"needed for sets of one value, and on circles of more than {ROOTED_LIMIT:,} values"
+            what = f"required for sets of one value, and on circles of more than {ROOTED_LIMIT:,} values"
             raise PolicyError(Problem("parameters.excluded", what))
         return RootedDesign(circle, l, weights, name)

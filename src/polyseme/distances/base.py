@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Clusters, Floats, Graph, Ints, Structure
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.distances.structure import Clusters, Graph, Structure
 from polyseme.errors import ImpossibleError, PolicyError
 
 __all__ = ["MATRIX_LIMIT", "Distance", "numbers", "recognise"]
 
 MATRIX_LIMIT = 5_000
-"""Largest domain for which a full F x F matrix is ever built."""
+"""Largest domain for which a full F x F matrix is ever built: 200 MB, chosen by judgement."""
 
 
 class Distance(ABC):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import Distance, numbers
-from polyseme.distances.structure import Circle, Clusters, Floats, Ints, Structure
+from polyseme.distances.structure import Circle, Clusters, Structure
 from polyseme.errors import PolicyError
 
 __all__ = ["CircleDistance"]
@@ -40,7 +41,7 @@ class CircleDistance(Distance):
         if same:
             raise PolicyError(
                 f"{same} of {self.size} values repeat the position of another on a circle of length {self.length:g}",
-                "positions are taken modulo the length; values at distance zero are one value: merge them",
+                "positions are taken modulo the length; values at distance zero count as one value: merge them",
             )
         self._order: Ints = np.argsort(self.positions, kind="stable").astype(np.int64)
         self._places: Ints | None = self._even_places()

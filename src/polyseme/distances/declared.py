@@ -16,44 +16,26 @@ such as `tree.file`.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from polyseme.distances.base import Distance
 from polyseme.distances.circle import CircleDistance
-from polyseme.distances.files import Folder, as_folder, document_of, is_document, rows_of
 from polyseme.distances.lattice import LatticeDistance
 from polyseme.distances.line import LineDistance
 from polyseme.distances.matrix import MatrixDistance
-from polyseme.distances.paths import Row, cut_paths, named, nested_places, row_places, split_paths, value_paths
+from polyseme.distances.paths import cut_paths, named, nested_places, row_places, split_paths, value_paths
 from polyseme.distances.taxonomies import taxonomy_distance
 from polyseme.distances.tree import TreeDistance
 from polyseme.errors import InvalidInput, PolicyError, Problem, nearest
+from polyseme.files.delimited import Row, read_rows
+from polyseme.files.documents import is_document, read_document
+from polyseme.files.folder import Folder
 
-__all__ = ["KINDS", "distance_from_policy"]
+__all__ = ["DECLARED", "Values"]
 
 Values: TypeAlias = Sequence[Hashable]
 
 TREE_SOURCES = ("file", "nested", "prefixes", "separator")
-
-
-def distance_from_policy(spec: Any, values: Values, base_folder: Folder | Path | str) -> Distance:
-    """The distance that a policy declares over the domain `values`; `where` in its problems is relative to `spec`."""
-    if not isinstance(spec, Mapping) or len(spec) != 1:
-        raise PolicyError(
-            "a distance is one word with its argument", f"for instance {{line: rank}}; the words are {', '.join(KINDS)}"
-        )
-    ((kind, argument),) = spec.items()
-    if kind not in KINDS:
-        raise PolicyError(Problem("", f"unknown distance '{kind}'", nearest(str(kind), KINDS)))
-    try:
-        distance = KINDS[kind](argument, values, as_folder(base_folder))
-        if distance.size != len(values):
-            came, wanted = f"{distance.size:,}", f"{len(values):,}"
-            raise PolicyError(f"it describes {came} values, but the domain has {wanted}")
-    except InvalidInput as error:
-        raise type(error)([_under(kind, problem) for problem in error.problems]) from error
-    return distance
 
 
 def _under(kind: str, problem: Problem) -> Problem:
@@ -107,8 +89,8 @@ def _tree(argument: Any, values: Values, folder: Folder) -> Distance:
 def _file_paths(name: Any, values: Values, folder: Folder) -> list[tuple[str, ...]]:
     file = folder.file(name)
     if is_document(file):
-        return value_paths(nested_places(document_of(file)), values, file.name)
-    rows = rows_of(file)
+        return value_paths(nested_places(read_document(file)), values, file.name)
+    rows = read_rows(file)
     lines: dict[str, list[int]] = {}
     for line, cells in rows:
         lines.setdefault(next(cell.strip() for cell in cells if cell.strip()), []).append(line)
@@ -136,7 +118,7 @@ def _separator_paths(separator: Any, values: Values, _: Folder) -> list[tuple[st
 
 def _lattice(argument: Any, values: Values, folder: Folder) -> Distance:
     file = folder.file(argument) if isinstance(argument, str) else None
-    parents = document_of(file) if file is not None else argument
+    parents = read_document(file) if file is not None else argument
     if not isinstance(parents, Mapping):
         raise PolicyError("a lattice is a mapping of each node to its parents, or a YAML or JSON file with one")
     return LatticeDistance.from_parents(parents, values, file.name if file is not None else "")
@@ -145,7 +127,7 @@ def _lattice(argument: Any, values: Values, folder: Folder) -> Distance:
 def _matrix(argument: Any, values: Values, folder: Folder) -> Distance:
     if isinstance(argument, str):
         file = folder.file(argument)
-        return _matrix_from_rows(rows_of(file), values, file.name)
+        return _matrix_from_rows(read_rows(file), values, file.name)
     if not isinstance(argument, list):
         raise PolicyError("a matrix is a list of rows of numbers, or a CSV file whose header names the values")
     return MatrixDistance(argument)
@@ -185,7 +167,7 @@ def _cell(line: int, cells: Sequence[str], column: int, file: str) -> float:
         return float(cells[column])
     except ValueError:
         raise PolicyError(
-            f"{file}, line {line}: a field is no number",
+            f"{file}, line {line}: a field is not a number",
             "a distance matrix holds one number for each pair of values",
         ) from None
 
@@ -197,7 +179,7 @@ def _taxonomy(argument: Any, values: Values, _: Folder) -> Distance:
     return taxonomy_distance(str(options.get("name")), values, options.get("measure", "ancestor"))
 
 
-KINDS: Mapping[str, Callable[[Any, Values, Folder], Distance]] = {
+DECLARED: Mapping[str, Callable[[Any, Values, Folder], Distance]] = {
     "line": _line,
     "circle": _circle,
     "tree": _tree,
@@ -205,7 +187,7 @@ KINDS: Mapping[str, Callable[[Any, Values, Folder], Distance]] = {
     "matrix": _matrix,
     "taxonomy": _taxonomy,
 }
-"""The words a policy may use, with what builds them."""
+"""Each word of the package that a policy may use, with what builds it."""
 
 _TREES: Mapping[str, Callable[[Any, Values, Folder], list[tuple[str, ...]]]] = {
     "file": _file_paths,

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.distances.declared import TREE_SOURCES
-from polyseme.distances.files import Folder, as_folder, document_of, is_document, rows_of
 from polyseme.distances.paths import row_places
+from polyseme.files.delimited import read_rows
+from polyseme.files.documents import is_document, read_document
+from polyseme.files.folder import Folder, as_folder
 
 __all__ = ["policy_file", "policy_values"]
 
@@ -28,7 +30,7 @@ def policy_values(spec: Mapping[str, Any] | None, folder: Folder | Path | str) -
     if kind == "tree":
         return _leaves(argument, as_folder(folder))
     if kind == "matrix" and isinstance(argument, str):
-        (_, header), *body = rows_of(as_folder(folder).file(argument)) or [(0, [])]
+        (_, header), *body = read_rows(as_folder(folder).file(argument)) or [(0, [])]
         labels = tuple(cell.strip() for cell in header)
         return labels[1:] if len(labels) == len(body) + 1 else labels
     return None
@@ -54,8 +56,8 @@ def _leaves(argument: Any, folder: Folder) -> tuple[str, ...] | None:
     if isinstance(argument, str):
         file = folder.file(argument)
         if not is_document(file):
-            return tuple(row_places(cells for _, cells in rows_of(file)))
-        argument = document_of(file)
+            return tuple(row_places(cells for _, cells in read_rows(file)))
+        argument = read_document(file)
     return tuple(dict.fromkeys(_in_order(argument)))
 
 

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import MATRIX_LIMIT, Distance, recognise
 from polyseme.distances.paths import named
-from polyseme.distances.structure import Floats, Ints, Structure
+from polyseme.distances.structure import Structure
 from polyseme.errors import ImpossibleError, PolicyError, nearest
 
 __all__ = ["LatticeDistance"]
 
 _CELLS = 20_000_000
-"""Most pairs of a node and a value below it."""
+"""Most pairs of a node and a value below it: 160 MB of numbers, chosen by judgement."""
 
 
 class LatticeDistance(Distance):
@@ -121,7 +122,7 @@ class LatticeDistance(Distance):
             if cells > _CELLS:
                 raise ImpossibleError(
                     f"a lattice of {len(self.parents):,} nodes above {self.size:,} values is too large",
-                    "most of its nodes stand above most of its values; leave out those that tell nothing apart",
+                    "most of its nodes are above most of its values; leave out those that distinguish nothing",
                 )
             for parent in self.parents[node] if heights[node] >= 0 else ():
                 heights[parent] = max(heights[parent], heights[node] + 1)
@@ -139,7 +140,9 @@ def _refuse_cycle(parents: Sequence[Sequence[int]], names: Sequence[str], file: 
             raise PolicyError(
                 f"the lattice {file} has a circle of {len(around) - 1} nodes, each above the next"
             ) from None
-        raise PolicyError(f"the lattice has a node above itself: {named([names[node] for node in around])}") from None
+        raise PolicyError(
+            f"the lattice has a node that is its own ancestor: {named([names[node] for node in around])}"
+        ) from None
 
 
 def _labels(given: Any) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import Distance, numbers
-from polyseme.distances.structure import Clusters, Floats, Ints, Line, Structure
+from polyseme.distances.structure import Clusters, Line, Structure
 from polyseme.errors import PolicyError
 
 __all__ = ["LineDistance"]
@@ -32,7 +33,7 @@ class LineDistance(Distance):
         if same:
             raise PolicyError(
                 f"{same} of {self.size} values repeat the position of another on the line",
-                "values at distance zero are one value: merge them",
+                "values at distance zero count as one value: merge them",
             )
 
     @classmethod

@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.base import MATRIX_LIMIT, Distance, recognise
-from polyseme.distances.structure import Bools, Floats, Ints, Structure
+from polyseme.distances.structure import Structure
 from polyseme.errors import ImpossibleError, PolicyError, Problem
 
 __all__ = ["MatrixDistance", "function_distance"]
@@ -88,7 +89,7 @@ def _problems(distances: Floats) -> list[Problem]:
         (
             "not positive off the diagonal",
             finite & (distances <= 0) & off_diagonal,
-            "values at distance zero are one value: merge them",
+            "values at distance zero count as one value: merge them",
         ),
         (
             "not the same in both directions",

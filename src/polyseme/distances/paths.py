@@ -6,47 +6,25 @@ a label written twice is noticed.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from polyseme.errors import PolicyError, Problem, nearest
 
 __all__ = [
     "Places",
-    "Row",
     "cut_paths",
     "named",
     "nested_places",
-    "numbered_rows",
-    "read_rows",
     "row_places",
     "split_paths",
     "value_paths",
 ]
 
 Places: TypeAlias = Mapping[str, Sequence[tuple[str, ...]]]
-Row: TypeAlias = tuple[int, list[str]]
-"""The number of a line, and its cells."""
 
 SHOWN = 12
 """How many labels an error names before it only counts."""
-
-
-def read_rows(file: Path) -> list[list[str]]:
-    """The rows of a CSV file that are not empty."""
-    return [cells for _, cells in numbered_rows(file)]
-
-
-def numbered_rows(file: Path, marks: str = ";\t,") -> list[Row]:
-    """The same with line numbers, split at one of the marks: whichever the first line has most of."""
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        first = lines.readline()
-        lines.seek(0)
-        delimiter = max(marks, key=first.count)
-        rows = csv.reader(lines, delimiter=delimiter)
-        return [(rows.line_num, row) for row in rows if any(cell.strip() for cell in row)]
 
 
 def row_places(rows: Iterable[Sequence[str]]) -> Places:
@@ -132,7 +110,7 @@ def value_paths(
             what += f": {named([f'{label} ({len(places[label])} times)' for label in repeated])}"
         elif lines is not None:
             what += f", the first of them in lines {named(list(map(str, lines[repeated[0]])))}"
-        problems.append(Problem("", what, "a value has one place in a tree; use a lattice for several parents"))
+        problems.append(Problem("", what, "each value has one place in a tree; use a lattice for several parents"))
     if problems:
         raise PolicyError(problems)
     return [places[label][0] for label in labels]

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.errors import PolicyError, Problem
 
 __all__ = ["stored_floats", "stored_ints"]
 
 _LARGEST = 1e300
+"""Numbers beyond this would overflow when they are added up or squared; nobody means them."""
 
 
 def stored_floats(given: Any, where: str, size: int | None = None) -> Floats:
@@ -23,7 +24,7 @@ def stored_floats(given: Any, where: str, size: int | None = None) -> Floats:
     _check_list(given, where, size, (int, float), "numbers")
     row = np.array([float(max(min(number, 1e308), -1e308)) for number in given], dtype=np.float64)
     if np.any(np.abs(row) > _LARGEST):
-        raise PolicyError(Problem(where, f"numbers beyond {_LARGEST:g} are none that a mechanism or a distance has"))
+        raise PolicyError(Problem(where, f"numbers beyond {_LARGEST:g} cannot occur in a mechanism or a distance"))
     return row
 
 

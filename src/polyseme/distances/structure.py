@@ -1,4 +1,4 @@
-"""What a distance looks like at a threshold: which values may stand in one set.
+"""What a distance looks like at a threshold: which values may share a set.
 
 A distance says how far apart any two values are; a threshold `d` turns that into "compatible or not". Four shapes cover
 everything, and a design needs nothing else:
@@ -16,14 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
+from polyseme.arrays import Bools, Floats, Ints
 
-__all__ = ["Bools", "Circle", "Clusters", "Floats", "Graph", "Ints", "Line", "Structure"]
-
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
-Bools: TypeAlias = NDArray[np.bool_]
+__all__ = ["Circle", "Clusters", "Graph", "Line", "Structure"]
 
 
 @dataclass(frozen=True, eq=False)

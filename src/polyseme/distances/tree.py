@@ -8,8 +8,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import MATRIX_LIMIT, Distance, recognise
-from polyseme.distances.structure import Clusters, Floats, Graph, Ints, Structure
+from polyseme.distances.structure import Clusters, Graph, Structure
 from polyseme.errors import ImpossibleError, PolicyError, nearest
 
 __all__ = ["Measure", "TreeDistance"]
@@ -17,7 +18,7 @@ __all__ = ["Measure", "TreeDistance"]
 Measure = Literal["ancestor", "path"]
 
 _CELLS = 20_000_000
-"""Most nodes times levels of a tree."""
+"""Most nodes times levels of a tree: 160 MB of numbers, chosen by judgement."""
 
 
 class TreeDistance(Distance):
@@ -107,6 +108,11 @@ class TreeDistance(Distance):
     def height(self) -> int:
         """The largest number of steps from the root down to a value: the largest `ancestor` distance there can be."""
         return int(self._heights[0])
+
+    @property
+    def heights(self) -> Ints:
+        """Of each node: the most steps down from it to a value; 0 where no value is below."""
+        return self._heights
 
     @cached_property
     def places(self) -> Ints:

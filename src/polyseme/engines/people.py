@@ -9,16 +9,16 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.randomness import SystemStream
-from polyseme.tables.codes import as_series, without_words
-from polyseme.tables.keys import key_texts
-from polyseme.tables.matching import fingerprints
-from polyseme.tables.source import Source
-from polyseme.tables.tally import Tallied, Tally
+from polyseme.tables.coding.codes import as_series, without_words
+from polyseme.tables.coding.keys import key_texts
+from polyseme.tables.counting.matching import fingerprints
+from polyseme.tables.counting.tally import Tallied, Tally
+from polyseme.tables.io.source import Source
 
 __all__ = ["CHANGED", "CHANGED_HINT", "fingerprint_seed", "people_of", "record_keys", "too_few_people"]
 
 CHANGED = (
-    "sets can be intersected inside this release: their persons have the same value in several strata, where other "
+    "sets can be intersected within this release: these people have the same value in several strata, where other "
     "decoys are possible"
 )
 CHANGED_HINT = (
@@ -39,16 +39,16 @@ def too_few_people(records: int, people: int, limit: float | None = None) -> tup
     >>> too_few_people(30, 10), too_few_people(1, 1), too_few_people(50_000, 1_000)
     (('', ''), ('', ''), ('', ''))
     >>> too_few_people(1_000, 2)[0]
-    'records of only 2 people: such a column does not tell persons apart'
+    'records of only 2 people: such a column does not identify people'
     """
     most = limit if limit is not None else min(max(FEW_RECORDS, people), MANY_RECORDS)
     if records <= most * people:
         return "", ""
     hint = (
-        f"name the column of the person as record-key; if people do have {records / people:,.0f} records each, "
+        f"name the column that identifies people as record-key; if they do have {records / people:,.0f} records each, "
         f"say so: --records-per-person {-(-records // people)}"
     )
-    return f"records of only {people:,} people: such a column does not tell persons apart", hint
+    return f"records of only {people:,} people: such a column does not identify people", hint
 
 
 def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> pl.Series:

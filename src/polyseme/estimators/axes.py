@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line, Structure
+from polyseme.arrays import Floats, Ints
+from polyseme.distances.structure import Clusters
 from polyseme.mechanism import Mechanism
 
 __all__ = [
@@ -25,14 +26,24 @@ __all__ = [
     "DenseMap",
     "ScaledMap",
     "along",
-    "compatibility",
     "exact_map",
     "inverted",
     "is_plain",
 ]
 
 SINGULAR = 1e11
-"""Condition number beyond which values cannot be told apart."""
+"""Condition number beyond which values count as not identifiable: with it, rounding of 1e-16 becomes an error of 1e-5,
+which is still below what any release can show. Chosen by judgement."""
+_NULL_SPACE = 1e-9
+"""Singular values below this share of the largest are zero in a least-norm inverse; a judgement, as for `SINGULAR`."""
+_ROUNDING = 1e-12
+"""Relative error that inclusion probabilities have from being summed."""
+_DECOY_ROUNDING = 1e-10
+"""The same for conditional ones, which are ratios of sums."""
+_AT_ONCE = 20_000_000
+"""Inclusion probabilities in memory at a time (160 MB)."""
+_SMALL = 64
+"""Values up to which a plain matrix is used even where there are clusters; a judgement, for speed only."""
 
 
 def along(matrix: Floats, tensor: Floats, axis: int) -> Floats:
@@ -138,7 +149,7 @@ class ClusterMap(AxisMap):
         expected = np.empty((clusters, clusters))
         share, blind = np.zeros(len(labels)), mechanism.design.blind_inclusion()
         unknown = np.flatnonzero(blind > 0.0)
-        step = max(1, 20_000_000 // len(labels))
+        step = max(1, _AT_ONCE // len(labels))
         for start in range(0, clusters, step):
             rows = np.arange(start, min(start + step, clusters))
             given = mechanism.design.conditional_inclusion(first[rows])
@@ -214,7 +225,7 @@ class ClusterMap(AxisMap):
 
 
 def inverted(matrix: Floats) -> tuple[Floats, bool]:
-    """The inverse, or the least-norm one when values cannot be told apart, and whether they can."""
+    """The inverse, or the least-norm one when values cannot be distinguished, and whether they can."""
     try:
         inverse: Floats = np.linalg.inv(matrix).astype(np.float64, copy=False)
         condition = np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1)
@@ -222,7 +233,7 @@ def inverted(matrix: Floats) -> tuple[Floats, bool]:
             return inverse, True
     except np.linalg.LinAlgError:
         pass
-    return np.linalg.pinv(matrix, rcond=1e-9).astype(np.float64, copy=False), False
+    return np.linalg.pinv(matrix, rcond=_NULL_SPACE).astype(np.float64, copy=False), False
 
 
 def is_plain(mechanism: Mechanism) -> bool:
@@ -233,8 +244,8 @@ def is_plain(mechanism: Mechanism) -> bool:
     inclusion = mechanism.design.blind_inclusion()
     given = mechanism.design.conditional_inclusion(np.array([0, structure.size - 1]))
     decoy = (mechanism.l - 1) / (structure.size - 1)
-    return bool(np.allclose(inclusion, mechanism.l / structure.size, rtol=1e-12, atol=0.0)) and bool(
-        np.allclose(np.sort(given, axis=1)[:, :-1], decoy, rtol=1e-10, atol=1e-14)
+    return bool(np.allclose(inclusion, mechanism.l / structure.size, rtol=_ROUNDING, atol=0.0)) and bool(
+        np.allclose(np.sort(given, axis=1)[:, :-1], decoy, rtol=_DECOY_ROUNDING, atol=1e-14)
     )
 
 
@@ -244,37 +255,9 @@ def exact_map(mechanism: Mechanism) -> AxisMap:
     if is_plain(mechanism):
         blind = (1.0 - mechanism.p) * mechanism.l / size
         inside, outside = mechanism.p + blind, mechanism.p * (mechanism.l - 1) / (size - 1) + blind
-        if inside - outside < 1e-12:
+        if inside - outside < _ROUNDING:
             return ScaledMap(0.0, 1.0 / (mechanism.l * size), size, identifiable=False)
         return ScaledMap(1.0 / (inside - outside), -outside / (mechanism.l * (inside - outside)), size)
-    if isinstance(structure, Clusters) and size > 64 and structure.count < size and mechanism.p > 0.0:
+    if isinstance(structure, Clusters) and size > _SMALL and structure.count < size and mechanism.p > 0.0:
         return ClusterMap.of(mechanism, structure.labels)
     return DenseMap(*inverted(mechanism.inclusion_matrix().T))
-
-
-def compatibility(structure: Structure) -> Bools:
-    """Which values may stand in one set, as a matrix: `extract(S, {v}, d)` is its row v."""
-    if isinstance(structure, Graph):
-        return structure.compatible
-    if isinstance(structure, Clusters):
-        return np.asarray(structure.labels[:, None] != structure.labels[None, :])
-    out = np.zeros((structure.size, structure.size), dtype=np.bool_)
-    places = np.arange(structure.size)
-    if isinstance(structure, Line):
-        after = places[None, :] >= structure.ahead[:, None]
-        out[np.ix_(structure.order, structure.order)] = after | after.T
-        return out
-    return _circular(structure, out)
-
-
-def _circular(structure: Circle, out: Bools) -> Bools:
-    places = np.arange(structure.size)
-    if structure.spacing is not None:
-        steps = np.abs(places[:, None] - places[None, :])
-        far = np.minimum(steps, structure.size - steps) >= structure.spacing
-    else:
-        apart = np.abs(structure.positions[:, None] - structure.positions[None, :])
-        far = np.minimum(apart, structure.length - apart) >= structure.threshold
-    np.fill_diagonal(far, False)
-    out[np.ix_(structure.order, structure.order)] = far
-    return out

@@ -5,19 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeAlias
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.mechanism import Mechanism
+from polyseme.results.table import Population
 
 __all__ = ["Estimator", "Finer", "Fit", "Limits", "Population", "Reports", "Spread", "check"]
-
-Population: TypeAlias = Literal["finite", "super"]
-"""Whose numbers are estimated: those of the people in the table, or of the population they were drawn from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +30,7 @@ class Reports:
     paired     False for the long form, where it is not known which values were published together: then there is one
                target, sets has one column and counts are containment counts
     distances  of the values of each target, where they have one: estimators may use that near values are alike
-    finer      the same reports told apart further, where columns help: `smooth` uses it
+    finer      the same reports split further, where columns help: `smooth` uses it
     repeats    the design effect of sticky decoys: records of one person with the same value are one draw, so variances
                are this many times those of as many independent draws
     """
@@ -47,11 +46,20 @@ class Reports:
 
     def by_cell(self) -> Iterator[tuple[int, tuple[Ints, ...], Ints]]:
         """Each cell with its own rows: (cell, sets, counts)."""
-        order = np.argsort(self.cell, kind="stable")
-        bounds = np.searchsorted(self.cell[order], np.arange(self.cells + 1))
         for cell in range(self.cells):
-            rows = order[bounds[cell] : bounds[cell + 1]]
-            yield cell, tuple(sets[rows] for sets in self.sets), self.counts[rows]
+            yield cell, *self.within(cell)
+
+    def within(self, cell: int) -> tuple[tuple[Ints, ...], Ints]:
+        """The rows of one cell: (sets, counts)."""
+        order, bounds = self._sorted
+        rows = order[bounds[cell] : bounds[cell + 1]]
+        return tuple(sets[rows] for sets in self.sets), self.counts[rows]
+
+    @cached_property
+    def _sorted(self) -> tuple[Ints, Ints]:
+        """The rows cell by cell, and where each cell begins."""
+        order = np.argsort(self.cell, kind="stable")
+        return order, np.searchsorted(self.cell[order], np.arange(self.cells + 1))
 
     def totals(self, mechanisms: Sequence[Mechanism]) -> Floats:
         """How many records each cell has: (cells,). In the long form each record is counted l times."""
@@ -61,7 +69,7 @@ class Reports:
 
 @dataclass(frozen=True, eq=False)
 class Finer:
-    """The same reports with their records told apart further, by helping columns that are not asked for.
+    """The same reports with their records split further by helping columns that are not asked for.
 
     names    of the columns
     reports  each cell is a part of a cell of the table
@@ -80,7 +88,7 @@ class Finer:
 
     def unused(self) -> list[str]:
         """What is to be said of columns that were not used."""
-        reasons = ((self.idle, "it tells too little"), (self.crowded, "there is no room for it beside the others"))
+        reasons = ((self.idle, "it adds too little"), (self.crowded, "the table would become too large with it"))
         return [f"without the help of {', '.join(names)}: {why}" for names, why in reasons if names]
 
 
@@ -153,7 +161,7 @@ def check(reports: Reports, mechanisms: Sequence[Mechanism]) -> None:
         )
     if not reports.paired and len(reports.sets) != 1:
         problems.append(
-            Problem("reports", "a table of several attributes needs the sets", "release in set form, not long form")
+            Problem("reports", "a table of several attributes needs the set form", "release in set form, not long form")
         )
     for place, (sets, mechanism) in enumerate(zip(reports.sets, mechanisms)):
         columns = mechanism.l if reports.paired else 1

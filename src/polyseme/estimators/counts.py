@@ -7,13 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.estimators.base import Finer, Reports
 from polyseme.mechanism import Mechanism
 
 __all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "shape_of"]
 
-_CHUNK, _SPAN = 4_000_000, 1 << 18
+_CHUNK = 4_000_000
+"""Numbers in memory at a time (32 MB)."""
+_SPAN = 1 << 18
+"""Possible sets up to which they are counted in an array (2 MB) instead of being sorted."""
 
 
 def shape_of(mechanisms: Sequence[Mechanism]) -> tuple[int, ...]:

@@ -19,15 +19,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.mechanism import Mechanism
 
 __all__ = ["group_effect"]
 
 _LISTED = 2_000_000
-"""Largest number of values times sets for which expectations are formed."""
+"""Largest number of values times sets for which expectations are formed: 16 MB for each group. A judgement."""
 _STATED = 2.0
-"""Degrees of freedom with which the stated effect speaks."""
+"""Degrees of freedom with which the stated effect speaks: few, so that a group with many records speaks for itself.
+A judgement."""
 
 
 def group_effect(sets: Ints, counts: Ints, x: Floats, mechanism: Mechanism, stated: float) -> float:

@@ -5,28 +5,35 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from scipy import special
 from threadpoolctl import threadpool_limits
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.independence import Independence, independence_test
 from polyseme.estimators.intervals import intervals, presented, project, standard_errors, sum_intervals
+from polyseme.estimators.options import EstimateOptions, Nonnegative
 from polyseme.estimators.parts import Part
 from polyseme.estimators.stratified import fit_parts, unbiased_fit
-from polyseme.estimators.summary import Summary
-from polyseme.estimators.table import Table
 from polyseme.mechanism import Mechanism
+from polyseme.results.summary import Summary
+from polyseme.results.table import Table
 
 __all__ = ["Estimate", "estimate_parts", "estimate_table"]
 
+DEFAULT = EstimateOptions()
+
 _CONTRASTS = 20_000_000
+"""Numbers in memory at a time (160 MB), so that large tables of differences go in blocks."""
 _FEW = 3
-"""Groups of one sum from which on their biases would show: the sum is then one of unbiased estimates."""
+"""Groups of one sum from which on their biases would show: the sum is then one of unbiased estimates. A judgement."""
+
+_ROUNDING = 1e-12
+"""What a sum of shares may be off by."""
 
 NO_SUMS = "sums of cells have no standard errors and no limits here: the covariances of the cells are not known"
 
@@ -34,6 +41,9 @@ NO_SUMS = "sums of cells have no standard errors and no limits here: the covaria
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimate(Table):
     """An estimated table with the reports it was made from.
+
+    A stored one (`to_dict`, `from_dict`) has its cells, intervals and notes, and can be shown, drawn and turned into
+    other tables; `top` works too. Margins, sums, means, quantiles, differences and tests need the release.
 
     Sums over groups and attributes, differences and tests go back to the reports: what is estimated group by group has
     small biases that add up, while errors add up in squares. So a sum is fitted at its own grouping, exactly as if it
@@ -49,7 +59,7 @@ class Estimate(Table):
     fit: Fit | None = field(default=None)
     parts: tuple[Part, ...] = field(default=())
     asked: str | Estimator | None = field(default=None)
-    nonnegative: Literal["no", "project"] = field(default="no")
+    nonnegative: Nonnegative = field(default="no")
     factor: Floats | None = field(default=None)
     caveats: tuple[str, ...] = field(default=())
 
@@ -71,10 +81,7 @@ class Estimate(Table):
             [self.of[axis] for axis in kept],
             [self.labels[axis] for axis in kept],
             by,
-            self.asked,
-            self.level,
-            self.population,
-            self.nonnegative,
+            EstimateOptions(self.asked, self.level, self.population, self.nonnegative),
         )
         return table.warned(*self.caveats)
 
@@ -114,7 +121,9 @@ class Estimate(Table):
     def margin(self, of: Sequence[str] | str | None = None, by: Sequence[str] | str | None = None) -> Estimate:
         """The table of fewer attributes or groups, as if it had been asked for directly."""
         if self.factor is not None:
-            raise QuestionError(Problem("margin", "this table holds shares", "take the margin first, then proportions"))
+            raise QuestionError(
+                Problem("margin", "this table holds shares", "take the margin first, then the proportions")
+            )
         kept = self._places("of", self.of, self.of if of is None else of)
         names = tuple(self.by)
         group_names = [names[place] for place in self._places("by", names, names if by is None else by)]
@@ -220,7 +229,7 @@ class Estimate(Table):
         """
         if self.factor is not None:
             raise QuestionError(
-                Problem("difference", "this table holds shares", "a difference is one of shares: take it of the counts")
+                Problem("difference", "this table holds shares", "differences are computed from counts")
             )
         rows = [self._group(group) for group in (left, right)]
         weight = np.zeros(len(self.values))
@@ -243,9 +252,7 @@ class Estimate(Table):
         for name, value in group.items():
             here &= np.array([label == value for label in self.by[name]], dtype=np.bool_)
         if not here.any():
-            raise QuestionError(
-                Problem("group", "no cell of the table belongs to it", "see .by for the cells there are")
-            )
+            raise QuestionError(Problem("group", "no cell of the table matches it", "see .by for the cells there are"))
         return np.flatnonzero(here)
 
     def top(self, k: int = 10) -> Summary:
@@ -305,17 +312,16 @@ def estimate_table(
     estimator: str | Estimator | None = None,
     level: float = 0.95,
     population: Population = "finite",
-    nonnegative: Literal["no", "project"] = "no",
+    nonnegative: Nonnegative = "no",
 ) -> Estimate:
     """Estimate a cross-tabulation of protected attributes within cells of untouched ones.
 
     names, labels  of the protected attributes, one for each mechanism
     by_cells       the untouched attributes as columns: the value of each cell of `reports`
-    estimator      a name or an estimator; None lets the data choose between `ml`, `shrink` and `smooth`
-    nonnegative    for linear estimators: "project" gives the nearest table without negative cells
+    estimator ..   see `EstimateOptions`
     """
-    parts = [Part.whole(reports, mechanisms)]
-    return estimate_parts(parts, reports.cells, names, labels, by_cells, estimator, level, population, nonnegative)
+    options = EstimateOptions(estimator, level, population, nonnegative)
+    return estimate_parts([Part.whole(reports, mechanisms)], reports.cells, names, labels, by_cells, options)
 
 
 def estimate_parts(
@@ -324,25 +330,23 @@ def estimate_parts(
     names: Sequence[str],
     labels: Sequence[Sequence[Any]],
     by_cells: Mapping[str, Sequence[Any]] | None = None,
-    estimator: str | Estimator | None = None,
-    level: float = 0.95,
-    population: Population = "finite",
-    nonnegative: Literal["no", "project"] = "no",
+    options: EstimateOptions = DEFAULT,
 ) -> Estimate:
     """The same from records that were published through different mechanisms, part by part.
 
     cells  the number of cells of the whole table
     """
-    _check_question(parts, names, labels, level, population, nonnegative)
+    _check_question(parts, names, labels, options)
+    level, population = options.level, options.population
     by = {name: tuple(column) for name, column in (by_cells or {}).items()}
     # The matrices are too small to share: a second thread of the linear algebra library doubles the time.
     with threadpool_limits(limits=1, user_api="blas"):
-        name, fit = fit_parts(parts, (cells, *(len(axis) for axis in labels)), estimator)
+        name, fit = fit_parts(parts, (cells, *(len(axis) for axis in labels)), options.estimator)
         fit = fit.about(population)
         low, high = intervals(fit, level, population)
     assert fit.totals is not None  # noqa: S101 - every estimator gives them
     values, totals, notes = fit.values, fit.totals, list(fit.notes)
-    if nonnegative == "project" and values.min(initial=0.0) < 0.0:
+    if options.nonnegative == "project" and values.min(initial=0.0) < 0.0:
         values = project(values, totals)
         notes.append("negative cells were removed by projection on the tables of the same total")
     fit = replace(fit, values=values, notes=tuple(notes))
@@ -365,18 +369,13 @@ def estimate_parts(
         population=population,
         fit=fit,
         parts=tuple(parts),
-        asked=estimator,
-        nonnegative=nonnegative,
+        asked=options.estimator,
+        nonnegative=options.nonnegative,
     )
 
 
 def _check_question(
-    parts: Sequence[Part],
-    names: Sequence[str],
-    labels: Sequence[Sequence[Any]],
-    level: float,
-    population: str,
-    nonnegative: str,
+    parts: Sequence[Part], names: Sequence[str], labels: Sequence[Sequence[Any]], options: EstimateOptions
 ) -> None:
     problems = []
     targets = len(parts[0].axes)
@@ -388,14 +387,7 @@ def _check_question(
         for name, axis, size in zip(names, labels, sizes)
         if len(axis) < size or (len(axis) > size and len(parts) == 1)
     )
-    if not 0.0 < level < 1.0:
-        problems.append(Problem("level", f"a level lies between 0 and 1, not {level}"))
-    for word, given, choices in (
-        ("population", population, ("finite", "super")),
-        ("nonnegative", nonnegative, ("no", "project")),
-    ):
-        if given not in choices:
-            problems.append(Problem(word, f"'{given}' is not a choice", nearest(given, choices)))
+    problems.extend(options.problems())
     if problems:
         raise QuestionError(problems)
 
@@ -408,7 +400,7 @@ def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats, level: 
     if weak.any():
         notes.append(
             f"{int(weak.sum()):,} of {int(asked.sum()):,} cells have an expected error larger than the cell itself: "
-            "the data cannot carry a table this fine"
+            "there are too few records for a table this detailed"
         )
     if (totals == 0).any():
         notes.append(f"{int((totals == 0).sum()):,} groups have no records")
@@ -428,5 +420,5 @@ def _reached(shares: Floats, places: Floats, q: float) -> float:
     """The first of ascending places at which the cumulative share is at least q; nan where shares are not known."""
     if np.isnan(shares).any():
         return float("nan")
-    reached = np.flatnonzero(shares >= q - 1e-12)
+    reached = np.flatnonzero(shares >= q - _ROUNDING)
     return float(places[reached[0] if reached.size else -1])

@@ -35,16 +35,22 @@ from typing import TypeAlias
 import numpy as np
 from scipy import sparse, special
 
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.estimators.axes import exact_map
 from polyseme.estimators.parts import Part
 
 __all__ = ["Independence", "independence_test"]
 
-_DEPARTURES, _ROWS = 2_000, 2_000
-_SINGULAR, _ROUNDING = 1e-9, 1e-12
+_DEPARTURES = 2_000
+"""Departures from independence that can be tested: their covariance is a matrix (32 MB) whose eigenvalues are taken."""
+_ROWS = 2_000
+"""Reports that are looked at together, so that with that many departures 32 MB are in memory at a time."""
+_SINGULAR = 1e-9
+"""Eigenvalues below this share of the largest are directions in which the reports say nothing; a judgement."""
+_ROUNDING = 1e-12
+"""Eigenvalues below this are zero, whatever the others are."""
 
 Side: TypeAlias = int | Ints
 """One of the two attributes: the place of a protected one, or for groups the group of each cell of the table."""
@@ -79,7 +85,7 @@ def _check(parts: Sequence[Part], sides: tuple[Side, Side]) -> None:
         )
     used = [part.mechanisms[side] for part in parts for side in sides if isinstance(side, int)]
     if not all(exact_map(mechanism).identifiable for mechanism in used):
-        raise QuestionError("independence cannot be tested: some values leave the same traces in the sets")
+        raise QuestionError("independence cannot be tested: the sets do not distinguish some of the values")
 
 
 def _width(parts: Sequence[Part], side: Side) -> int:
@@ -134,7 +140,7 @@ def _hotelling(parts: Sequence[Part], sides: tuple[Side, Side]) -> Independence:
         raise QuestionError(
             Problem(
                 "independence",
-                f"{size:,} departures are too many where records have different impossible values",
+                f"{size:,} departures are too many to test where impossible values differ between records",
                 f"ask for coarser values, up to {_DEPARTURES:,}",
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
 from polyseme.estimators.base import Fit, Population
 
 __all__ = ["intervals", "normal_quantile", "presented", "project", "standard_errors", "sum_intervals"]

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.estimators.axes import along
 from polyseme.estimators.counts import distinct, shape_of
 from polyseme.mechanism import Mechanism
@@ -38,7 +38,14 @@ __all__ = [
 ]
 
 _PAIRS = 4_000_000
+"""Pairs of sets in memory at a time (32 MB for each array)."""
 _LARGEST = 30_000_000
+"""Cells of the largest dense tensor (240 MB); beyond that the sparse likelihood is used, whatever its speed."""
+
+
+_PAIR, _ENTRY, _MULTIPLICATION = 7.0, 50.0, 0.3
+"""Rough nanoseconds for a pair of entries in an information matrix, for an entry in ten gradients, and for a
+multiplication of dense matrices. They decide only which of two equal ways is taken, and need not be exact."""
 
 
 class Likelihood(ABC):
@@ -335,7 +342,7 @@ def _tensor_is_cheaper(sets: Sequence[int], rows: int, mechanisms: Sequence[Mech
     """Compares one information matrix and ten gradients of either form, in rough nanoseconds."""
     shape = shape_of(mechanisms)
     entries = float(np.prod([mechanism.l + (mechanism.p < 1.0) for mechanism in mechanisms]))
-    sparse_work = rows * (entries * entries * 7.0 + entries * 50.0)
+    sparse_work = rows * (entries * entries * _PAIR + entries * _ENTRY)
     tensor_work, largest, before = 0.0, 0.0, 1.0
     for place, size in enumerate(shape):
         pairs, after = size * (size + 1) / 2, float(np.prod(sets[place:]))
@@ -343,7 +350,7 @@ def _tensor_is_cheaper(sets: Sequence[int], rows: int, mechanisms: Sequence[Mech
         tensor_work += before * after * pairs + 10.0 * gradient
         largest = max(largest, before * after, gradient / size)
         before *= pairs
-    return largest <= _LARGEST and 0.3 * tensor_work < sparse_work
+    return largest <= _LARGEST and _MULTIPLICATION * tensor_work < sparse_work
 
 
 @dataclass(frozen=True, eq=False)

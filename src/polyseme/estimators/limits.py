@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.base import Fit, Limits, Population
 from polyseme.estimators.boundary import Errors, boundary_errors
 from polyseme.estimators.intervals import intervals, normal_quantile, sum_intervals
@@ -17,6 +17,10 @@ from polyseme.estimators.solver import MATRIX_CELLS, Solution
 
 __all__ = ["CellFit", "LikelihoodLimits", "LinearLimits", "Unbiased", "Widened", "around", "cell_fit"]
 
+_SINGULAR = 1e14
+"""Condition number beyond which an inverse has no right digit left."""
+_UNNOTICED = 1e-9
+"""Share of the records below which a cell counts as zero: the solver leaves that much."""
 BOUNDARY_MARGIN = 1.3
 """With cells at zero in the table, the loss of a sum has a heavier tail than chi-square: a mixture over the cells that
 leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
@@ -121,7 +125,7 @@ class CellFit:
             inverse = np.linalg.inv(matrix)
         except np.linalg.LinAlgError:
             return np.full(matrix.shape, np.nan), support
-        if matrix.size and np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1) > 1e14:
+        if matrix.size and np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1) > _SINGULAR:
             return np.full(matrix.shape, np.nan), support
         return inverse.astype(np.float64, copy=False), support
 
@@ -198,7 +202,7 @@ def cell_fit(
         information = likelihood.information(np.where(likelihood.counts > 0, likelihood.counts / f**2, 0.0))
     places = np.flatnonzero(slopes > 0.0)
     # What is below any reader's notice counts as zero, so that the boundary is recognised as such.
-    kept = np.where(x < 1e-9 * records * (slopes < 1.0), 0.0, x)[places]
+    kept = np.where(x < _UNNOTICED * records * (slopes < 1.0), 0.0, x)[places]
     score = np.where(kept > 0, 0.0, slopes[places] - 1.0)
     quadratic = Quadratic(kept, information[np.ix_(places, places)] / repeats, score / repeats)
     return CellFit(x, solution.gap, places, quadratic, ceiling, repeats)

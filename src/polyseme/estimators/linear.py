@@ -20,11 +20,13 @@ from functools import cached_property
 
 import numpy as np
 
+from polyseme.analysis.equation_two import paper_cluster_matrix, paper_matrix
+from polyseme.arrays import Floats
 from polyseme.designs.base import SET_LIMIT
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Clusters, Floats
+from polyseme.distances.structure import Clusters
 from polyseme.errors import ImpossibleError
-from polyseme.estimators.axes import AxisMap, ClusterMap, DenseMap, ScaledMap, along, compatibility, exact_map, inverted
+from polyseme.estimators.axes import AxisMap, ClusterMap, DenseMap, ScaledMap, along, exact_map, inverted
 from polyseme.estimators.base import Estimator, Fit, Population, Reports, check
 from polyseme.estimators.counts import containment, members, shape_of
 from polyseme.mechanism import Mechanism
@@ -32,10 +34,12 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Existing", "Inverse", "Linear", "Paper", "Simple", "ValueAdding"]
 
 _WORK = 400_000_000
+"""Multiplications allowed for the exact variance: a judgement, about a second of work."""
 _CHUNK = 8_000_000
+"""Numbers in memory at a time (64 MB)."""
 
 UNIDENTIFIABLE = (
-    "some values cannot be told apart by this mechanism: their estimates share one total in the least-norm way "
+    "this mechanism cannot distinguish some values: only their total can be estimated, it is split by least norm, "
     "and have no standard error"
 )
 BIASED = "biased: intervals are about the estimator's own mean, not about the true table"
@@ -95,16 +99,9 @@ class Existing(Linear):
 
 
 class Paper(Linear):
-    """Algorithm 2 with Equation 2 of the journal paper: every compatible value is an equally likely decoy.
+    """Algorithm 2 of the journal paper: `x = (Q^T)^-1 w` with Equation 2 for Q, see `analysis/equation_two.py`.
 
-        w_i = x_i + sum_k q(k, i) x_k,   q(i, j) = (l - 1) / |extract(S, {v_i}, d)|  for compatible v_j, else 0
-
-    where
-        extract(S, {v_i}, d)  the values at least d away from v_i
-
-    Exact for `l = 2` with the simple algorithm; biased from `l = 3` on, because later decoys must be far from each
-    other too. A truth probability below one, which the paper does not have, is taken as in the sensitive-QID paper:
-    a blind set holds every value with probability l / F.
+    Exact for `l = 2` with the simple algorithm; biased from `l = 3` on.
     """
 
     name = "paper"
@@ -118,19 +115,12 @@ class Paper(Linear):
                 f"`paper` needs a matrix, refused for {structure.size:,} values (limit {MATRIX_LIMIT:,})",
                 "use `ml` on a release in set form",
             )
-        compatible = compatibility(structure)
-        room = compatible.sum(axis=1)
-        q = np.where(compatible, (mechanism.l - 1) / np.maximum(room, 1)[:, None], 0.0)
-        np.fill_diagonal(q, 1.0)
-        q = mechanism.p * q + (1.0 - mechanism.p) * mechanism.l / mechanism.size
-        return DenseMap(*inverted(q.T))
+        return DenseMap(*inverted(paper_matrix(mechanism).T))
 
 
 def _equation_2_over_clusters(mechanism: Mechanism, clusters: Clusters) -> AxisMap:
     sizes = np.bincount(clusters.labels, minlength=clusters.count).astype(np.float64)
-    expected = (mechanism.l - 1) * sizes[None, :] / np.maximum(clusters.size - sizes, 1.0)[:, None]
-    np.fill_diagonal(expected, 1.0)
-    solve, identifiable = inverted(expected.T)
+    solve, identifiable = inverted(paper_cluster_matrix(clusters, mechanism.l).T)
     blind = np.full(clusters.size, mechanism.l / clusters.size)
     share = 1.0 / sizes[clusters.labels]
     return ClusterMap(clusters.labels, share, solve, blind, mechanism.p, mechanism.l, identifiable)

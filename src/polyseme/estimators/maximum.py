@@ -7,33 +7,48 @@ from dataclasses import replace
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Floats
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Reports, check
+from polyseme.estimators.cells import CellLikelihoods
 from polyseme.estimators.counts import containment, shape_of
 from polyseme.estimators.dispersion import group_effect
-from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikelihood, likelihood_of
+from polyseme.estimators.likelihood import ContainmentLikelihood, RecordLikelihood
 from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Widened, cell_fit
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.solver import GAP, MATRIX_CELLS, maximise, tolerance_for
 from polyseme.estimators.unbiased import UnbiasedMap, unbiased_map, unbiased_table
 from polyseme.mechanism import Mechanism
 
-__all__ = ["LARGE", "Bayes", "MaximumLikelihood", "assemble", "convergence_note", "linear_start", "may_lie"]
+__all__ = [
+    "LARGE",
+    "Bayes",
+    "MaximumLikelihood",
+    "assemble",
+    "convergence_note",
+    "linear_start",
+    "may_lie",
+    "most_likely",
+]
 
 COMPOSITE = (
-    "counts only: which values were published together is not known, so the composite likelihood of the containment "
+    "counts only: which values were published together is unknown, so the composite likelihood of the containment "
     "counts was maximised; set form would be more precise"
 )
 LARGE = (
     f"groups of more than {MATRIX_CELLS:,} cells: standard errors and intervals are those of `inverse`, wider than "
     "profile-likelihood limits"
 )
-FLAT = "some values cannot be told apart by these reports: the estimate is one of several equally good ones"
+FLAT = "these reports cannot distinguish some values: the estimate is one of several that fit equally well"
 
-_MANY, _MATRIX = 300_000, 1_000
+_MANY = 300_000
+"""Records from which on a linear estimate is near enough to the maximum to be worth its time; a judgement."""
+_MATRIX = 1_000
+"""Values of an attribute up to which a linear estimate takes next to no time."""
+_INSIDE = 1e-4
+"""Share of an even table below which no cell of a start may lie, so that every cell can still grow."""
 _UNBIASED_WORK = 1e9
 """Operations that an unbiased estimate of one group may take, about a second."""
 
@@ -55,27 +70,32 @@ class MaximumLikelihood(Estimator):
 
     def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
         check(reports, mechanisms)
-        if not reports.paired:
-            fit = _composite(reports, mechanisms)
-            return replace(fit, notes=(COMPOSITE, *fit.notes))
-        fits, maps = [], _uniform_maps(mechanisms) if may_lie(mechanisms) else ()
-        for _, sets, counts in reports.by_cell():
-            likelihood = likelihood_of(sets, counts, mechanisms)
-            records = likelihood.records
-            start = linear_start(likelihood, mechanisms)
-            solution = maximise(likelihood, tolerance_for(records), start=start)
-            ceiling = None if may_lie(mechanisms) else likelihood.presence()
-            repeats = reports.repeats
-            if repeats > 1.0 and reports.cells > 1 and len(mechanisms) == 1 and records > 0:
-                repeats = group_effect(sets[0], counts, solution.x * records, mechanisms[0], repeats)
-            cell = cell_fit(likelihood, solution, records, ceiling, repeats)
-            if maps and len(counts) * likelihood.size**2 <= _UNBIASED_WORK:
-                cell = replace(cell, unbiased=unbiased_table(maps, sets, counts))
-            fits.append(cell)
-        fit = assemble(fits, (reports.cells, *shape_of(mechanisms)), reports.totals(mechanisms))
-        if all(cell.quadratic is not None or cell.x.sum() == 0.0 for cell in fits):
-            return fit
-        return _with_inverse(fit, [cell.ceiling for cell in fits], reports, mechanisms)
+        return most_likely(CellLikelihoods(reports, mechanisms))
+
+
+def most_likely(likelihoods: CellLikelihoods) -> Fit:
+    """The table under which the reports of every cell are most likely."""
+    reports, mechanisms = likelihoods.reports, likelihoods.mechanisms
+    if not reports.paired:
+        fit = _composite(reports, mechanisms)
+        return replace(fit, notes=(COMPOSITE, *fit.notes))
+    fits, maps = [], _uniform_maps(mechanisms) if may_lie(mechanisms) else ()
+    for likelihood, (_, sets, counts) in zip(likelihoods, reports.by_cell()):
+        records = likelihood.records
+        start = linear_start(likelihood, mechanisms)
+        solution = maximise(likelihood, tolerance_for(records), start=start)
+        ceiling = None if may_lie(mechanisms) else likelihood.presence()
+        repeats = reports.repeats
+        if repeats > 1.0 and reports.cells > 1 and len(mechanisms) == 1 and records > 0:
+            repeats = group_effect(sets[0], counts, solution.x * records, mechanisms[0], repeats)
+        cell = cell_fit(likelihood, solution, records, ceiling, repeats)
+        if maps and len(counts) * likelihood.size**2 <= _UNBIASED_WORK:
+            cell = replace(cell, unbiased=unbiased_table(maps, sets, counts))
+        fits.append(cell)
+    fit = assemble(fits, (reports.cells, *shape_of(mechanisms)), reports.totals(mechanisms))
+    if all(cell.quadratic is not None or cell.x.sum() == 0.0 for cell in fits):
+        return fit
+    return _with_inverse(fit, [cell.ceiling for cell in fits], reports, mechanisms)
 
 
 def may_lie(mechanisms: Sequence[Mechanism]) -> bool:
@@ -99,7 +119,7 @@ def linear_start(likelihood: RecordLikelihood, mechanisms: Sequence[Mechanism]) 
     table = likelihood.presence().reshape(likelihood.shape)
     for axis, axis_map in enumerate(maps):
         table = axis_map.apply(table, axis)
-    x = np.maximum(table.ravel() / likelihood.records, 1e-4 / likelihood.size)
+    x = np.maximum(table.ravel() / likelihood.records, _INSIDE / likelihood.size)
     return np.asarray(x / x.sum(), dtype=np.float64)
 
 

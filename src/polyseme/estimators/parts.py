@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import coarser
 from polyseme.mechanism import Mechanism

@@ -26,11 +26,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Floats
+from polyseme.arrays import Bools, Floats
 
 __all__ = ["Path", "Quadratic"]
 
 _CORNERS = 200
+"""More turns than a path has ever needed: only ends a loop that rounding keeps alive."""
+_RIDGE = 1e-10
+"""Ridge, as a share of the largest information, that keeps the matrix invertible: it changes no shown digit."""
+_NO_GAIN = 1e-14
+"""Relative gain of a sum below which it does not respond, but for rounding."""
 _DIGITS = 1e-7
 """Relative error of the equations of a direction from which updates of the inverse are no longer trusted: limits are
 read to three digits, and a piece adds at most this share of its own length."""
@@ -50,7 +55,7 @@ class Quadratic:
 
     def path(self) -> Path:
         """The problem with what all sums share."""
-        ridge = 1e-10 * max(float(self.information.diagonal().max(initial=0.0)), 1e-200)
+        ridge = _RIDGE * max(float(self.information.diagonal().max(initial=0.0)), 1e-200)
         matrix = self.information + ridge * np.eye(len(self.x))
         free = self.x > 0.0
         inverse = np.zeros_like(matrix)
@@ -145,7 +150,7 @@ class _State:
         gain = float(self.contrast @ direction)
         limit, corner, leaves = self._corner(direction, push)
         scale = max(float(np.abs(self.contrast).max()), 1e-300)
-        if gain <= 1e-14 * scale * max(float(np.abs(self.pull).max(initial=0.0)), 1e-300):
+        if gain <= _NO_GAIN * scale * max(float(np.abs(self.pull).max(initial=0.0)), 1e-300):
             # The sum does not respond: only a cell entering can help.
             if corner < 0 or not leaves:
                 return True

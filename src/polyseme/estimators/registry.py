@@ -1,9 +1,6 @@
-"""The estimators by name."""
+"""The estimators by name: those of the package and those of plugins."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator
@@ -11,12 +8,25 @@ from polyseme.estimators.linear import Existing, Inverse, Paper, Simple, ValueAd
 from polyseme.estimators.maximum import Bayes, MaximumLikelihood
 from polyseme.estimators.shrink import Shrink
 from polyseme.estimators.smooth import Smooth
+from polyseme.plugins import Registry
 
 __all__ = ["ESTIMATORS", "estimator_given", "estimator_named"]
 
 _ALL = (Simple(), Existing(), Paper(), Inverse(), ValueAdding(), Bayes(), MaximumLikelihood(), Shrink(), Smooth())
 
-ESTIMATORS: Mapping[str, Estimator] = MappingProxyType({estimator.name: estimator for estimator in _ALL})
+
+def _flaw(name: str, estimator: Estimator) -> str:
+    own = getattr(estimator, "name", None)
+    return "" if own == name else f"calls itself '{own}'"
+
+
+ESTIMATORS = Registry[Estimator](
+    "polyseme.estimators",
+    {estimator.name: estimator for estimator in _ALL},
+    Estimator,  # type: ignore[type-abstract]
+    _flaw,
+)
+"""Every estimator by the word for it in `estimator=` and `--estimator`."""
 
 
 def estimator_named(name: str) -> Estimator:

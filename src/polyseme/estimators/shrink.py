@@ -27,14 +27,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
 from polyseme.estimators.base import Estimator, Fit, Reports, check
-from polyseme.estimators.likelihood import Joined, likelihood_of
+from polyseme.estimators.cells import CellLikelihoods
+from polyseme.estimators.cross_validation import best_strength, towards
+from polyseme.estimators.likelihood import Joined
 from polyseme.estimators.limits import around
-from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
-from polyseme.estimators.simpler import simpler_table
+from polyseme.estimators.maximum import convergence_note, most_likely
 from polyseme.estimators.solver import maximise, shared_out, tolerance_for
-from polyseme.estimators.strength import best_strength, towards
+from polyseme.estimators.target import simpler_table
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Shrink", "shrunk"]
@@ -43,7 +44,7 @@ __all__ = ["Shrink", "shrunk"]
 class Shrink(Estimator):
     """Penalised likelihood; wins where cells are many and records few.
 
-    strength  fixed by hand, in records for each group; None lets left-out reports decide
+    strength  fixed by hand, in records for each group; None lets held-out reports decide
     """
 
     name = "shrink"
@@ -53,21 +54,20 @@ class Shrink(Estimator):
 
     def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
         check(reports, mechanisms)
+        likelihoods = CellLikelihoods(reports, mechanisms)
+        plain = most_likely(likelihoods)
         if not reports.paired:
-            fit = MaximumLikelihood().fit(reports, mechanisms)
-            return replace(fit, notes=("shrinkage needs the sets: not applied to counts only", *fit.notes))
-        plain = MaximumLikelihood().fit(reports, mechanisms)
+            return replace(plain, notes=("shrinkage needs the sets: not applied to counts only", *plain.notes))
         simpler, strength = simpler_table(reports.sets, reports.counts, mechanisms, reports.cells), self.strength
         if strength is None:
-            strength, _ = best_strength(reports, mechanisms, simpler, plain.values)
-        return shrunk(reports, mechanisms, simpler.table, strength, plain)
+            strength, _ = best_strength(likelihoods, simpler, plain.values)
+        return shrunk(likelihoods, simpler.table, strength, plain)
 
 
-def shrunk(reports: Reports, mechanisms: Sequence[Mechanism], target: Floats, strength: float, plain: Fit) -> Fit:
+def shrunk(likelihoods: CellLikelihoods, target: Floats, strength: float, plain: Fit) -> Fit:
     """The table shrunk towards `target` with this strength; `plain` is the one without."""
     expected, people, gap = [], [], 0.0
-    for cell, sets, counts in reports.by_cell():
-        likelihood = likelihood_of(sets, counts, mechanisms)
+    for cell, likelihood in enumerate(likelihoods):
         joined = Joined(likelihood, strength * target) if strength > 0.0 else likelihood
         records = likelihood.records
         start = towards(plain.values[cell].ravel() / records, target, strength / records) if records else None

@@ -29,14 +29,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import lapack
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.base import Estimator, Finer, Fit, Reports, check
+from polyseme.estimators.cells import CellLikelihoods
 from polyseme.estimators.counts import shape_of
-from polyseme.estimators.effects import Effects, contrast, make_effects
-from polyseme.estimators.likelihood import RecordLikelihood, likelihood_of
+from polyseme.estimators.likelihood import RecordLikelihood
 from polyseme.estimators.limits import around
-from polyseme.estimators.maximum import MaximumLikelihood
+from polyseme.estimators.loglinear import Effects, contrast, make_effects
+from polyseme.estimators.maximum import most_likely
 from polyseme.estimators.solver import MATRIX_CELLS, shared_out
 from polyseme.estimators.splines import terms
 from polyseme.mechanism import Mechanism
@@ -44,12 +45,34 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Room", "Smooth", "Smoothed", "smoothed"]
 
 WEIGHTS = 600
-"""Most weights of a table: their matrix is factored some hundred times."""
+"""Most weights of a table: their matrix is factored some hundred times, at 4 milliseconds each. A judgement."""
 PARTS = 150
-"""Most parts into which helping columns divide the records: each has a likelihood of its own."""
-_ROUNDS, _STEPS, _HALVINGS, _REPEATS = 40, 30, 12, 100
-_FIRST, _LEAST, _MOST = 1.0, 1e-9, 100.0
-_NEAR, _CLOSE, _SETTLED, _UNSEEN = 1e-5, 1e-1, 1e-2, 1e-12
+"""Most parts into which helping columns divide the records: each has a likelihood of its own. A judgement."""
+_ROUNDS = 40
+"""Turns of weights and sizes at the most, and a note says when they were not enough. Tables of 100,000 records took 3
+or 4."""
+_STEPS = 30
+"""Newton steps for one set of sizes at the most. Tables of 100,000 records took 4 in the middle and 9 at the most."""
+_HALVINGS = 12
+"""How often a step is halved before the point is taken to be the best: to 1/2,048 of its length."""
+_REPEATS = 100
+"""Repetitions of the formula for the sizes around one point; each costs a factored matrix."""
+_FIRST = 1.0
+"""The first size of every effect: one on the logarithmic scale, a factor of e between values."""
+_LEAST = 1e-9
+"""The least size: such an effect changes no value by more than one in ten thousand, and is as good as left out."""
+_MOST = 100.0
+"""The largest size: values that differ by a factor of e^10 either way are not held together at all."""
+_NEAR = 1e-5
+"""Log-density that the last Newton step may still have gained: the weights are then final."""
+_CLOSE = 0.1
+"""The same while the sizes are still moving, when more would be lost again."""
+_SETTLED = 0.01
+"""Log-likelihood that other sizes could still gain when they count as settled: nobody can see that."""
+_RESIZED = 0.001
+"""The same for one repetition of the formula for the sizes: a tenth, since many of them follow each other."""
+_UNSEEN = 1e-12
+"""Weights that the reports determine less than this keep their size."""
 
 
 class Smooth(Estimator):
@@ -59,12 +82,13 @@ class Smooth(Estimator):
 
     def fit(self, reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
         check(reports, mechanisms)
-        plain = MaximumLikelihood().fit(reports, mechanisms)
+        likelihoods = CellLikelihoods(reports, mechanisms)
+        plain = most_likely(likelihoods)
         if max(shape_of(mechanisms)) == 1:
             return plain
         if not reports.paired:
             return replace(plain, notes=("smoothing needs the sets: not applied to counts only", *plain.notes))
-        found = smoothed(reports, mechanisms)
+        found = smoothed(likelihoods, reports.finer)
         if found is None:
             cells = reports.cells * int(np.prod(shape_of(mechanisms)))
             raise ImpossibleError(
@@ -85,7 +109,7 @@ class Smoothed:
     value     the log-likelihood
     used      how many weights the reports have really determined
     reached   whether the search ended by itself
-    finer     the parts that helping columns told apart
+    finer     the parts that helping columns split
     """
 
     expected: Floats
@@ -111,22 +135,25 @@ class Smoothed:
         if self.finer:
             notes.extend(self.finer.unused())
         if not self.reached:
-            notes.append("smoothing was stopped before its sizes had settled")
+            notes.append("smoothing stopped before it converged")
         return around(plain, self.people, expected, gap=None, notes=(*notes, *plain.notes))
 
 
-def smoothed(reports: Reports, mechanisms: Sequence[Mechanism]) -> Smoothed | None:
+def smoothed(likelihoods: CellLikelihoods, finer: Finer | None = None) -> Smoothed | None:
     """The smooth table that the reports support; None when it would be too large, or has nothing that can vary.
 
     Where columns help, it is the sum of smooth tables of the parts that they tell apart.
+
+    finer  these parts
     """
-    effects = _effects(reports, mechanisms)
+    reports, mechanisms = likelihoods.reports, likelihoods.mechanisms
+    apart = finer or _cells_themselves(reports)
+    effects = _effects(reports, mechanisms, apart)
     if effects is None:
         return None
-    finer = _told_apart(reports)
-    likelihoods = [likelihood_of(sets, counts, mechanisms) for _, sets, counts in finer.reports.by_cell()]
+    parts = list(CellLikelihoods(finer.reports, mechanisms) if finer else likelihoods)
     shape = (reports.cells, *shape_of(mechanisms))
-    return replace(_Search(likelihoods, effects, finer.whole, reports.cells).run(shape), finer=reports.finer)
+    return replace(_Search(parts, effects, apart.whole, reports.cells).run(shape), finer=finer)
 
 
 class Room:
@@ -145,19 +172,19 @@ class Room:
         return sum(width for _, width in self.widths) * self.cells + within * sum(kind - 1 for kind in kinds)
 
     def holds(self, parts: int, kinds: Sequence[int]) -> bool:
-        """Whether there is room for so many parts of cells, told apart by helping columns of so many kinds."""
+        """Whether there is room for so many parts of cells, split by helping columns of so many kinds."""
         return self.fits and parts <= max(PARTS, self.cells) and self.weights(kinds, order=1) <= WEIGHTS
 
 
-def _told_apart(reports: Reports) -> Finer:
-    """The parts of the cells; without helping columns the cells themselves."""
+def _cells_themselves(reports: Reports) -> Finer:
+    """The parts of the cells without helping columns."""
     nothing = np.zeros((reports.cells, 0), dtype=np.int64)
-    return reports.finer or Finer((), replace(reports, finer=None), np.arange(reports.cells), nothing)
+    return Finer((), replace(reports, finer=None), np.arange(reports.cells), nothing)
 
 
-def _effects(reports: Reports, mechanisms: Sequence[Mechanism]) -> Effects | None:
+def _effects(reports: Reports, mechanisms: Sequence[Mechanism], finer: Finer) -> Effects | None:
     """Of the groups of the table in every interaction; of helping columns as far as there is room for the weights."""
-    room, finer = Room(reports, mechanisms), _told_apart(reports)
+    room = Room(reports, mechanisms)
     kinds = [int(column.max(initial=0)) + 1 for column in finer.groups.T]
     if not room.holds(len(finer.whole), kinds):
         return None
@@ -348,6 +375,6 @@ class _Search:
                 if solution.evidence >= latest.evidence:
                     break
             gained, sizes, latest = solution.evidence - latest.evidence, tried, solution
-            if gained < 0.1 * _SETTLED:
+            if gained < _RESIZED:
                 break
         return sizes, latest.evidence - before.evidence

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.distances.base import Distance
 from polyseme.distances.circle import CircleDistance
 from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Floats
 
 __all__ = ["functions", "is_ordered", "terms"]
 
 _LEAST = 1e-4
-"""Functions whose variance is a smaller share than this of the first one's are left out."""
+"""Functions whose variance is a smaller share than this of the first one's are left out: they bend a hundred times less
+than the first. A judgement, for speed."""
 
 
 def is_ordered(distance: Distance | None) -> bool:

@@ -21,31 +21,32 @@ from functools import cached_property
 
 import numpy as np
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
-from polyseme.estimators.choosing import choose
 from polyseme.estimators.counts import containment
 from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Unbiased, Widened, around
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.maximum import LARGE, Bayes, MaximumLikelihood, assemble, may_lie
 from polyseme.estimators.parts import Part
 from polyseme.estimators.registry import estimator_given
+from polyseme.estimators.selection import choose
 from polyseme.estimators.shrink import Shrink
-from polyseme.estimators.simpler import margin_of
 from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.solver import MATRIX_CELLS, nonnegative_minimum
+from polyseme.estimators.target import margin_of
 from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, unbiased_map, unbiased_table
 from polyseme.randomness import experiment
 
 __all__ = ["fit_parts", "unbiased_fit"]
 
-MIXED = "strata with different mechanisms in one group: their unbiased estimates were put together"
+MIXED = "this group mixes strata with different mechanisms: their unbiased estimates were combined"
 
 _BORROWED = 2.0
 """Records for each value with which the other strata speak in the working distribution of a stratum: enough to steady
 a small stratum, and nothing to a large one."""
 _SEED = 20_261_117
+"""Any number: the same reports are halved in the same way each time."""
 _WORK = 3e10
 """Operations for the second moments of all reports, about ten seconds; beyond that `inverse` is used."""
 _RIDGE = 1e-3

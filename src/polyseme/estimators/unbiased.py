@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.estimators.axes import AxisMap, exact_map, inverted
 from polyseme.estimators.limits import Unbiased
 from polyseme.mechanism import Mechanism
@@ -38,10 +38,12 @@ from polyseme.mechanism import Mechanism
 __all__ = ["UnbiasedMap", "assumed_covariance", "unbiased_map", "unbiased_table"]
 
 _LISTED = 20_000_000
-"""Largest number of values times sets for which the information is formed."""
+"""Largest number of values times sets for which the information is formed: 160 MB. A judgement."""
 _FLOOR = 0.05
-"""Uniform share of the working distribution: it bounds what a rare set can add."""
+"""Uniform share of the working distribution: it bounds what a rare set can add. A judgement: the estimate is
+unbiased whatever it is."""
 _CHUNK = 4_000_000
+"""Numbers in memory at a time (32 MB)."""
 
 
 @dataclass(frozen=True, eq=False)

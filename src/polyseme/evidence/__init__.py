@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyseme.distances.structure import Ints
+from polyseme.arrays import Ints
 from polyseme.estimators.base import Reports
 from polyseme.estimators.counts import distinct
 from polyseme.estimators.parts import Part
@@ -16,7 +16,7 @@ from polyseme.evidence.found import Evidence, Finding, impossible, nothing
 from polyseme.evidence.listed import listable, listed_evidence
 from polyseme.evidence.sampled import sampled_evidence, thinned
 from polyseme.mechanism import Mechanism
-from polyseme.release import Manifest, PublishedAttribute
+from polyseme.release import Manifest, Sets
 
 __all__ = [
     "LEVEL",
@@ -33,14 +33,17 @@ __all__ = [
 ]
 
 LEVEL = 2e-4
-"""How often, at most, all tests of an honest release together find something."""
+"""How often, at most, all tests of an honest release together find something: one release in 5,000 is wrongly doubted.
+Chosen by judgement; what it comes to is measured in `benchmarks/evidence.py` (figures: docs/models/headline.md)."""
 
 UNKNOWN_REPEATS = 100.0
-"""How many records a person may have where decoys are sticky and the manifest does not say."""
+"""How many records a person may have where decoys are sticky and the manifest does not say: chosen by judgement, on the
+side of not doubting an honest release."""
 
 _UNEVEN = 3.0
-"""People do not have equally many records: this many times the average are taken for one."""
+"""People do not have equally many records: this many times the average are taken for one. Chosen by judgement."""
 _ROWS = 2_000_000
+"""Sets that are looked at, for the sake of memory and time; the level of the test does not depend on it."""
 
 
 def examine(reports: Reports, mechanism: Mechanism, target: int = 0, repeats: float = 1.0) -> Evidence:
@@ -82,15 +85,15 @@ def together(found: Sequence[Evidence]) -> Evidence:
 
 def level_of(manifest: Manifest) -> float:
     """The level at which each protected attribute is tested."""
-    return LEVEL / max(len(manifest.protected), 1)
+    return LEVEL / max(len(manifest.sets), 1)
 
 
-def repeats_of(manifest: Manifest, item: PublishedAttribute) -> float:
+def repeats_of(manifest: Manifest, item: Sets) -> float:
     """How many records one draw stands for: more than one only where decoys are sticky."""
     return UNKNOWN_REPEATS if manifest.uncounted else item.repeats
 
 
-def doubts(manifest: Manifest, targets: Sequence[PublishedAttribute], parts: Sequence[Part]) -> tuple[str, ...]:
+def doubts(manifest: Manifest, targets: Sequence[Sets], parts: Sequence[Part]) -> tuple[str, ...]:
     """What an estimate must say of attributes whose sets do not fit their mechanism."""
     notes = []
     for target, item in enumerate(targets):

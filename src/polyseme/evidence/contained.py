@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.likelihood import Likelihood
 from polyseme.estimators.solver import MATRIX_CELLS, maximise, tolerance_for
@@ -25,7 +25,8 @@ from polyseme.mechanism import Mechanism
 __all__ = ["contained_evidence"]
 
 _ROUNDING = 1e-9
-_SINGLES = "long form: only how often each value occurs could be tested, not which values stand together"
+"""Shares that are zero by construction come out this close to it."""
+_SINGLES = "long form: only how often each value occurs could be tested, not which values occur together"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +60,11 @@ def contained_evidence(contained: Floats, mechanism: Mechanism) -> Evidence:
     except ImpossibleError:
         return nothing(records, "long form of a mechanism whose inclusion probabilities are not known: not tested")
     if not np.isfinite(inclusion).all():
-        return impossible(records, "the channel in the manifest is not one: it gives no probabilities")
+        return impossible(records, "the channel in the manifest is not a valid channel: it does not give probabilities")
     matrix = _without_rounding(np.concatenate([inclusion, 1.0 - inclusion]))
     counts = _without_rounding(np.concatenate([contained, records - contained]) / records) * records
     if (counts < 0.0).any() or (counts[~matrix.any(axis=1)] > 0.0).any():
-        return impossible(records, "some values occur more often, or less often, than any sets can hold them")
+        return impossible(records, "some values occur more often, or less often, than any sets would allow")
     splits = _Splits(matrix, counts, (mechanism.size,))
     solution = maximise(splits, tolerance_for(records))
     expected = records * splits.product(solution.x)

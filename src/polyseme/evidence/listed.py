@@ -1,8 +1,8 @@
 """Published sets against the channel, where every valid set can be listed.
 
 With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v x_v P(R | v)` times. Compared
-with that is how often each set was published (the deviance), how often each value stands in a set, and how often each
-pair of values stands in one set. The fit only draws the expectations nearer to the counts, so the bounds in `tails`
+with that is how often each set was published (the deviance), how often each value is in a set, and how often each
+pair of values is in one set. The fit only draws the expectations nearer to the counts, so the bounds in `tails`
 stay on the safe side.
 """
 
@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.designs.rooted import RootedDesign
-from polyseme.distances.structure import Floats, Ints
-from polyseme.errors import ImpossibleError
+from polyseme.arrays import Floats, Ints
 from polyseme.estimators.counts import distinct
 from polyseme.evidence.found import Evidence, Finding, fitted, impossible, least, tally
 from polyseme.evidence.tails import deviance, deviance_tail, share_tail
@@ -21,30 +19,29 @@ from polyseme.mechanism import Mechanism
 __all__ = ["listable", "listed_evidence"]
 
 _SETS, _ENTRIES = 300_000, 6_000_000
+"""Most valid sets, and pairs of values in them, that are gone through. Chosen by judgement."""
+_LOST = 1e-12
+"""Part of the records that may go missing among the valid sets: rounding of counts that are no whole numbers."""
 _ROUNDING = 1e-6
+"""How far the probabilities of a stored design may be from adding up to 1: they are written with 15 digits."""
 
 
 def listable(mechanism: Mechanism) -> bool:
     """Whether the valid sets, and the pairs in them, are few enough to go through."""
-    if isinstance(mechanism.design, RootedDesign):
-        return False
-    try:
-        count = mechanism.design.count()
-    except ImpossibleError:
-        return False
-    return count <= _SETS and count * max(mechanism.l * (mechanism.l - 1) // 2, 1) <= _ENTRIES
+    pairs = max(mechanism.l * (mechanism.l - 1) // 2, 1)
+    return mechanism.design.has_at_most(min(_SETS, _ENTRIES // pairs))
 
 
 def listed_evidence(sets: Ints, counts: Floats, mechanism: Mechanism) -> Evidence:
     """The evidence of distinct published sets; counts are of independent records, not always whole numbers."""
     valid = mechanism.design.sets()
     observed = _counted(valid, sets, counts, mechanism.size)
-    if observed.sum() < counts.sum() * (1.0 - 1e-12):
+    if observed.sum() < counts.sum() * (1.0 - _LOST):
         return impossible(counts.sum(), "some published sets are not valid sets of the mechanism")
     inside = mechanism.design.likelihood(valid)
     if not _proper(valid, inside, mechanism):
         return impossible(
-            counts.sum(), "the channel in the manifest is not one: its probabilities do not add up to one"
+            counts.sum(), "the channel in the manifest is not a valid channel: its probabilities do not add up to one"
         )
     x, gap = fitted(sets, counts, mechanism)
     chance = mechanism.p * (x[valid] * inside).sum(axis=1)
@@ -81,7 +78,7 @@ def _proper(valid: Ints, inside: Floats, mechanism: Mechanism) -> bool:
 
 
 def _held(name: str, held: Ints, observed: Floats, expected: Floats) -> Finding:
-    """The value, or pair of values, that stands in a set most surprisingly often or seldom.
+    """The value, or pair of values, that is in a set most surprisingly often or seldom.
 
     held  numbers of the values or pairs that each valid set holds: (sets, k)
     """

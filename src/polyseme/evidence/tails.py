@@ -17,7 +17,7 @@ from functools import cache
 import numpy as np
 from scipy.special import gammaln, logsumexp, rel_entr
 
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
 
 __all__ = ["deviance", "deviance_tail", "share_tail"]
 

@@ -9,12 +9,11 @@ from polyseme.metrics.groupings import (
     information_losses,
     precision,
 )
-from polyseme.metrics.learning import Preserved, learning
+from polyseme.metrics.learning import learning
 from polyseme.metrics.queries import QueryError, as_grid, query_error
 
 __all__ = [
     "METRICS",
-    "Preserved",
     "QueryError",
     "as_grid",
     "average_class_size",

@@ -23,7 +23,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
+from polyseme.distances.ground import Equal, Ordered
 from polyseme.errors import QuestionError
 
 __all__ = ["METRICS", "chi2", "compare", "emd", "hellinger", "kl", "l1", "l2", "mse", "per_cell"]
@@ -89,16 +90,11 @@ def emd(truth: Floats, estimate: Floats, records: float = 1.0, positions: Floats
     axis on a line, each row is moved along the line, the whole line being 1 long, and rows count by their true share.
     """
     if positions is None:
-        return float(np.abs(_share(truth) - _share(estimate)).sum() / 2.0)
-    order = np.argsort(positions)
-    gaps = np.diff(np.asarray(positions, dtype=np.float64)[order])
-    rows = np.reshape(truth, (-1, len(order)))[:, order]
-    others = np.reshape(estimate, (-1, len(order)))[:, order]
+        return float(Equal().work((_share(truth) - _share(estimate)).ravel()))
+    rows, others = (np.reshape(table, (-1, len(positions))) for table in (truth, estimate))
+    shifts = np.array([_share(row) - _share(other) for row, other in zip(rows, others, strict=True)])
     weights = rows.sum(axis=1) / rows.sum()
-    moved = [
-        np.abs(np.cumsum(_share(row) - _share(other))[:-1]) @ gaps for row, other in zip(rows, others, strict=True)
-    ]
-    return float(weights @ np.array(moved) / gaps.sum())
+    return float(weights @ Ordered(positions).work(shifts))
 
 
 def kl(truth: Floats, estimate: Floats, records: float = 1.0) -> float:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Floats, Ints
 from polyseme.errors import TableError
 from polyseme.tables.classes import Counts
 

@@ -21,37 +21,23 @@ records that `f` was trained on: `s(f)` is the mark to compare with, not what ne
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
 from polyseme.errors import Problem, QuestionError
+from polyseme.extras import require
+from polyseme.results.evaluation import Preserved
 
-__all__ = ["Preserved", "learning"]
+__all__ = ["learning"]
 
 _FLOOR = 1e-15
+"""A guess of zero would cost an infinite log-loss; with this floor it costs 34.5."""
+_ITERATIONS = 1_000
+"""Ten times the default of scikit-learn, at which fits with many features end before they converge. A judgement."""
 _CLASSES = 500
-"""More values than this are too many for a classifier of this kind."""
-
-
-@dataclass(frozen=True)
-class Preserved:
-    """A score of both predictors and of the best constant.
-
-    original, estimate  s(f) and s(f^)
-    difference          s(f^) - s(f)
-    constant            the score without any feature
-    """
-
-    original: float
-    estimate: float
-    difference: float
-    constant: float
-
-    def to_dict(self) -> dict[str, float]:
-        return asdict(self)
+"""More values than this are too many for a classifier of this kind. A judgement."""
 
 
 def learning(
@@ -87,16 +73,16 @@ def learning(
 def _check(truth: Floats, estimate: Floats, features: Mapping[str, Sequence[Any]], positions: Floats | None) -> None:
     problems = []
     if truth.ndim != 2 or truth.shape != estimate.shape:
-        problems.append(Problem("", "one attribute can be predicted at a time", "--of TARGET --by FEATURE,FEATURE"))
+        problems.append(
+            Problem("", "only one attribute can be predicted at a time", "--of TARGET --by FEATURE,FEATURE")
+        )
     if not features:
         problems.append(Problem("by", "nothing to predict from", "name untouched attributes: --by age,sex"))
     if not truth.sum() > 0 or not np.maximum(estimate, 0.0).sum() > 0:
         problems.append(Problem("", "there are no records to learn from"))
     if not problems and positions is None and truth.shape[1] > _CLASSES:
         problems.append(
-            Problem(
-                "", f"{truth.shape[1]:,} values are too many to tell apart", f"at most {_CLASSES}, or ordered values"
-            )
+            Problem("", f"{truth.shape[1]:,} values are too many to predict", f"at most {_CLASSES}, or ordered values")
         )
     if problems:
         raise QuestionError(problems)
@@ -106,10 +92,8 @@ def _needs(module: str) -> Any:
     """A module of scikit-learn, which is an extra."""
     from importlib import import_module
 
-    try:
-        return import_module(f"sklearn.{module}")
-    except ImportError:
-        raise QuestionError("learning needs scikit-learn", "pip install polyseme[learn]") from None
+    require("learn", "training predictors")
+    return import_module(f"sklearn.{module}")
 
 
 def _inputs(features: Mapping[str, Sequence[Any]]) -> Floats:
@@ -127,7 +111,7 @@ def _inputs(features: Mapping[str, Sequence[Any]]) -> Floats:
 
 def _probabilities(inputs: Floats, weights: Floats) -> Floats:
     """Logistic regression: the probability of each value in each cell, (cells, F)."""
-    predictor = _needs("linear_model").LogisticRegression(max_iter=1_000)
+    predictor = _needs("linear_model").LogisticRegression(max_iter=_ITERATIONS)
     cell, value = np.nonzero(weights)
     result = np.zeros(weights.shape)
     if len(np.unique(value)) == 1:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
 
 __all__ = ["SHOWN", "TOLERANCE", "Place", "Score", "Verdict", "judge", "unchecked"]
 

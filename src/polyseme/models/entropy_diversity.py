@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
 from polyseme.models.base import TOLERANCE, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 

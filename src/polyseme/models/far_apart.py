@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.base import Distance
 from polyseme.distances.circle import CircleDistance
 from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Bools, Circle, Clusters, Floats, Graph, Ints, Line
+from polyseme.distances.structure import Circle, Clusters, Graph, Line
 from polyseme.distances.tree import TreeDistance
 from polyseme.tables.classes import Counts, PublishedSets
 

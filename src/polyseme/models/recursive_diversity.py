@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.distances.structure import Ints
+from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import Counts
 

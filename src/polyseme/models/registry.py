@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Clusters, Ints
+from polyseme.distances.ground import GROUNDS, Ground, ground_from
 from polyseme.distances.tree import TreeDistance
 from polyseme.errors import ImpossibleError, PolicyError, Problem, nearest
 from polyseme.models import (
@@ -30,12 +29,13 @@ from polyseme.models import (
     semantic_rules,
 )
 from polyseme.models.base import Verdict, unchecked
-from polyseme.models.parameters import Parameter, validated
+from polyseme.parameters import MOST, Parameter, validated
+from polyseme.plugins import Registry
 from polyseme.schema import Label
 from polyseme.tables.classes import Classes, Counts, PublishedSets, classes_of, published_sets
-from polyseme.tables.labels import MissingAs
+from polyseme.tables.coding.labels import MissingAs
 
-__all__ = ["MODELS", "Background", "Model", "Spec", "check_models", "read_spec"]
+__all__ = ["MODELS", "Background", "Model", "Spec", "check_models", "read_spec", "spec_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,50 +85,49 @@ class Spec:
     attribute: str | None = None
 
 
-_MOST = 10**9
-"""More is never meant, and products with counts of records stay within whole numbers of 64 bits."""
-_L = Parameter("l", "whole", low=1, high=_MOST)
-_REAL_L = Parameter("l", low=1, high=_MOST)
-_K = Parameter("k", "whole", low=1, high=_MOST)
+_L = Parameter("l", "whole", low=1, high=MOST, example=3)
+_REAL_L = Parameter("l", low=1, high=MOST, example=3)
+_K = Parameter("k", "whole", low=1, high=MOST, example=5)
 
 
-def _ancestors(counts: Counts, background: Background) -> Ints | None:
-    """Node numbers above each code, height by height; None without a hierarchy that covers every value.
+def _hierarchy(counts: Counts, background: Background) -> Distance | None:
+    """A hierarchy of the values; None without one that covers every value.
 
-    A declared hierarchy comes first; otherwise the tree of the semantic distance is one.
+    A declared one comes first; otherwise that of the semantic distance.
     """
     if counts.attribute not in background.hierarchies:
-        return _tree_ancestors(counts, background.distances.get(counts.attribute))
-    paths = {str(path[0]): path for path in background.hierarchies.get(counts.attribute, ())}
+        distance = background.distances.get(counts.attribute)
+        return distance if distance is not None and distance.size == counts.domain_size else None
+    paths = {str(path[0]): path for path in background.hierarchies[counts.attribute]}
     if not paths or any(str(label) not in paths for label in counts.labels):
         return None
-    rows = [[str(node) for node in paths[str(label)][1:]] for label in counts.labels]
-    if len({len(row) for row in rows}) != 1:
+    rows = [[str(node) for node in paths[str(label)]] for label in counts.labels]
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2 or len({row[-1] for row in rows}) != 1:
         raise PolicyError(
-            Problem(f"hierarchies.{counts.attribute}", "the paths are not equally long", "repeat a node to fill a path")
+            Problem(
+                f"hierarchies.{counts.attribute}",
+                "the paths are not equally long, or do not all end in one root",
+                "write leaf first, root last, and repeat a node to fill a path",
+            )
         )
-    # A node is its label and all labels above it, so equal labels in different branches stay apart.
-    heights = range(len(rows[0]))
-    return np.column_stack([np.unique(["\0".join(row[h:]) for row in rows], return_inverse=True)[1] for h in heights])
+    return TreeDistance.from_paths(rows)
 
 
-def _tree_ancestors(counts: Counts, distance: Distance | None) -> Ints | None:
-    if not isinstance(distance, TreeDistance) or distance.size != counts.domain_size:
-        return None
-    # Two values have met at height h when they are nearer than anything above h.
-    heights = [distance.structure(height + 0.5) for height in range(1, distance.height + 1)]
-    labels = [structure.labels for structure in heights if isinstance(structure, Clusters)]
-    return np.column_stack(labels) if len(labels) == len(heights) else None
+def _ground(counts: Counts, background: Background, name: str) -> Ground | None:
+    if name != "hierarchical":
+        return ground_from(name)
+    hierarchy = _hierarchy(counts, background)
+    return None if hierarchy is None else ground_from(name, hierarchy)
 
 
 def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
-    ancestors = _ancestors(counts, background) if asked["ground"] == "hierarchical" else None
-    verdict = closeness.check(counts, asked["t"], asked["ground"], ancestors)
+    ground = _ground(counts, background, asked["ground"])
+    if ground is None:
+        return unchecked("closeness", counts.attribute, asked, "no hierarchy of the values was given")
+    verdict = replace(closeness.check(counts, asked["t"], ground), parameters=asked)
     undeclared = counts.attribute not in background.domains and any(isinstance(label, str) for label in counts.labels)
     if asked["ground"] == "ordered" and undeclared and not verdict.note:
-        return replace(
-            verdict, note="no order was declared (domain: [..]), so the values stand in that of the alphabet"
-        )
+        return replace(verdict, note="no order was declared (domain: [..]), so alphabetical order is used")
     return verdict
 
 
@@ -154,7 +153,7 @@ _ALL = (
     Model("k-map", (_K, Parameter("reference", "file", required=False)), about=False),
     Model(
         "alpha-k-anonymity",
-        (Parameter("alpha", low=0, high=1, above=True), _K),
+        (Parameter("alpha", low=0, high=1, above=True, example=0.5), _K),
         check=_plain(alpha_k_anonymity.check),
     ),
     Model("distinct-diversity", (_L,), check=_plain(distinct_diversity.check)),
@@ -162,7 +161,7 @@ _ALL = (
     Model("entropy-diversity", (_REAL_L,), check=_plain(entropy_diversity.check)),
     Model(
         "recursive-diversity",
-        (Parameter("c", low=0, high=_MOST, above=True), _L),
+        (Parameter("c", low=0, high=MOST, above=True, example=3), _L),
         check=_plain(recursive_diversity.check),
     ),
     Model(
@@ -174,22 +173,23 @@ _ALL = (
     Model(
         "closeness",
         (
-            Parameter("t", low=0, high=1),
-            Parameter(
-                "ground", "choice", choices=("equal", "ordered", "hierarchical"), default="equal", required=False
-            ),
+            Parameter("t", low=0, high=1, example=0.2),
+            Parameter("ground", "choice", choices=GROUNDS, default="equal", required=False),
         ),
         check=_closeness,
     ),
     Model(
         "beta-likeness",
-        (Parameter("beta", low=0, above=True), Parameter("enhanced", "switch", default=False, required=False)),
+        (
+            Parameter("beta", low=0, above=True, example=1),
+            Parameter("enhanced", "switch", default=False, required=False),
+        ),
         check=_plain(beta_likeness.check),
     ),
     Model(
         "delta-disclosure",
         (
-            Parameter("delta", low=0, above=True),
+            Parameter("delta", low=0, above=True, example=1),
             Parameter("absent", "choice", choices=("violates", "ignored"), default="violates", required=False),
         ),
         check=_plain(delta_disclosure.check),
@@ -198,7 +198,7 @@ _ALL = (
         "le-diversity",
         (
             _L,
-            Parameter("e", low=0),
+            Parameter("e", low=0, example=2),
             Parameter("represented", "choice", choices=("distinct", "frequency"), default="distinct", required=False),
         ),
         semantic=True,
@@ -208,7 +208,7 @@ _ALL = (
         "semantic-diversity",
         (
             _L,
-            Parameter("d", low=0),
+            Parameter("d", low=0, example=2),
             Parameter("reading", "choice", choices=("strict", "exists", "frequency"), default="strict", required=False),
         ),
         semantic=True,
@@ -218,7 +218,16 @@ _ALL = (
     Model("semantic-rules", (Parameter("rules", "rules"),), about=False),
 )
 
-MODELS: Mapping[str, Model] = {model.name: model for model in _ALL}
+
+def _flaw(name: str, model: Model) -> str:
+    if model.name != name:
+        return f"calls itself '{model.name}'"
+    if not model.about or model.check is None:
+        return "is not about a sensitive attribute, or has no check; plugins cannot define such models"
+    return ""
+
+
+MODELS = Registry("polyseme.models", {model.name: model for model in _ALL}, Model, _flaw)
 """Every model by the policy's word for it."""
 
 
@@ -229,23 +238,26 @@ def read_spec(spec: Mapping[str, Mapping[str, Any]], where: str = "models") -> S
     name, given = next(iter(spec.items()))
     if name not in MODELS:
         raise PolicyError(Problem(f"{where}.{name}", "unknown model", nearest(name, MODELS)))
-    given = dict(given or {})
+    return spec_of(MODELS[name], given or {}, f"{where}.{name}")
+
+
+def spec_of(model: Model, given: Mapping[str, Any], where: str = "") -> Spec:
+    """What is asked of one model, validated; with `attribute` for a model about one."""
+    given = dict(given)
     attribute = given.pop("attribute", None)
     if attribute is not None and not isinstance(attribute, str):
-        raise PolicyError(
-            Problem(f"{where}.{name}.attribute", "expected the name of one attribute", "one entry for each")
-        )
-    if attribute is not None and not MODELS[name].about:
-        raise PolicyError(Problem(f"{where}.{name}.attribute", "this model has no attribute", "leave it out"))
-    if name == "semantic-rules":
-        given["rules"] = semantic_rules.read_rules(given.get("rules"), f"{where}.{name}.rules")
-    return Spec(MODELS[name], validated(f"{where}.{name}", MODELS[name].parameters, given), attribute)
+        raise PolicyError(Problem(f"{where}.attribute", "expected the name of one attribute", "one entry for each"))
+    if attribute is not None and not model.about:
+        raise PolicyError(Problem(f"{where}.attribute", "this model has no attribute", "leave it out"))
+    if model.name == "semantic-rules":
+        given["rules"] = semantic_rules.read_rules(given.get("rules"), f"{where}.rules")
+    return Spec(model, validated(where, model.parameters, given), attribute)
 
 
 def check_models(
     frame: pl.DataFrame,
     quasi_identifiers: Sequence[str],
-    specs: Iterable[Mapping[str, Mapping[str, Any]]],
+    specs: Iterable[Spec | Mapping[str, Mapping[str, Any]]],
     *,
     sensitive: Sequence[str] = (),
     background: Background | None = None,
@@ -283,12 +295,12 @@ def check_models(
     return tuple(verdicts)
 
 
-def _read_all(specs: Iterable[Mapping[str, Mapping[str, Any]]]) -> list[Spec]:
+def _read_all(specs: Iterable[Spec | Mapping[str, Mapping[str, Any]]]) -> list[Spec]:
     read: list[Spec] = []
     problems: list[Problem] = []
     for number, spec in enumerate(specs):
         try:
-            read.append(read_spec(spec, f"models[{number}]"))
+            read.append(spec if isinstance(spec, Spec) else read_spec(spec, f"models[{number}]"))
         except PolicyError as error:
             problems += error.problems
     if problems:

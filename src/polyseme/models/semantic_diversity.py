@@ -31,8 +31,8 @@ from typing import Literal
 
 import numpy as np
 
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.base import Distance
-from polyseme.distances.structure import Bools, Floats, Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.models.diversity import strangers
 from polyseme.models.far_apart import closest_pairs, heaviest_balls, largest_subsets

@@ -3,7 +3,7 @@
 A rule is one of three sentences, written with conditions on attributes:
 
     if A then B      every record that fulfils A fulfils B        |  checked record by record
-    never A          no record fulfils A                          |
+    never A          no record meets A                          |
     never-all A      no class consists of records that fulfil A   |  checked class by class
 
 where
@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.distances.structure import Bools, Ints
+from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.models.base import SHOWN, Place, Verdict, unchecked
 from polyseme.tables.classes import SUPPRESSED, class_of_rows
+from polyseme.tables.coding.spelling import spelled, spelling
 
 __all__ = ["Condition", "Rule", "check", "read_rules"]
 
@@ -95,7 +96,7 @@ def _read_rule(item: Any, where: str, number: int, problems: list[Problem]) -> R
     ]
     forms = [form for form in ("if", "never", "never-all") if form in item]
     if len(forms) != 1 or ("if" in item) != ("then" in item):
-        problems.append(Problem(where, "no sentence, or more than one", f"write {_FORMS}"))
+        problems.append(Problem(where, "expected exactly one of if/then, never and never-all", f"write {_FORMS}"))
         return None
     for key in (forms[0], *(["then"] if "then" in item else [])):
         problems += _condition_problems(item[key], f"{where}.{key}")
@@ -119,7 +120,7 @@ def _test_problems(test: Any, where: str) -> Iterator[Problem]:
             yield Problem(where, "expected a list of values", "[flu, cough]")
     elif not isinstance(test, Mapping):
         if not _is_value(test):
-            yield Problem(where, "expected a value, a list of values or a test", 'write "*" for a value taken away')
+            yield Problem(where, "expected a value, a list of values or a test", 'write "*" for a suppressed value')
     elif not test:
         yield Problem(where, "an empty test", f"words: {', '.join(_WORDS)}")
     else:
@@ -183,7 +184,7 @@ def _check_rule(frame: pl.DataFrame, quasi_identifiers: Sequence[str], rule: Rul
     unreadable = [name for name in columns if _numeric(name, rule) and columns[name].unreadable]
     if unreadable:
         count = sum(columns[name].unreadable for name in unreadable)
-        return _unchecked(rule, f"{count:,} values of {', '.join(map(repr, unreadable))} are no numbers")
+        return _unchecked(rule, f"{count:,} values of {', '.join(map(repr, unreadable))} are not numbers")
     met, silent = _meets(columns, rule.condition)
     if rule.form == "never-all":
         return _class_verdict(rule, class_of_rows(frame, quasi_identifiers), met, silent)
@@ -216,7 +217,7 @@ def _class_verdict(rule: Rule, owner: Ints, met: Bools, silent: Bools) -> Verdic
     first = rows[np.unique(owner[rows], return_index=True)[1]]
     places = tuple(Place(int(index), int(sizes[index]), int(first[index])) for index in bad[:SHOWN])
     records = int(sizes[bad].sum())
-    note = f"{records:,} records lie in {len(bad):,} classes that give it away" if len(bad) else ""
+    note = f"{records:,} records are in {len(bad):,} classes that reveal it" if len(bad) else ""
     return _verdict(rule, records, places, count, len(bad), note)
 
 
@@ -230,9 +231,10 @@ def _verdict(rule: Rule, records: int, places: tuple[Place, ...], checked: int, 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column as rules see it: its text, its numbers, and where it says nothing."""
+    """A column as rules see it: its text and the spelling of it, its numbers, and where it says nothing."""
 
     text: pl.Series
+    spelled: pl.Series
     numbers: pl.Series
     silent: pl.Series
 
@@ -241,7 +243,7 @@ class _Column:
         text = series.cast(pl.String)
         silent = text.is_null() | (text.str.strip_chars() == SUPPRESSED).fill_null(True)
         numbers = series if series.dtype.is_numeric() else text.str.strip_chars()
-        return cls(text, numbers.cast(pl.Float64, strict=False).fill_nan(None), silent)
+        return cls(text, spelled(series), numbers.cast(pl.Float64, strict=False).fill_nan(None), silent)
 
     @property
     def unreadable(self) -> int:
@@ -267,20 +269,7 @@ class _Column:
     def _equals(self, value: Any) -> pl.Series:
         if value == SUPPRESSED:
             return self.silent
-        label = str(value).lower() if isinstance(value, bool) else str(value)
-        number = _number(value)
-        same = self.text == label
-        return (same | (self.numbers == number) if number is not None else same).fill_null(False)
-
-
-def _number(value: Any) -> float | None:
-    """A value as a number; text counts where it is written as one, because a column of digits is read as numbers."""
-    if isinstance(value, bool | date):
-        return None
-    try:
-        return float(value)
-    except ValueError:
-        return None
+        return (self.spelled == spelling(value)).fill_null(False)
 
 
 def _numeric(name: str, rule: Rule) -> bool:

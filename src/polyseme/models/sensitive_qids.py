@@ -21,17 +21,18 @@ Nothing here trusts the program that made the table; the verdicts follow from th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
+from polyseme.distances.ground import Equal, Ground
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.models.base import TOLERANCE, Score, Verdict, judge, unchecked
-from polyseme.recipes.ground import Equal, Ground
+from polyseme.parameters import Parameter, read_parameters
 from polyseme.schema import Label
 from polyseme.tables.expansion import QidClasses, classes_for, expand
 
@@ -181,50 +182,46 @@ def _uniform(p: float, size: int) -> Weights:
     return weights
 
 
-_CHECKS: Mapping[str, tuple[str, Callable[..., Verdict]]] = {
-    "diversity": ("l", diversity),
-    "entropy-diversity": ("l", entropy_diversity),
-    "closeness": ("t", closeness),
-    "k-anonymity": ("k", anonymity),
+_CHECKS: Mapping[str, tuple[Parameter, Callable[..., Verdict]]] = {
+    "diversity": (Parameter("l", low=1, example=3), diversity),
+    "entropy-diversity": (Parameter("l", low=1, example=3), entropy_diversity),
+    "closeness": (Parameter("t", low=0, example=0.2), closeness),
+    "k-anonymity": (Parameter("k", low=1, example=5), anonymity),
 }
 
 
 def check(
     table: pl.DataFrame,
-    promises: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    models: Mapping[str, Mapping[str, Mapping[str, Any]]],
     public: Mapping[str, Public] | None = None,
     attributes: Sequence[str] | None = None,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each promise of each attribute: (l_1 .. l_q)-diversity and its kin.
+    """A verdict for each model of each attribute: (l_1 .. l_q)-diversity and its kin.
 
-    promises    attribute -> model -> parameters
+    models      attribute -> model -> parameters
     public      what is known about attributes
     attributes  all sensitive quasi-identifiers; every column when None
     """
     problems = [
         problem
-        for attribute, models in promises.items()
-        for model, parameters in models.items()
-        for problem in _problems(f"{attribute}.{model}", model, parameters)
+        for attribute, asked in models.items()
+        for model, given in asked.items()
+        for problem in _problems(f"{attribute}.{model}", model, given)
     ]
     if problems:
         raise PolicyError(problems)
     verdicts = []
-    for attribute, models in promises.items():
+    for attribute, asked in models.items():
         known = (public or {}).get(attribute, Public())
         classes = classes_for(table, attribute, attributes, known.domain)
-        for model, parameters in models.items():
-            key, verify = _CHECKS[model]
+        for model, given in asked.items():
+            parameter, verify = _CHECKS[model]
             extra = (known,) if model == "closeness" else ()
-            verdicts.append(verify(classes, parameters[key], *extra))
+            verdicts.append(verify(classes, given[parameter.name], *extra))
     return tuple(verdicts)
 
 
-def _problems(where: str, model: str, parameters: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(where: str, model: str, given: Mapping[str, Any]) -> list[Problem]:
     if model not in _CHECKS:
-        yield Problem(where, "unknown model", nearest(model, _CHECKS))
-        return
-    key, _ = _CHECKS[model]
-    value, least = parameters.get(key), 0 if key == "t" else 1
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
-        yield Problem(f"{where}.{key}", f"expected a number that is at least {least}, found {value!r}")
+        return [Problem(where, "unknown model", nearest(model, _CHECKS))]
+    return read_parameters(where, _CHECKS[model][:1], given)[1]

@@ -12,17 +12,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from polyseme.distances.files import Folder
 from polyseme.errors import PolicyError, nearest
-from polyseme.policy.attributes import AttributePolicy, read_attribute
-from polyseme.policy.document import parse
+from polyseme.files.documents import parse
+from polyseme.files.folder import Folder
+from polyseme.methods import METHODS
+from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
+from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.reading import Reader
+from polyseme.promises import Promises
 
-__all__ = ["METHODS", "PROTECT_HINT", "AttributePolicy", "Exclusion", "ModelSpec", "Policy", "TableFormat"]
+__all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
 
-METHODS = ("decoys",)
 PROTECT_HINT = "protect: {semantic-diversity: {l: 3, d: 2}}, or give it another role"
-_KEYS = ("attributes", "models", "method", "table", "record-key", "repeats", "impossible", "protect-all-but", "protect")
+_KEYS = (
+    "attributes",
+    "models",
+    "method",
+    "table",
+    "record-key",
+    "repeats",
+    "impossible",
+    "protect-all-but",
+    "protect",
+    "joint",
+)
 _TABLE_KEYS = ("separator", "encoding", "missing-values", "wildcard")
 
 
@@ -32,6 +45,14 @@ class ModelSpec:
 
     name: str
     parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class MethodSpec:
+    """How a table is made publishable: the name of a method and its parameters."""
+
+    name: str = "decoys"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,11 +70,15 @@ class TableFormat:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Values of a protected attribute that no record has whose untouched attributes have the given values."""
+    """Values of a protected attribute that no record has whose untouched attributes have the given values.
+
+    may_be_empty  whether it is fine that no record has them
+    """
 
     when: Mapping[str, tuple[Any, ...]]
     attribute: str
     values: tuple[Any, ...]
+    may_be_empty: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,13 +87,14 @@ class Policy:
 
     attributes: tuple[AttributePolicy, ...]
     models: tuple[ModelSpec, ...] = ()
-    method: str = "decoys"
+    method: MethodSpec = field(default_factory=MethodSpec)
     table: TableFormat = field(default_factory=TableFormat)
     record_key: str | None = None
     repeats: bool = False
     exclusions: tuple[Exclusion, ...] = ()
     protect_all_but: tuple[str, ...] | None = None
-    protect: Mapping[str, Mapping[str, Any]] | None = None
+    protect: Promises = field(default_factory=Promises)
+    joint: tuple[JointPolicy, ...] = ()
     folder: Path = field(default_factory=Path, repr=False)
     allow_outside: bool = field(default=False, repr=False)
 
@@ -80,7 +106,7 @@ class Policy:
         """
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise PolicyError(f"{path}: no such policy file", "draft one with: polyseme init DATA") from None
         except IsADirectoryError:
@@ -126,10 +152,11 @@ def _read(reader: Reader, folder: Folder) -> Policy:
     attributes = [
         read_attribute(name, inner) for name, inner in reader.at("attributes", given.get("attributes", {})).items()
     ]
+    joint = read_joints(reader.at("joint", given["joint"])) if "joint" in given else ()
     policy = Policy(
-        attributes=tuple(attributes),
+        attributes=joined_attributes(attributes, joint, reader.at("joint", None)),
         models=_models(reader.at("models", given.get("models", []))),
-        method=reader.at("method", given["method"]).choice(METHODS, "decoys") if "method" in given else "decoys",
+        method=_method(reader.at("method", given["method"])) if "method" in given else MethodSpec(),
         table=_table(reader.at("table", given["table"])) if "table" in given else TableFormat(),
         record_key=reader.at("record-key", given["record-key"]).text() if "record-key" in given else None,
         repeats=reader.at("repeats", given["repeats"]).flag() if "repeats" in given else False,
@@ -137,9 +164,8 @@ def _read(reader: Reader, folder: Folder) -> Policy:
         protect_all_but=_names(reader.at("protect-all-but", given["protect-all-but"]))
         if "protect-all-but" in given
         else None,
-        protect={name: inner.mapping() for name, inner in reader.at("protect", given["protect"]).items()}
-        if "protect" in given
-        else None,
+        protect=read_protect(reader.at("protect", given["protect"])) if "protect" in given else Promises(),
+        joint=joint,
         folder=folder.path,
         allow_outside=folder.allow_outside,
     )
@@ -164,6 +190,21 @@ def _models(reader: Reader) -> tuple[ModelSpec, ...]:
     return tuple(models)
 
 
+def _method(reader: Reader) -> MethodSpec:
+    """`method: decoys`, or with parameters `method: {decoys: {}}`."""
+    named = [(reader.value, reader.at(reader.value, {}))] if isinstance(reader.value, str) else list(reader.items())
+    for name, inner in named:
+        if name not in METHODS:
+            inner.problem("unknown method", f"known: {', '.join(METHODS)}")
+    found = [(name, inner) for name, inner in named if name in METHODS]
+    if not named and isinstance(reader.value, Mapping):
+        reader.problem("no method", f"known: {', '.join(METHODS)}")
+    if not found:
+        return MethodSpec()
+    name, inner = found[0]
+    return MethodSpec(name, inner.mapping([parameter.name for parameter in METHODS[name].parameters]))
+
+
 def _table(reader: Reader) -> TableFormat:
     given = reader.mapping(_TABLE_KEYS)
     separator = reader.at("separator", given["separator"]).text() if given.get("separator") is not None else None
@@ -179,9 +220,7 @@ def _table(reader: Reader) -> TableFormat:
         words = reader.at("missing-values", given["missing-values"]).elements()
         for element in words:
             if element.value is None:
-                element.problem(
-                    "expected a word, found nothing", "a word that YAML reads as nothing needs quotes: 'null'"
-                )
+                element.problem("expected text, found nothing", "quote words that YAML reads as null: 'null'")
         missing = tuple(str(element.value) for element in words)
     wildcard = reader.at("wildcard", given["wildcard"]).flag() if "wildcard" in given else False
     return TableFormat(separator, encoding, missing, wildcard)
@@ -190,7 +229,7 @@ def _table(reader: Reader) -> TableFormat:
 def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:
     exclusions = []
     for element in reader.elements():
-        given = element.mapping(("when", "attribute", "values"))
+        given = element.mapping(("when", "attribute", "values", "may-be-empty"))
         missing = [key for key in ("when", "attribute", "values") if key not in given]
         if missing:
             element.problem(f"no {', '.join(missing)}", "{when: {sex: male}, attribute: disease, values: [O80]}")
@@ -200,11 +239,10 @@ def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:
             for key, inner in element.at("when", given["when"]).items()
         }
         if not when and isinstance(given["when"], Mapping):
-            element.at("when", None).problem(
-                "no condition", "a value that nobody can have does not belong in the domain"
-            )
+            element.at("when", None).problem("no condition", "remove values that nobody can have from the domain")
         values = tuple(inner.value for inner in element.at("values", given["values"]).elements())
-        exclusions.append(Exclusion(when, element.at("attribute", given["attribute"]).text(), values))
+        may_be_empty = "may-be-empty" in given and element.at("may-be-empty", given["may-be-empty"]).flag()
+        exclusions.append(Exclusion(when, element.at("attribute", given["attribute"]).text(), values, may_be_empty))
     return tuple(exclusions)
 
 
@@ -221,11 +259,11 @@ def _check_names(reader: Reader, policy: Policy) -> None:
                 inner.problem(f"no attribute '{name}'", nearest(name, names))
     for attribute in policy.attributes:
         place = reader.at("attributes", None).at(attribute.name, None)
-        if attribute.distance is None and attribute.protect and "semantic-diversity" in attribute.protect:
+        if attribute.distance is None and attribute.protect.semantic and not attribute.joined:
             numeric = attribute.edges is not None or attribute.bins is not None
             if not numeric and attribute.periods is None:
                 place.problem("semantic diversity needs a distance", "distance: {line: rank} or {tree: FILE.csv}")
-    if policy.protect_all_but is not None and policy.protect is None:
+    if policy.protect_all_but is not None and not policy.protect:
         reader.at("protect-all-but", None).problem("no rule for the others", "add protect: {diversity: {l: 3}}")
     _check_protected(reader, policy)
 

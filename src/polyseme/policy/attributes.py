@@ -8,23 +8,61 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
-from polyseme.errors import PolicyError
+from polyseme.errors import InvalidInput, PolicyError
+from polyseme.hierarchies import DeclaredHierarchy, read_hierarchy
 from polyseme.policy.reading import Reader
-from polyseme.recipes.promises import read_promises
+from polyseme.promises import Promises, read_promises, stored_promises
 from polyseme.schema import Label, Missing, Role
+from polyseme.tables.coding.spelling import spellings
 
-__all__ = ["FROM_DATA", "TYPES", "AttributePolicy", "AutomaticBins", "PeriodRange", "Shares", "read_attribute"]
+__all__ = [
+    "FROM_DATA",
+    "TYPES",
+    "AttributePolicy",
+    "AutomaticBins",
+    "ConditionalShares",
+    "PeriodRange",
+    "Shares",
+    "read_attribute",
+    "read_protect",
+    "read_shares_of",
+]
 
 TYPES = ("text", "integer", "number", "boolean", "date", "datetime")
-_KEYS = ("role", "type", "domain", "bins", "periods", "missing", "distance", "protect", "prior", "reference")
+_KEYS = (
+    "role",
+    "type",
+    "domain",
+    "bins",
+    "periods",
+    "missing",
+    "distance",
+    "protect",
+    "prior",
+    "reference",
+    "hierarchy",
+)
 _PERIODS = ("year", "quarter", "month", "week", "day")
 _BIN_METHODS = ("equal-width", "quantile")
 _LABEL_TYPES = (str, int, float, bool)
-_ANY_SIZE = 1 << 62
-
 
 Shares: TypeAlias = tuple[float, ...] | Mapping[str, float] | str
 """A public distribution: a number for each value in the order of the domain, or by value, or where to find it."""
+
+
+@dataclass(frozen=True)
+class ConditionalShares:
+    """Where to find a public distribution for each combination of other attributes.
+
+    file, release  the name of a CSV file, or of an earlier release to estimate it from
+    rows           what was found there, once it has been looked up: the texts of `by`, the value and a number
+    """
+
+    by: tuple[str, ...]
+    file: str = ""
+    release: str = ""
+    rows: tuple[tuple[str, ...], ...] | None = None
+
 
 FROM_DATA = "data"
 """The word for "as it is in the table"."""
@@ -49,7 +87,10 @@ class PeriodRange:
 
 @dataclass(frozen=True)
 class AttributePolicy:
-    """What the policy says of one attribute, before any data is seen."""
+    """What the policy says of one attribute, before any data is seen.
+
+    joined  the joint attribute that it is a part of, whose promises it has
+    """
 
     name: str
     role: Role
@@ -60,9 +101,11 @@ class AttributePolicy:
     periods: PeriodRange | None = None
     missing: Missing = field(default_factory=Missing)
     distance: Mapping[str, Any] | None = None
-    protect: Mapping[str, Mapping[str, Any]] | None = None
-    prior: Shares | None = None
+    protect: Promises = field(default_factory=Promises)
+    prior: Shares | ConditionalShares | None = None
     reference: Shares | None = None
+    hierarchy: DeclaredHierarchy | None = None
+    joined: str = ""
 
 
 def read_attribute(name: str, reader: Reader) -> AttributePolicy:
@@ -74,7 +117,13 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
         reader.problem("no role", "role: identifier, quasi-identifier, sensitive, sensitive-qid or insensitive")
     else:
         role = Role(reader.at("role", given["role"]).choice([role.value for role in Role], role.value))
-    protect = _protect(reader.at("protect", given["protect"]), role) if "protect" in given else None
+    protect = Promises()
+    if "protect" in given:
+        protect = read_protect(reader.at("protect", given["protect"]))
+        if not role.is_secret:
+            reader.at("protect", None).problem(
+                f"an attribute with role {role.value} is not protected", "role: sensitive or sensitive-qid"
+            )
     if sum(key in given for key in ("domain", "bins", "periods")) > 1:
         reader.problem("more than one of domain, bins and periods", "keep one: each of them says what the values are")
     edges, bins = _bins(reader.at("bins", given["bins"])) if "bins" in given else (None, None)
@@ -90,8 +139,25 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
         distance=_distance(reader.at("distance", given["distance"])) if "distance" in given else None,
         protect=protect,
         prior=_prior(reader.at("prior", given["prior"])) if "prior" in given else None,
-        reference=_shares(reader.at("reference", given["reference"])) if "reference" in given else None,
+        reference=read_shares_of(reader.at("reference", given["reference"])) if "reference" in given else None,
+        hierarchy=_hierarchy(reader.at("hierarchy", given["hierarchy"]), role, protect)
+        if "hierarchy" in given
+        else None,
     )
+
+
+def _hierarchy(reader: Reader, role: Role, protect: Promises) -> DeclaredHierarchy | None:
+    """How a column is generalized that is neither left out nor published as sets."""
+    if protect or role is Role.SENSITIVE:
+        what = "a hierarchy generalizes columns that are not published as sets"
+        reader.problem(what, "remove the hierarchy, or give the column the role quasi-identifier without protect")
+    elif role is Role.IDENTIFIER:
+        reader.problem("an identifier is not published, so there is nothing to generalize", "role: quasi-identifier")
+    try:
+        return read_hierarchy(reader.value)
+    except InvalidInput as error:
+        reader.adopt(error)
+        return None
 
 
 def _values(reader: Reader) -> tuple[Label, ...]:
@@ -107,10 +173,11 @@ def _values(reader: Reader) -> tuple[Label, ...]:
             element.expected("a value")
     if not labels and isinstance(reader.value, list):
         reader.problem("an empty domain")
-    # 1, 1.0 and "1" are the same value: a text table could not tell them apart.
-    repeated = len(labels) - len({_meaning(label) for label in labels})
+    repeated = len(labels) - len(set(spellings(labels)))
     if repeated:
-        reader.problem(f"{repeated} of the {len(labels)} values stand twice")
+        reader.problem(
+            f"{repeated} of the {len(labels)} values are listed more than once", "1, 1.0 and '1' are the same value"
+        )
     return tuple(labels)
 
 
@@ -122,30 +189,24 @@ def _is_unwritable(text: str) -> bool:
     return False
 
 
-def _meaning(label: Label) -> str:
-    if isinstance(label, float) and label.is_integer():
-        return str(int(label))
-    return str(label).lower() if isinstance(label, bool) else str(label)
-
-
 def _bins(reader: Reader) -> tuple[tuple[float, ...] | None, AutomaticBins | None]:
     if isinstance(reader.value, list):
         edges = [element.value for element in reader.elements()]
         if not all(isinstance(edge, int | float) and not isinstance(edge, bool) for edge in edges):
-            reader.problem("edges of bins are numbers", "bins: [0, 10, 20, 50]; use -.inf and .inf for open ends")
+            reader.problem("bin edges must be numbers", "bins: [0, 10, 20, 50]; use -.inf and .inf for open ends")
             return None, None
         if (
             len(edges) < 2
             or any(math.isnan(edge) for edge in edges)
             or any(a >= b for a, b in itertools.pairwise(edges))
         ):
-            reader.problem("edges of bins must rise, and there must be two or more")
+            reader.problem("bin edges must be increasing, and there must be at least two")
             return None, None
         return tuple(float(edge) for edge in edges), None
     given = reader.mapping(("count", "method"))
     count = given.get("count", 10)
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        reader.at("count", count).problem("the number of bins is a whole number from 1")
+        reader.at("count", count).problem("the number of bins must be a whole number, at least 1")
         count = 1
     method = (
         reader.at("method", given["method"]).choice(_BIN_METHODS, "equal-width") if "method" in given else "equal-width"
@@ -170,21 +231,38 @@ def _missing(reader: Reader) -> Missing:
     return Missing(cast("Literal['refuse', 'drop', 'category']", action))
 
 
-def _prior(reader: Reader) -> Shares | None:
+def _prior(reader: Reader) -> Shares | ConditionalShares | None:
     """What designs are balanced for must not depend on the records: it would tell something about them."""
     if reader.value == FROM_DATA:
-        reader.problem("a prior is public and independent of the records", "give it in the policy, or in a file")
+        reader.problem("a prior must be public and independent of the records", "give it in the policy, or in a file")
         return None
-    return _shares(reader)
+    # Shares are numbers: what has names or a file in their place cannot be meant as values called `by` and `file`.
+    if isinstance(reader.value, Mapping) and isinstance(reader.value.get("by"), str | list):
+        return _conditional(reader)
+    return read_shares_of(reader)
 
 
-def _shares(reader: Reader) -> Shares | None:
+def _conditional(reader: Reader) -> ConditionalShares | None:
+    given = reader.mapping(("by", "file", "release"))
+    by = given["by"] if isinstance(given["by"], list) else [given["by"]]
+    names = [name for name in by if isinstance(name, str)]
+    if not names or len(set(names)) < len(by):
+        reader.at("by", by).problem("expected the names of other attributes, each of them once", "by: [sex, age]")
+    sources = [key for key in ("file", "release") if isinstance(given.get(key), str)]
+    if not sources:
+        reader.problem("no file", "file: NAME.csv, with a column for each attribute of `by`, the value and a number")
+    if len(sources) > 1:
+        reader.problem("a file and a release", "keep one of them: each says where the distribution comes from")
+    return ConditionalShares(tuple(names), str(given.get("file", "")), str(given.get("release", "")))
+
+
+def read_shares_of(reader: Reader) -> Shares | None:
     """Non-negative weights, in the order of the domain or by value; they need not add up to one. Or a file's name."""
     if isinstance(reader.value, str):
         return reader.value
     weights = reader.value if isinstance(reader.value, list) else list(reader.mapping().values())
     if any(not isinstance(weight, int | float) or isinstance(weight, bool) or not weight >= 0 for weight in weights):
-        reader.problem("a distribution holds numbers from 0", "[0.2, 0.5, 0.3] or {low: 2, high: 5}")
+        reader.problem("a distribution needs numbers that are not negative", "[0.2, 0.5, 0.3] or {low: 2, high: 5}")
         return None
     return tuple(weights) if isinstance(reader.value, list) else dict(reader.mapping())
 
@@ -197,17 +275,13 @@ def _distance(reader: Reader) -> Mapping[str, Any] | None:
     return dict(given) or None
 
 
-def _protect(reader: Reader, role: Role) -> Mapping[str, Mapping[str, Any]]:
-    promises = {name: inner.mapping() for name, inner in reader.items()}
-    if isinstance(reader.value, Mapping) and not promises:
-        reader.problem("nothing is promised", "protect: {semantic-diversity: {l: 3, d: 2}}")
-    readable = {name: promises[name] for name, inner in reader.items() if isinstance(inner.value, Mapping)}
-    if readable:
-        try:
-            # What is wrong whatever the domain and the distance are is said together with everything else.
-            read_promises(readable, _ANY_SIZE, has_distance=True)
-        except PolicyError as error:
-            reader.adopt(error)
-    if not role.is_secret:
-        reader.problem(f"an attribute with role {role.value} is not protected", "role: sensitive or sensitive-qid")
-    return promises
+def read_protect(reader: Reader) -> Promises:
+    """What is promised, as far as that can be said without the domain; problems are the reader's."""
+    given = reader.mapping()
+    if not isinstance(reader.value, Mapping):
+        return Promises()
+    try:
+        return read_promises(given)
+    except PolicyError as error:
+        reader.adopt(error)
+        return stored_promises(given)

@@ -9,15 +9,16 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from polyseme.distances.files import rows_of
-from polyseme.distances.structure import Floats
+from polyseme.arrays import Floats
 from polyseme.errors import PolicyError, nearest
+from polyseme.files.delimited import read_rows, without_remarks
 from polyseme.policy import Policy
 from polyseme.policy.attributes import FROM_DATA, Shares
 from polyseme.policy.reading import Reader
-from polyseme.schema import Domain, Schema
-from polyseme.tables.codes import as_series, encode
-from polyseme.tables.source import Source
+from polyseme.schema import Distributions, Domain, Schema
+from polyseme.tables.coding.codes import as_series, encode
+from polyseme.tables.coding.spelling import spellings
+from polyseme.tables.io.source import Source
 
 __all__ = ["kept_columns", "read_shares", "with_references"]
 
@@ -27,7 +28,7 @@ def read_shares(
 ) -> Floats | None:
     """A declared distribution in the order of the domain, adding up to one.
 
-    declared  whether the values are, in the policy: those of a table or of a file must not stand in a message
+    declared  whether the values are, in the policy: those of a table or of a file must not appear in a message
     """
     if shares is None or shares == FROM_DATA:
         return None
@@ -37,7 +38,11 @@ def read_shares(
         if len(reader.problems) > known:
             return None
     if isinstance(shares, Mapping):
-        labels = [str(value) for value in domain.values]
+        labels, given = spellings(domain.values), spellings(shares)
+        shares = dict(zip(given, shares.values()))
+        if len(shares) < len(given):
+            reader.problem(f"{len(given) - len(shares):,} of the {len(given):,} values are listed more than once")
+            return None
         unknown = [name for name in shares if name not in labels]
         if unknown:
             reader.problem(f"{_names(len(unknown))} not in the domain", nearest(unknown[0], labels) if declared else "")
@@ -48,14 +53,14 @@ def read_shares(
         reader.problem(f"expected {domain.size:,} numbers, one for each value, found {len(weights):,}")
         return None
     if not np.isfinite(weights).all() or (weights < 0.0).any():
-        reader.problem("a distribution holds numbers from 0, none of them infinite")
+        reader.problem("a distribution needs finite numbers that are not negative")
         return None
     without = int(np.count_nonzero(weights == 0.0))
     if without:
         # Who believes that nobody has a value learns nothing from sets of such values, whoever is in them.
         reader.problem(
             f"{without:,} of the {domain.size:,} values have no share",
-            "leave values that nobody can have out of the domain, and give rare ones a small number",
+            "remove values that nobody can have from the domain, and give rare ones a small number",
         )
         return None
     shares_of_one: Floats = weights / weights.sum()
@@ -70,7 +75,7 @@ def _shares_file(name: str, policy: Policy, reader: Reader) -> Shares:
     """A CSV file of two columns: the value, and its number or share."""
     try:
         file = policy.files.file(name)
-        rows = rows_of(file, ",")
+        rows = without_remarks(read_rows(file))
     except PolicyError as error:
         reader.adopt(error)
         return ()
@@ -97,8 +102,13 @@ def _number(text: str) -> float | None:
         return None
 
 
-def kept_columns(policy: Policy, source: Source, names: Sequence[str]) -> Iterator[Mapping[str, pl.Series]]:
-    """These columns, batch by batch, of the records that will be published: one that is dropped must not speak."""
+def kept_columns(
+    policy: Policy, source: Source, names: Sequence[str], as_written: bool = False
+) -> Iterator[Mapping[str, pl.Series]]:
+    """These columns, batch by batch, of the records that will be published: one that is dropped must not speak.
+
+    as_written  whether words for "missing" stay what they are, as in columns that are published as they are
+    """
     if not names:
         return
     dropping = [item.name for item in policy.attributes if item.protect and item.missing.action == "drop"]
@@ -110,6 +120,8 @@ def kept_columns(policy: Policy, source: Source, names: Sequence[str]) -> Iterat
         kept = np.ones(batch.num_rows, dtype=np.bool_)
         for name in dropping:
             kept &= columns[name].is_not_null().to_numpy()
+        if as_written:
+            columns = {name: as_series(batch.column(wanted.index(name))) for name in names}
         yield {name: columns[name] if kept.all() else columns[name].filter(pl.Series(kept)) for name in names}
 
 
@@ -130,12 +142,15 @@ def with_references(schema: Schema, policy: Policy, source: Source | None, reade
     for name, found in counts.items():
         if not found.any():
             reader.at(name, None).at("reference", None).problem("there are no records to take it from")
-    domains = {
-        name: replace(
-            cast("Domain", schema[name].domain), reference=found / max(found.sum(), 1.0), reference_from_data=True
-        )
-        for name, found in counts.items()
-    }
     return Schema(
-        tuple(replace(item, domain=domains[item.name]) if item.name in domains else item for item in schema.attributes)
+        tuple(
+            replace(item, distributions=_with_reference(item.distributions, counts[item.name]))
+            if item.name in counts
+            else item
+            for item in schema.attributes
+        )
     )
+
+
+def _with_reference(distributions: Distributions, counts: Floats) -> Distributions:
+    return replace(distributions, reference=counts / max(counts.sum(), 1.0), reference_from_data=True)

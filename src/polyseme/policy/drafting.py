@@ -16,13 +16,21 @@ import numpy as np
 import polars as pl
 
 from polyseme.errors import TableError
-from polyseme.tables.codes import as_series, cast_column
-from polyseme.tables.source import CsvSource, Source
+from polyseme.tables.coding.codes import as_series, cast_column
+from polyseme.tables.io.source import CsvSource, Source
 
 __all__ = ["draft"]
 
+_TELLING = 20
+"""Rows from which on it is no accident that all values differ; a judgement."""
+_BINS = 14
+"""Bins that a draft proposes: as many as the papers' income classes. A judgement."""
+_NARROW = 1e-9
+"""A range that is a smaller share than this of its numbers cannot be cut by edges of twelve digits."""
 _TRACKED = 2_000
+"""Different values that are remembered of a column: enough to tell a list of codes from free text."""
 _MANY = 60
+"""A judgement: with more different numbers a column reads as a measurement, to be cut into bins, not as a code."""
 _IDENTIFIER = re.compile(
     r"id|uuid|guid|names?|firstname|lastname|surname|email|phone|telephone|mobile|ssn|passport|account|iban|address|street"
 )
@@ -62,7 +70,7 @@ class _Column:
     def wide(self) -> bool:
         """Whether edges of twelve digits can cut the range."""
         largest = max(abs(self.low), abs(self.high))
-        return bool(np.isfinite(self.high - self.low) and self.high - self.low > max(1e-9 * largest, 1e-300))
+        return bool(np.isfinite(self.high - self.low) and self.high - self.low > max(_NARROW * largest, 1e-300))
 
     @property
     def present(self) -> int:
@@ -177,7 +185,7 @@ def _attribute_lines(column: _Column, source: Source) -> list[str]:
     if role == "sensitive":
         return [*lines, *_sensitive_lines(column)]
     if not source.typed and role != "identifier" and column.numeric and column.integer and not column.missing:
-        lines.append("    type: integer   # every value reads back as it is written")
+        lines.append("    type: integer   # every value is read back as written")
     return lines
 
 
@@ -201,7 +209,7 @@ def _role(column: _Column) -> tuple[str, str]:
     if column.present == 0:
         return "insensitive", "no value in any row"
     if column.opaque:
-        return "identifier", "lists, records or bytes, of which a policy cannot speak; identifiers are dropped"
+        return "identifier", "lists, records or bytes, which a policy cannot describe; identifiers are dropped"
     if any(map(_SENSITIVE.fullmatch, words)):
         return "sensitive", f"by its name; {distinct}"
     if any(map(_IDENTIFIER.fullmatch, words)):
@@ -210,12 +218,12 @@ def _role(column: _Column) -> tuple[str, str]:
         return "quasi-identifier", f"by its name; {distinct}; published as it is"
     alone = column.many or len(column.values) == column.present
     whole = column.numeric and column.integer
-    if column.present > 20 and whole and alone and column.high - column.low + 1 == column.present:
+    if column.present > _TELLING and whole and alone and column.high - column.low + 1 == column.present:
         return "identifier", "numbers the rows; identifiers are dropped"
     text = not column.numeric and not column.dates
-    if column.present > 20 and text and (column.many or len(column.values) == column.present):
+    if column.present > _TELLING and text and (column.many or len(column.values) == column.present):
         return "identifier", f"almost every row has a value of its own ({distinct}); identifiers are dropped"
-    return "quasi-identifier", f"the safe guess for something others may know; {distinct}; published as it is"
+    return "quasi-identifier", f"the safe guess for something that others may know; {distinct}; published as it is"
 
 
 def _sensitive_lines(column: _Column) -> list[str]:
@@ -248,7 +256,7 @@ def _numeric_lines(column: _Column) -> list[str]:
     ]
 
 
-def _round_edges(low: float, high: float, wanted: int = 14) -> list[float]:
+def _round_edges(low: float, high: float, wanted: int = _BINS) -> list[float]:
     """Round edges that cover a range in about `wanted` steps."""
     raw = (high - low) / wanted or 1.0
     scale = 10.0 ** np.floor(np.log10(raw))
@@ -261,7 +269,10 @@ def _round_edges(low: float, high: float, wanted: int = 14) -> list[float]:
 def _protect_lines(size: int, ordered: bool, step: float = 1) -> list[str]:
     """A promise that the domain can carry: feasible, and estimable afterwards."""
     if size < 2:
-        return ["    # A single value: nothing to hide among. Left unprotected until there are more.", *_unprotected()]
+        return [
+            "    # A single value: there is nothing to hide it among. Left unprotected until there are more.",
+            *_unprotected(),
+        ]
     if size < 4:
         return ["    protect: {ldp: {epsilon: 1.0, size: 1}}   # too few values for sets: randomized response"]
     if not ordered or size < 8:

@@ -22,10 +22,11 @@ from polyseme.models import Background
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.resolving import resolve
+from polyseme.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
 from polyseme.tables.classes import SUPPRESSED, MissingAs, class_of_rows
-from polyseme.tables.codes import as_series, cast_column, encode
-from polyseme.tables.source import FrameSource, Source, open_table
+from polyseme.tables.coding.codes import as_series, cast_column, encode
+from polyseme.tables.io.source import FrameSource, Source, open_table
 
 __all__ = ["ForeignTable", "read_foreign"]
 
@@ -78,7 +79,9 @@ def _described(frame: pl.DataFrame, policy: Policy, name: str) -> Mapping[str, A
     )
     silent = replace(policy.table, missing_values=(*policy.table.missing_values, SUPPRESSED))
     columns = tuple(frame.columns)
-    readable = replace(policy, attributes=present, table=silent, protect_all_but=columns, protect=None, exclusions=())
+    readable = replace(
+        policy, attributes=present, table=silent, protect_all_but=columns, protect=Promises(), exclusions=()
+    )
     resolved = resolve(readable, FrameSource(_in_classes(frame, present).to_arrow(), name))
     return {
         item.name: item

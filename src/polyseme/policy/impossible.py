@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.policy import Exclusion
 from polyseme.policy.reading import Reader, kind_of
-from polyseme.schema import Constraint, Role, Schema
-from polyseme.strata import texts_of
+from polyseme.schema import Condition, Constraint, Role, Schema
+from polyseme.tables.coding.spelling import spelling, spellings
 
-__all__ = ["with_constraints"]
+__all__ = ["matching", "with_constraints"]
 
 
 def with_constraints(
-    schema: Schema, exclusions: Sequence[Exclusion], from_data: Sequence[str], unspoken: Sequence[str] = ()
+    schema: Schema,
+    exclusions: Sequence[Exclusion],
+    from_data: Sequence[str],
+    unspoken: Sequence[str] = (),
+    elsewhere: Container[int] = (),
 ) -> tuple[Schema, tuple[str, ...]]:
     """The schema with its constraints, and remarks; every problem of the policy's `impossible` at once.
 
     from_data  attributes whose domain was found in the table: a value that does not occur there needs no exclusion, but
                may be one that is written otherwise
-    unspoken   attributes whose values must not stand in a message
+    unspoken   attributes whose values must not appear in a message
+    elsewhere  the places of exclusions that are no constraints on records
     """
     if not exclusions:
         return schema, ()
@@ -30,11 +35,14 @@ def with_constraints(
     remarks: list[str] = []
     found: dict[str, list[Constraint]] = {}
     for index, exclusion in enumerate(exclusions):
+        if index in elsewhere:
+            continue
         reader = Reader(None, f"$.impossible[{index}]", problems)
         when = _when(exclusion, schema, reader.at("when", None))
         excluded = _excluded(exclusion, schema, exclusion.attribute in from_data, reader, remarks, unspoken)
         if excluded:
-            found.setdefault(exclusion.attribute, []).append(Constraint(when, excluded, reader.where))
+            constraint = Constraint(when, excluded, reader.where, exclusion.may_be_empty)
+            found.setdefault(exclusion.attribute, []).append(constraint)
     if problems:
         raise PolicyError(problems)
     constrained = Schema(
@@ -43,8 +51,8 @@ def with_constraints(
     return constrained, tuple(remarks)
 
 
-def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> dict[str, tuple[str, ...]]:
-    """The conditions as texts; they must be about what is published as it is, or nobody could tell the strata apart."""
+def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> Condition:
+    """The condition in texts; it must be about what is published as it is, or nobody could tell the strata apart."""
     for name, values in exclusion.when.items():
         inner = reader.at(name, None)
         attribute = schema.by_name.get(name)
@@ -58,7 +66,7 @@ def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> dict[str, tup
         for value in values:
             if value is None or isinstance(value, list | dict):
                 inner.problem(f"expected a value, found {kind_of(value)}")
-    return {name: tuple(texts_of(values)) for name, values in exclusion.when.items()}
+    return Condition({name: tuple(dict.fromkeys(spellings(values))) for name, values in exclusion.when.items()})
 
 
 def _untouched(schema: Schema) -> list[str]:
@@ -80,15 +88,15 @@ def _excluded(
         hint = nearest(exclusion.attribute, protected) if protected else "give the table with --data"
         reader.at("attribute", None).problem(what, hint)
         return ()
-    labels = {label: code for code, label in enumerate(texts_of(attribute.domain.values))}
+    labels = {label: code for code, label in enumerate(spellings(attribute.domain.values))}
     codes: set[int] = set()
     for index, value in enumerate(exclusion.values):
-        matching = _matching(value, labels)
-        codes.update(matching)
+        found_codes = matching(value, labels)
+        codes.update(found_codes)
         inner = reader.at("values", None).at(index, None)
-        if not matching and from_data:
-            remarks.append(f"{inner.where}: '{value}' does not occur in the table; check how it is written there")
-        elif not matching:
+        if not found_codes and from_data:
+            remarks.append(f"{inner.where}: '{value}' does not occur in the table; check its spelling there")
+        elif not found_codes:
             hint = nearest(str(value), labels) if attribute.name not in unspoken else ""
             inner.problem(f"'{value}' is not in the domain of '{attribute.name}'", hint)
     if len(codes) == attribute.domain.size:
@@ -96,9 +104,9 @@ def _excluded(
     return tuple(sorted(codes))
 
 
-def _matching(value: Any, labels: Mapping[str, int]) -> list[int]:
+def matching(value: Any, labels: Mapping[str, int]) -> list[int]:
     """The code of a value, or the codes of all that begin with it when it ends in a star: `O8*`."""
-    (text,) = texts_of([value])
+    text = spelling(value)
     if text in labels:
         return [labels[text]]
     return [code for label, code in labels.items() if label.startswith(text[:-1])] if text.endswith("*") else []

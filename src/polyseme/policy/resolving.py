@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, cast
@@ -20,34 +20,27 @@ from polyseme.distances import Distance, LineDistance, distance_from_policy
 from polyseme.distances.implied import policy_file, policy_values
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
 from polyseme.policy import Policy
-from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange
+from polyseme.policy.attributes import AttributePolicy, AutomaticBins, ConditionalShares, PeriodRange
 from polyseme.policy.binning import FEWEST, equal_width_edges, quantile_edges
+from polyseme.policy.conditional import with_conditional_priors
 from polyseme.policy.distributions import kept_columns, read_shares, with_references
+from polyseme.policy.generalizing import hierarchy_problems
 from polyseme.policy.impossible import with_constraints
+from polyseme.policy.joining import between_members, joined_name, unweighted, with_joints
 from polyseme.policy.reading import Reader
-from polyseme.schema import Attribute, Bins, Domain, Label, Periods, Protection, Role, Schema
-from polyseme.tables.codes import missing_label, numbers, period_labels, require_labels
-from polyseme.tables.source import Source
+from polyseme.schema import Attribute, Bins, Distributions, Domain, Label, Periods, Resolved, Role, Schema
+from polyseme.tables.coding.codes import missing_label, numbers, period_labels, require_labels
+from polyseme.tables.coding.spelling import spelling, spellings, written
+from polyseme.tables.io.source import Source
 
-__all__ = ["Resolved", "match_columns", "resolve"]
+__all__ = ["match_columns", "resolve"]
 
 _SAMPLE = 1_000_000
+"""Numbers kept for finding bins (8 MB): the share below a quantile of so many has a standard error of 0.0005."""
 _DOMAIN_LIMIT = 1_000_000
+"""A judgement: more different values are no domain but names or measurements."""
 _LEAST_BINS = 3
 """With fewer, an open end has no neighbour whose width it could take."""
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd.
-
-    unspoken  attributes whose values must not stand in a message: they come from the data, or from a file
-    """
-
-    schema: Schema
-    from_data: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
-    unspoken: tuple[str, ...] = ()
 
 
 def resolve(policy: Policy, source: Source | None = None) -> Resolved:
@@ -56,7 +49,7 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
         policy = match_columns(policy, source)
     else:
         policy = replace(policy, attributes=tuple(_with_default(policy, item) for item in policy.attributes))
-    problems = _file_problems(policy)
+    problems = [*_file_problems(policy), *hierarchy_problems(policy)]
     if problems:
         raise PolicyError(problems)
     seen = _look(policy, source) if source is not None else {}
@@ -67,12 +60,18 @@ def resolve(policy: Policy, source: Source | None = None) -> Resolved:
     schema = Schema(tuple(attributes))
     if not problems:
         schema = with_references(schema, policy, source, Reader(None, "$.attributes", problems))
+        schema = with_conditional_priors(schema, policy, Reader(None, "$.attributes", problems))
     if problems:
         raise PolicyError(problems)
     open_names = tuple(item.name for item in policy.attributes if _described(item) and _open(item, policy))
     unspoken = tuple(item.name for item in policy.attributes if not _spoken(item, policy))
-    schema, remarks = with_constraints(schema, policy.exclusions, open_names, unspoken)
-    return Resolved(schema, open_names, (*_fewer_bins(policy, schema), *remarks), unspoken)
+    schema, remarks = with_constraints(schema, policy.exclusions, open_names, unspoken, between_members(policy))
+    remarks = (*_fewer_bins(policy, schema), *_other_spellings(policy, seen), *remarks)
+    schema, remarks = with_joints(schema, policy, unspoken), (*remarks, *unweighted(policy))
+    open_names, unspoken = (
+        tuple(dict.fromkeys(joined_name(name, policy) for name in names)) for names in (open_names, unspoken)
+    )
+    return Resolved(schema, open_names, remarks, unspoken)
 
 
 def _file_problems(policy: Policy) -> list[Problem]:
@@ -92,7 +91,7 @@ def match_columns(policy: Policy, source: Source) -> Policy:
     columns = source.schema.names
     named = {*policy.by_name, *(policy.protect_all_but or ())}
     if not source.typed and 2 * len(named & set(columns)) < len(named):
-        # The first line may be a record: its values must not stand in messages as if they were names.
+        # The first line may be a record: its values must not appear in messages as if they were names.
         few = "few" if named & set(columns) else "none"
         raise TableError(
             f"{source.name}: {few} of the policy's attributes {'are' if few == 'few' else 'is'} in the first line",
@@ -119,7 +118,7 @@ def match_columns(policy: Policy, source: Source) -> Policy:
             problems.append(
                 Problem(
                     f"{source.name}, column '{name}'",
-                    "the policy does not say what it is",
+                    "the policy does not mention this column",
                     f"add it under attributes, for instance {name}: {{role: insensitive}}",
                 )
             )
@@ -131,7 +130,7 @@ def match_columns(policy: Policy, source: Source) -> Policy:
 def _with_default(policy: Policy, attribute: AttributePolicy) -> AttributePolicy:
     """The policy's general `protect` rule, for a sensitive attribute that has none of its own."""
     spared = policy.protect_all_but is not None and attribute.name in policy.protect_all_but
-    if policy.protect is None or attribute.protect or spared or not attribute.role.is_secret:
+    if not policy.protect or attribute.protect or spared or not attribute.role.is_secret:
         return attribute
     return replace(attribute, protect=policy.protect)
 
@@ -204,7 +203,6 @@ def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
 def _resolve_attribute(
     attribute: AttributePolicy, seen: Mapping[str, _Seen], policy: Policy, reader: Reader
 ) -> Attribute:
-    protection = Protection(attribute.protect) if attribute.protect else None
     if not _described(attribute):
         return Attribute(attribute.name, attribute.role)
     if _open(attribute, policy) and attribute.name not in seen:
@@ -215,14 +213,13 @@ def _resolve_attribute(
     domain = _domain(attribute, seen.get(attribute.name), policy, reader)
     distance = _distance(attribute, domain, policy, reader) if domain.size else None
     declared = _spoken(attribute, policy)
-    domain = replace(
-        domain,
-        prior=read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior), declared),
-        reference=read_shares(
-            attribute.reference, domain, policy, reader.at("reference", attribute.reference), declared
-        ),
+    distributions = Distributions(
+        None
+        if isinstance(attribute.prior, ConditionalShares)
+        else read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior), declared),
+        read_shares(attribute.reference, domain, policy, reader.at("reference", attribute.reference), declared),
     )
-    return Attribute(attribute.name, attribute.role, domain, distance, protection)
+    return Attribute(attribute.name, attribute.role, domain, distance, attribute.protect, distributions=distributions)
 
 
 def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, reader: Reader) -> Domain:
@@ -240,16 +237,26 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
     if values is None and seen is not None:
         if len(seen.labels) > _DOMAIN_LIMIT:
             reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ..")
-        values = sorted(seen.labels, key=_natural)
+        values = _different(seen.labels)
         if not values:
-            reader.problem("no values to make a domain of", "declare them with domain: [..]")
-    if extra and extra[0] in [str(value) for value in values or ()]:
+            reader.problem("there are no values to form a domain from", "declare them with domain: [..]")
+    if extra and spelling(extra[0]) in spellings(values or ()):
         reader.at("missing", None).problem(
             f"'{extra[0]}' is a value of the domain already", "choose another label for missing values"
         )
         extra = ()
     ordered = attribute.distance is not None and next(iter(attribute.distance)) in ("line", "circle")
     return Domain((*(values or ()), *extra), ordered, None, attribute.missing)
+
+
+def _different(labels: Iterable[Label]) -> list[Label]:
+    """One label for each value, in their order: the one that is its own spelling where the table has it."""
+    found: dict[str, Label] = {}
+    ordered = sorted(labels, key=_natural)
+    for label, name in zip(ordered, spellings(ordered)):
+        if name not in found or written(label) == name:
+            found[name] = label
+    return [found[name] for name in sorted(found, key=_natural)]
 
 
 def _natural(label: Label) -> tuple[bool, float, str]:
@@ -283,22 +290,17 @@ def _short(edge: float) -> str:
 
 def _automatic_bins(attribute: AttributePolicy, bins: AutomaticBins, seen: _Seen, reader: Reader) -> Domain:
     if not seen.sample:
-        reader.problem("no numbers to make bins of")
+        reader.problem("there are no numbers to form bins from")
         return Domain(())
     find = quantile_edges if bins.method == "quantile" else equal_width_edges
     # Of a large table only a part is looked at: what is enough there is enough in the whole.
     edges = find(np.concatenate(seen.sample), bins.count)
-    if len(edges) == 2 and bins.count > 1 and _hides(attribute):
+    if len(edges) == 2 and bins.count > 1 and attribute.protect.hides:
         reader.at("bins", None).problem(
             f"too few different numbers in the table for two bins of at least {FEWEST} records",
             "declare the edges with bins: [..]",
         )
     return _bin_domain(attribute, edges)
-
-
-def _hides(attribute: AttributePolicy) -> bool:
-    """Whether a value is to be hidden among others."""
-    return any(promise.get("l") != 1 for promise in (attribute.protect or {}).values())
 
 
 def _fewer_bins(policy: Policy, schema: Schema) -> tuple[str, ...]:
@@ -314,6 +316,18 @@ def _fewer_bins(policy: Policy, schema: Schema) -> tuple[str, ...]:
                     f"table are round numbers, and leave at least {FEWEST} records in every bin"
                 )
     return tuple(remarks)
+
+
+def _other_spellings(policy: Policy, seen: Mapping[str, _Seen]) -> Iterator[str]:
+    """Remarks on domains from the table in which values that are written differently became one."""
+    for item in policy.attributes:
+        found = seen[item.name].labels if item.name in seen and item.periods is None else ()
+        more = len(found) - len(set(spellings(found)))
+        if more:
+            yield (
+                f"$.attributes.{item.name}: {more:,} of the {len(found):,} values in the table are other "
+                "spellings of the rest (30 and 30.0, true and True) and count as the same value"
+            )
 
 
 def _bin_count(count: int) -> str:
@@ -348,17 +362,18 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
     cut = domain.cut
     if spec is None and cut is not None:
         # Without a promise about distances an open end needs no position.
-        semantic = bool(attribute.protect and "semantic-diversity" in attribute.protect)
-        spec = {"line": "value"} if isinstance(cut, Bins) and semantic else {"line": "rank"}
+        spec = {"line": "value"} if isinstance(cut, Bins) and attribute.protect.semantic else {"line": "rank"}
     if spec is None:
         return None
     inner = reader.at("distance", spec)
     if missing_label(domain.missing) and next(iter(spec)) in ("line", "circle"):
-        inner.problem("a missing value has no place on a line or circle", "missing: drop, or a tree or matrix distance")
+        inner.problem(
+            "a missing value has no position on a line or circle", "missing: drop, or a tree or matrix distance"
+        )
         return None
     if attribute.bins is not None and spec.get("line") in ("value", "values") and domain.size < _LEAST_BINS:
         inner.problem(
-            f"{_bin_count(domain.size)} with open ends have no places in the units of the column",
+            f"{_bin_count(domain.size)} with open ends have no position in the units of the column",
             "declare the edges with bins: [..], or use distance: {line: rank}",
         )
         return None
@@ -370,8 +385,8 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
         if _open(attribute, policy):
             # The domain came from the table, so the problems may name values of it.
             inner.problem(
-                "some values of the table have no place in this distance",
-                "declare the values with domain: [..], and this message can name them",
+                "some values of the table are not covered by this distance",
+                "declare the values with domain: [..] and this message can list them",
             )
         else:
             inner.adopt(error)

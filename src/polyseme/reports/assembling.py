@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from polyseme.facts.summary import epsilon
-from polyseme.mechanism import Mechanism
 from polyseme.models.base import Verdict
-from polyseme.recipes.closeness import closeness_of_epsilon
-from polyseme.recipes.promises import Closeness, Promises, read_promises
-from polyseme.release import Manifest, PublishedAttribute
+from polyseme.release import Column, Manifest, Sets
 from polyseme.reports.document import (
     AttributeLine,
     Distribution,
     FactLine,
     FindingLine,
-    KnownFacts,
     Page,
     PromiseLine,
-    Reached,
 )
-from polyseme.reports.formats import count, parameters, quantity
+from polyseme.results.guessers import Guessers
+from polyseme.results.views.formats import count, parameters, quantity
+from polyseme.results.views.protocols import KnownFacts, Reached
 
 __all__ = ["attribute_line", "fact_line", "promise_line", "release_page"]
-
-
-_SPELT_OUT = 50.0
-"""Epsilons from here on stay exponents."""
 
 
 def release_page(
@@ -40,6 +31,7 @@ def release_page(
     metrics: Mapping[str, Mapping[str, float]] | None = None,
     findings: Sequence[Reached] | None = None,
     notes: Sequence[str] = (),
+    learners: Mapping[str, Guessers] | None = None,
 ) -> Page:
     """Everything on the page of a release; `facts` are by attribute, `metrics` by question."""
     return Page(
@@ -49,42 +41,30 @@ def release_page(
         form=manifest.form,
         for_publication=not manifest.seeded,
         sticky=manifest.sticky,
-        promises=tuple(promise_line(item) for item in manifest.protected),
-        attributes=tuple(attribute_line(item) for item in manifest.attributes),
+        promises=tuple(promise_line(item) for item in manifest.sets),
+        attributes=tuple(attribute_line(item) for item in manifest.columns),
         checks=tuple(verdicts),
-        facts=tuple(fact_line(item, facts[item.name]) for item in manifest.protected if facts and item.name in facts),
+        facts=tuple(fact_line(item, facts[item.name]) for item in manifest.sets if facts and item.name in facts),
         distributions=tuple(distributions),
         metrics=metrics,
         findings=None if findings is None else tuple(map(_finding_line, findings)),
         notes=tuple(notes),
+        learners=learners or {},
     )
 
 
-def _mechanism(published: PublishedAttribute) -> Mechanism:
-    if published.mechanism is None:
-        raise ValueError(f"'{published.name}' is published as it is")
-    return published.mechanism
+def _promised(published: Sets) -> float | None:
+    """The bound on a guess that was promised: 1/l."""
+    return published.attribute.promises.bounds(published.channels[0]).guess
 
 
-def _promises(published: PublishedAttribute) -> Promises:
-    attribute = published.attribute
-    models = attribute.protection.models if attribute.protection else {}
-    return read_promises(models, published.domain.size, attribute.distance is not None) if models else Promises()
-
-
-def _promised(published: PublishedAttribute) -> float | None:
-    """The bound on a guess that the diversity promises give: 1/l."""
-    least, asking = _promises(published).least_size
-    return 1.0 / least if asking else None
-
-
-def _apart(published: PublishedAttribute) -> str:
+def _apart(published: Sets) -> str:
     return f", at least {quantity(published.threshold)} apart" if published.threshold else ""
 
 
-def promise_line(published: PublishedAttribute) -> PromiseLine:
+def promise_line(published: Sets) -> PromiseLine:
     """What was promised for a protected attribute, in plain words."""
-    name, mechanism, promises = published.name, _mechanism(published), _promises(published)
+    name, mechanism, promises = published.name, published.mechanism, published.attribute.promises
     candidates = "1 candidate" if mechanism.l == 1 else f"{mechanism.l} candidates"
     sentences = [f"Each record shows {candidates} for {name}{_apart(published)}."]
     if mechanism.p < 1.0:
@@ -96,62 +76,27 @@ def promise_line(published: PublishedAttribute) -> PromiseLine:
     if rules:
         declared = "1 combination is" if rules == 1 else f"{rules} combinations are"
         sentences.append(f"{declared} declared impossible; no record shows a candidate that is impossible for it.")
-    promised = _promised(published)
-    if promised is not None:
-        sentences.append(
-            f"Someone who knows the method and nothing else about a person{_expecting(published)} guesses right with "
-            f"probability at most {quantity(promised)}."
-        )
-    if promises.closeness is not None:
-        sentences.append(_closeness_sentence(published, promises.closeness))
-    if promises.ldp is not None:
-        epsilon = promises.ldp.epsilon
-        factor = quantity(math.exp(epsilon)) if epsilon < _SPELT_OUT else f"e^{epsilon:g}"
-        sentences.append(
-            f"No published set is more than {factor} times as likely for one true {name} as for another, "
-            "whatever else is known about the person."
-        )
-    models = published.attribute.protection.models if published.attribute.protection else {}
-    return PromiseLine(
-        name, " ".join(sentences), tuple(f"{model} ({parameters(values)})" for model, values in models.items())
-    )
+    sentences += promises.sentences(name, published.channels, quantity)
+    if published.attribute.conditional:
+        by = dict.fromkeys(column for item in published.attribute.conditional for column in item.condition.when)
+        sentences.append(f"The prior was declared by {' and '.join(by)}.")
+    sentences += [f"It also promises {item.name}, which this program cannot read." for item in promises.unreadable]
+    given = (f"{model} ({parameters(values)})" for model, values in promises.given().items())
+    return PromiseLine(name, " ".join(sentences), tuple(given))
 
 
-def _expecting(published: PublishedAttribute) -> str:
-    """What the attacker of the diversity promises takes for likely beforehand."""
-    if published.domain.prior is not None:
-        return ", but expects the declared distribution,"
-    return " and takes every value for equally likely beforehand"
-
-
-_ALONG = {"equal": "", "ordered": ", counted along their order", "hierarchical": ", counted by how far apart they are"}
-
-
-def _closeness_sentence(published: PublishedAttribute, closeness: Closeness) -> str:
-    name, moved = published.name, f"by at most {quantity(closeness.t)}"
-    scale = "where 0 is not at all and 1 is from one certainty to another" + _ALONG[closeness.ground]
-    if published.domain.reference is None:
-        return f"Seeing a record moves what one believes about its {name} {moved}, {scale}."
-    reached = [epsilon(member.mechanism) for member in published.strata.members]
-    others = closeness_of_epsilon(max(math.inf if found is None else found for found in reached))
-    return (
-        f"Seeing a record moves someone who expects the published distribution of {name} {moved}, {scale}; whoever "
-        f"expects another one by at most {quantity(others)}, all moves counted alike."
-    )
-
-
-def attribute_line(published: PublishedAttribute) -> AttributeLine:
+def attribute_line(published: Column) -> AttributeLine:
     """How a column is published."""
     role = published.attribute.role.value
-    if published.mechanism is None:
-        return AttributeLine(published.name, role, "as it is")
-    shown = f"sets of {published.mechanism.l}{_apart(published)}"
+    if not isinstance(published, Sets):
+        return AttributeLine(published.name, role, published.in_words)
+    shown = f"{published.in_words}{_apart(published)}"
     return AttributeLine(published.name, role, shown, protected=True, domain_from_data=published.domain_from_data)
 
 
-def fact_line(published: PublishedAttribute, known: KnownFacts) -> FactLine:
+def fact_line(published: Sets, known: KnownFacts) -> FactLine:
     """How a protected attribute was made, and what follows from that."""
-    mechanism = _mechanism(published)
+    mechanism = published.mechanism
     return FactLine(
         attribute=published.name,
         design=mechanism.design.name,

@@ -6,9 +6,11 @@ by exactly these values.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -16,28 +18,25 @@ import altair as alt
 import numpy as np
 import vl_convert
 
-from polyseme.distances.structure import Ints
+from polyseme.arrays import Ints
 from polyseme.errors import QuestionError
-from polyseme.reports.document import Distribution, Setting
-from polyseme.reports.formats import count, points, quantity
-from polyseme.reports.tables import STATUS
+from polyseme.reports.document import Distribution, shown_values
+from polyseme.results.views.formats import count, points, quantity
+from polyseme.results.views.protocols import Setting, Tried
+from polyseme.results.views.tables import STATUS
 
 __all__ = [
     "COLOURS",
-    "TOP",
     "AnyChart",
     "chart_svg",
     "distribution_chart",
+    "distribution_svg",
     "frontier_chart",
     "heatmap",
     "save_chart",
-    "shown_values",
 ]
 
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
-
-TOP: Final = 40
-"""How many values of a large domain a chart shows."""
 
 _UPRIGHT = 24
 """Up to so many ordered values stand side by side; more, and unordered ones, are listed below each other."""
@@ -73,12 +72,6 @@ _LOOK: Final = alt.Config(
 )
 
 
-def shown_values(distribution: Distribution, top: int = TOP) -> Ints:
-    """Which values a chart shows, and in what order: the largest `top`, ordered domains in their own order."""
-    order = np.argsort(-distribution.estimate, kind="stable")[:top]
-    return np.sort(order) if distribution.ordered else order
-
-
 def distribution_chart(
     distribution: Distribution,
     width: int = 640,
@@ -95,13 +88,56 @@ def distribution_chart(
     ceiling  where the scale ends, so that several charts can be compared
     """
     shown = shown_values(distribution) if shown is None else shown
-    rows = _rows(distribution, shown, shares)
+    rows = _drawable(_rows(distribution, shown, shares))
+    return _drawing(_frame(distribution, rows, width, shares, ceiling), _colour_names(distribution), legend, rows)
+
+
+def distribution_svg(
+    distribution: Distribution,
+    width: int = 640,
+    *,
+    shown: Ints | None = None,
+    shares: bool = False,
+    ceiling: float | None = None,
+) -> str:
+    """The picture of `distribution_chart`, without a legend.
+
+    A wide table has hundreds of these, and many of them have the same labels: only the numbers are put in anew.
+    """
+    shown = shown_values(distribution) if shown is None else shown
+    rows = _drawable(_rows(distribution, shown, shares))
+    frame = _frame(distribution, rows, width, shares, ceiling)
+    drawing = json.loads(_compiled(frame, _colour_names(distribution)))
+    for source in drawing["data"]:
+        if "values" in source:
+            source["values"] = rows
+    svg: str = vl_convert.vega_to_svg(drawing, allowed_base_urls=[])
+    return svg
+
+
+@lru_cache(maxsize=64)
+def _compiled(frame: _Frame, names: tuple[str, ...]) -> str:
+    """The Vega of a chart in which every number is 0; what it draws is decided by its data alone."""
+    blank = {"value": "", "low": 0.0, "high": 0.0}
+    for name in {*names, _ESTIMATE, _PUBLISHED}:
+        blank |= {name: 0.0, f"about {name}": ""}
+    rows = [{**blank, "value": label} for label in frame.labels]
+    chart = _drawing(frame, names, False, rows).to_dict(validate=False)
+    return json.dumps(vl_convert.vegalite_to_vega(chart))
+
+
+def _frame(
+    distribution: Distribution, rows: Sequence[Mapping[str, Any]], width: int, shares: bool, ceiling: float | None
+) -> _Frame:
     upright = distribution.ordered and len(rows) <= _UPRIGHT
     room = width if upright else int(width * 0.75)
-    frame = _Frame([row["value"] for row in rows], upright, room / len(rows), shares, ceiling)
-    layers = _layers(alt.InlineData(values=rows), frame, _colour(distribution.original is not None, legend))
-    height = max(120, int(room * 0.36)) if upright else alt.Step(19)
-    return alt.LayerChart(layer=layers, width=room, height=height, config=_LOOK)
+    return _Frame(tuple(row["value"] for row in rows), upright, room, shares, ceiling)
+
+
+def _drawing(frame: _Frame, names: tuple[str, ...], legend: bool, rows: list[dict[str, Any]]) -> alt.LayerChart:
+    layers = _layers(alt.InlineData(values=rows), frame, _colour(names, legend))
+    height = max(120, int(frame.room * 0.36)) if frame.upright else alt.Step(19)
+    return alt.LayerChart(layer=layers, width=frame.room, height=height, config=_LOOK)
 
 
 def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[str, Any]]:
@@ -139,16 +175,22 @@ def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[st
 class _Frame:
     """Where values and amounts go: `upright` columns side by side, or bars below each other."""
 
-    labels: list[str]
+    labels: tuple[str, ...]
     upright: bool
-    step: float
+    room: int
     shares: bool
     ceiling: float | None
 
     @property
+    def step(self) -> float:
+        """Room for each value."""
+        return self.room / len(self.labels)
+
+    @property
     def names(self) -> Any:
         channel = alt.X if self.upright else alt.Y
-        return channel("value:N", sort=self.labels, title=None, axis=_name_axis(self.upright, self.labels, self.step))
+        labels = list(self.labels)
+        return channel("value:N", sort=labels, title=None, axis=_name_axis(self.upright, labels, self.step))
 
     def amount(self, field: str) -> Any:
         channel = alt.Y if self.upright else alt.X
@@ -180,11 +222,17 @@ def _layers(data: alt.InlineData, frame: _Frame, colour: alt.Color) -> list[alt.
     return [bars, series(_PUBLISHED, ticks), whiskers, series(_ESTIMATE, dots)]
 
 
-def _colour(original: bool, legend: bool) -> alt.Color:
-    names = [_ORIGINAL] * original + [_PUBLISHED, _ESTIMATE]
-    colours = [COLOURS["original"]] * original + [COLOURS["published"], COLOURS["estimate"]]
+_PAINT = {_ORIGINAL: COLOURS["original"], _PUBLISHED: COLOURS["published"], _ESTIMATE: COLOURS["estimate"]}
+
+
+def _colour_names(distribution: Distribution) -> tuple[str, ...]:
+    return tuple(_PAINT) if distribution.original is not None else (_PUBLISHED, _ESTIMATE)
+
+
+def _colour(names: tuple[str, ...], legend: bool) -> alt.Color:
+    colours = [_PAINT[name] for name in names]
     shown = alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square", symbolOpacity=1)
-    return alt.Color("series:N", scale=alt.Scale(domain=names, range=colours), legend=shown if legend else None)
+    return alt.Color("series:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown if legend else None)
 
 
 def _name_axis(upright: bool, labels: list[str], step: float) -> alt.Axis:
@@ -221,19 +269,88 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
 
 
 _DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 3, 5, 7)]
+"""Ticks of a logarithmic axis from one in a million to several hundred, none of them crowded."""
 
 
-def frontier_chart(grid: Sequence[Setting] | Mapping[str, Sequence[Setting]], width: int = 640) -> alt.VConcatChart:
+def frontier_chart(
+    grid: Sequence[Setting] | Mapping[str, Sequence[Setting]],
+    width: int = 640,
+    tried: Mapping[str, Sequence[Tried]] | None = None,
+) -> alt.VConcatChart:
     """Risk against precision for many (l, d), beside the grid of those that can and cannot be had.
 
-    grid  the settings of one attribute, or of several by name
+    grid   the settings of one attribute, or of several by name
+    tried  what a learner reaches, for the attributes with a known distribution: drawn above the rest
     """
     named = grid if isinstance(grid, Mapping) else {"": grid}
+    learners = [_learners(name, settings, int(width * 0.92)) for name, settings in (tried or {}).items() if settings]
     return alt.VConcatChart(
-        vconcat=[_frontier(name, settings, int(width * 0.46)) for name, settings in named.items()],
+        vconcat=[*learners, *(_frontier(name, settings, int(width * 0.46)) for name, settings in named.items())],
+        # Colours mean different things in the two kinds of charts.
+        resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", shape="independent", size="independent")),
         spacing=40,
         config=_LOOK,
     )
+
+
+_KINDS = ("the policy's", "not beaten", "beaten by another")
+
+
+def _learners(name: str, tried: Sequence[Tried], width: int) -> alt.LayerChart:
+    """A learner's success against the error: the floor drawn in, the policy's point marked, beaten settings grey."""
+    rows = [_tried_row(one.to_dict()) for one in tried]
+    known = [row for row in rows if row["error"] is not None]
+    base = alt.Chart(alt.InlineData(values=known)).encode(
+        alt.X(
+            "success:Q",
+            title="right guesses of somebody who knows the distribution, %",
+            scale=alt.Scale(zero=False, nice=False, padding=24),
+        ),
+        alt.Y(
+            "error:Q",
+            title="expected error, percentage points",
+            scale=alt.Scale(type="log", padding=14, nice=False),
+            axis=alt.Axis(values=_DECADES, format="~g"),
+        ),
+    )
+    colours = [COLOURS["published"], COLOURS["estimate"], COLOURS["original"]]
+    dots = base.mark_point(filled=True, opacity=1).encode(
+        alt.Color(
+            "kind:N",
+            scale=alt.Scale(domain=list(_KINDS), range=colours),
+            legend=alt.Legend(title=None, orient="bottom", symbolSize=70),
+        ),
+        alt.Size("kind:N", scale=alt.Scale(domain=list(_KINDS), range=[150, 50, 30]), legend=None),
+        alt.Description("about:N"),
+    )
+    names = (
+        base.transform_filter("datum.labelled")
+        .mark_text(align="left", dx=8, fontSize=10, color=COLOURS["muted"])
+        .encode(alt.Text("setting:N"))
+    )
+    floors = [{"success": row["floor"]} for row in rows if row["kind"] == _KINDS[0]][:1]
+    rule = (
+        alt.Chart(alt.InlineData(values=floors))
+        .mark_rule(color=COLOURS["muted"], strokeDash=[4, 3])
+        .encode(alt.X("success:Q"))
+    )
+    title = f"{name}: what a learner reaches and what it costs; dashed: the floor of truthful sets of the policy's l, d"
+    return alt.LayerChart(layer=[rule, dots, names], width=width, height=int(width * 0.55), title=title)
+
+
+def _tried_row(entry: Mapping[str, Any]) -> dict[str, Any]:
+    kind = _KINDS[0] if entry["chosen"] else _KINDS[2] if entry["dominated"] else _KINDS[1]
+    setting = f"{entry['l']}, {quantity(entry['d'])}"
+    return {
+        "success": 100 * entry["success"],
+        "floor": 100 * entry["floor"],
+        "error": None if entry["error"] is None else 100 * entry["error"],
+        "kind": kind,
+        "setting": setting,
+        # One label for each l and d: where decoys are even and sets truthful.
+        "labelled": entry["alpha"] == 0.0 and entry["p"] == 1.0,
+        "about": f"l, d = {setting}; alpha {quantity(entry['alpha'])}, p {quantity(entry['p'])}: {kind}",
+    }
 
 
 def _frontier(name: str, settings: Sequence[Setting], side: int) -> alt.HConcatChart:
@@ -289,7 +406,7 @@ def _trade(data: alt.InlineData, side: int, title: str) -> alt.LayerChart:
 def _grid(data: alt.InlineData, side: int) -> alt.Chart:
     legend = alt.Legend(title=None, orient="bottom", symbolSize=70)
     grid: alt.Chart = (
-        alt.Chart(data, title="what can be had", width=side, height=side)
+        alt.Chart(data, title="attainable settings", width=side, height=side)
         .mark_point(filled=True, size=80, opacity=1)
         .encode(
             alt.X("d:O", title="least distance d", axis=alt.Axis(labelAngle=0, grid=False)),

@@ -4,69 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import Protocol
+from typing import Final
 
-from polyseme.distances.structure import Floats
+import numpy as np
+
+from polyseme.arrays import Floats, Ints
 from polyseme.models.base import Verdict
+from polyseme.results.guessers import Guessers
 
 __all__ = [
+    "TOP",
     "AttributeLine",
     "Distribution",
     "FactLine",
     "FindingLine",
-    "KnownFacts",
     "Outcome",
     "Page",
     "PromiseLine",
-    "Reached",
-    "Setting",
+    "shown_values",
 ]
+
+TOP: Final = 40
+"""How many values of a large domain a chart or a table shows."""
 
 _SLACK = 1e-9
 """Rounding that does not count as exceeding a bound."""
-
-
-class KnownFacts(Protocol):
-    """What is known about a mechanism before it is used; None where it is not."""
-
-    @property
-    def worst_posterior(self) -> float | None: ...
-    @property
-    def epsilon(self) -> float | None: ...
-    @property
-    def identifiable(self) -> bool | None: ...
-    @property
-    def expected_mse(self) -> float | None: ...
-
-
-class Setting(Protocol):
-    """One pair (l, d) of a grid: "feasible", "unestimable" or "infeasible", and its facts when it can be had."""
-
-    @property
-    def l(self) -> int: ...  # noqa: E743 - the field's own letter
-    @property
-    def d(self) -> float: ...
-    @property
-    def status(self) -> str: ...
-    @property
-    def facts(self) -> KnownFacts | None: ...
-
-
-class Reached(Protocol):
-    """What an attack reached."""
-
-    @property
-    def attack(self) -> str: ...
-    @property
-    def attribute(self) -> str | None: ...
-    @property
-    def success(self) -> float: ...
-    @property
-    def bound(self) -> float | None: ...
-    @property
-    def exceeded(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -185,6 +149,12 @@ class Distribution:
         return len(self.labels)
 
 
+def shown_values(distribution: Distribution, top: int = TOP) -> Ints:
+    """Which values are shown, and in what order: the largest `top`, ordered domains in their own order."""
+    order = np.argsort(-distribution.estimate, kind="stable")[:top]
+    return np.sort(order) if distribution.ordered else order
+
+
 class Outcome(Enum):
     """What the page says at its head."""
 
@@ -205,6 +175,7 @@ class Page:
     checks           the verdicts on the release
     metrics          what was lost, by question ("income", "income by sex") and metric; None without the original
     findings         what the attacks reached; None when none was run
+    learners         by attribute, what people can guess who know more than the promise reckons with
     """
 
     title: str
@@ -221,6 +192,12 @@ class Page:
     form: str = "set"
     for_publication: bool = True
     sticky: bool = False
+    learners: Mapping[str, Guessers] = field(default_factory=dict)
+
+    @property
+    def above(self) -> bool:
+        """Whether somebody who has learnt the distribution is right more often than was promised for some attribute."""
+        return any(told.above for told in self.learners.values())
 
     @property
     def outcome(self) -> Outcome:

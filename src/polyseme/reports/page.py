@@ -2,6 +2,8 @@
 
 Charts are inline SVG, made here from Vega-Lite. Their colours follow the reader's light or dark setting through the
 page's own style sheet; pointing at a mark shows its numbers, because every mark carries its description as a title.
+
+Without the extra `charts` the page has the numbers in tables instead, and says what draws them.
 """
 
 from __future__ import annotations
@@ -17,12 +19,17 @@ import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from polyseme.reports import formats
-from polyseme.reports.charts import AnyChart, chart_svg, distribution_chart, heatmap, shown_values
-from polyseme.reports.document import Distribution, Outcome, Page
+from polyseme.arrays import Ints
+from polyseme.extras import installed, pip_line
+from polyseme.reports.document import Distribution, Outcome, Page, shown_values
+from polyseme.results.guessers import Guessers
+from polyseme.results.views import formats
+from polyseme.results.views.tables import above_sentence
 
 __all__ = ["render_page"]
 
+_ROUNDING = 1e-9
+"""What a limit may be off by when it equals the truth."""
 _PANELS = 12
 """Up to so many groups get a chart each; more become one heat map."""
 
@@ -44,8 +51,12 @@ def render_page(page: Page) -> str:
         from_data=[line for line in page.attributes if line.domain_from_data],
         questions=_questions(page),
         leaks=_leaks(page),
+        learnt=above_sentence({name: told.to_dict() for name, told in page.learners.items()}),
+        told={name: _sentence(told) for name, told in page.learners.items()},
         excesses=_excesses(page),
         infinity=math.inf,
+        drawn=installed("charts"),
+        pip_line=pip_line("charts"),
     )
 
 
@@ -62,6 +73,7 @@ def _template() -> jinja2.Template:
         "count": formats.count,
         "quantity": formats.quantity,
         "points": formats.points,
+        "percent": formats.percent,
         "parameters": formats.parameters,
         "yes_no": formats.yes_no,
     }
@@ -70,9 +82,9 @@ def _template() -> jinja2.Template:
 
 @dataclass(frozen=True)
 class _Figure:
-    """A drawing, what it shows for those who cannot see it, and its numbers."""
+    """A drawing if there is one, what it shows for those who cannot see it, and its numbers."""
 
-    svg: Markup
+    svg: Markup | None
     about: str
     rows: list[dict[str, Any]]
     remarks: list[str]
@@ -81,7 +93,7 @@ class _Figure:
 
 @dataclass(frozen=True)
 class _Section:
-    """The figures of one attribute: the whole table, then its groups."""
+    """The figures of one attribute: the whole table, then its groups, and how many of those are left out."""
 
     attribute: str
     original: bool
@@ -89,6 +101,7 @@ class _Section:
     whole: _Figure | None
     panels: list[_Figure]
     heat: _Figure | None
+    left_out: int
 
 
 def _sections(distributions: Sequence[Distribution]) -> list[_Section]:
@@ -99,13 +112,15 @@ def _sections(distributions: Sequence[Distribution]) -> list[_Section]:
 def _section(distributions: Sequence[Distribution]) -> _Section:
     whole = next((item for item in distributions if item.group is None), None)
     groups = [item for item in distributions if item.group is not None]
+    many = len(groups) > _PANELS and installed("charts")
     return _Section(
         attribute=distributions[0].attribute,
         original=any(item.original is not None for item in distributions),
         level=f"{distributions[0].level:.0%}",
         whole=_whole(whole) if whole else None,
-        panels=_panels(groups) if len(groups) <= _PANELS else [],
-        heat=_heat(groups) if len(groups) > _PANELS else None,
+        panels=[] if many else _panels(groups[:_PANELS]),
+        heat=_heat(groups) if many else None,
+        left_out=0 if many else max(len(groups) - _PANELS, 0),
     )
 
 
@@ -116,7 +131,7 @@ def _whole(distribution: Distribution) -> _Figure:
         order = ", in the order of the domain" if distribution.ordered else ""
         remarks.append(f"The {len(shown)} largest of {distribution.size:,} values{order}.")
     remarks += _coverage(distribution)
-    svg = _inline(distribution_chart(distribution, 800, legend=False))
+    svg = _bars(distribution, 800)
     about = f"Distribution of {distribution.attribute}: published candidates and estimate with interval, by value"
     return _Figure(svg, about, _numbers(distribution, shown.tolist()), remarks)
 
@@ -126,8 +141,8 @@ def _coverage(distribution: Distribution) -> list[str]:
     known = np.isfinite(distribution.low) & np.isfinite(distribution.high)
     if distribution.original is None or not known.any():
         return []
-    slack = 1e-9
-    inside = (distribution.low - slack <= distribution.original) & (distribution.original <= distribution.high + slack)
+    low, high = distribution.low - _ROUNDING, distribution.high + _ROUNDING
+    inside = (low <= distribution.original) & (distribution.original <= high)
     return [
         f"{int((inside & known).sum()):,} of {int(known.sum()):,} true numbers lie within their "
         f"{distribution.level:.0%} interval."
@@ -157,11 +172,11 @@ def _panels(groups: Sequence[Distribution]) -> list[_Figure]:
     ceiling = max(_highest_share(item) for item in groups)
     figures = []
     for item in groups:
-        chart = distribution_chart(item, 370, shown=shown, shares=True, ceiling=ceiling, legend=False)
+        svg = _bars(item, 370, shown=shown, shares=True, ceiling=ceiling)
         about = f"Distribution of {item.attribute} for {item.group}, as shares of the group"
         records = formats.count(float(item.published.sum()))
         remarks = [f"{records} records"]
-        figures.append(_Figure(_inline(chart), about, _numbers(item, shown.tolist()), remarks, str(item.group)))
+        figures.append(_Figure(svg, about, _numbers(item, shown.tolist()), remarks, str(item.group)))
     return figures
 
 
@@ -182,7 +197,7 @@ def _heat(groups: Sequence[Distribution]) -> _Figure:
     if len(shown) < kept[0].size:
         remarks.append(f"The {len(shown)} largest of {kept[0].size:,} values.")
     about = f"Estimated distribution of {kept[0].attribute} in {len(kept)} groups, as shares of each group"
-    return _Figure(_inline(heatmap(kept, 760)), about, [], remarks)
+    return _Figure(_squares(kept, 760), about, [], remarks)
 
 
 def _questions(page: Page) -> list[tuple[str, list[float | None]]]:
@@ -193,11 +208,16 @@ def _questions(page: Page) -> list[tuple[str, list[float | None]]]:
     return [(name, [metrics.get(name) for metrics in page.metrics.values()]) for name in names]
 
 
+def _sentence(told: Guessers) -> str:
+    sentence = told.sentence()
+    return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
 def _leaks(page: Page) -> list[str]:
     """Where the method itself gives away more than was promised, in sentences."""
     return [
         f"The sets for {fact.attribute} have the promised form, but the way they are drawn favours some candidates: "
-        f"who knows it guesses right with probability up to {formats.quantity(fact.worst_posterior)} instead of "
+        f"whoever knows it guesses right with probability up to {formats.quantity(fact.worst_posterior)} instead of "
         f"{formats.quantity(fact.promised)}. The balanced mechanism does not have this weakness."
         for fact in page.facts
         if fact.exceeded
@@ -215,13 +235,33 @@ def _excesses(page: Page) -> list[str]:
     ]
 
 
+def _bars(
+    distribution: Distribution,
+    width: int,
+    *,
+    shown: Ints | None = None,
+    shares: bool = False,
+    ceiling: float | None = None,
+) -> Markup | None:
+    if not installed("charts"):
+        return None
+    from polyseme.reports.charts import distribution_svg
+
+    return _inline(distribution_svg(distribution, width, shown=shown, shares=shares, ceiling=ceiling))
+
+
+def _squares(groups: Sequence[Distribution], width: int) -> Markup:
+    from polyseme.reports.charts import chart_svg, heatmap
+
+    return _inline(chart_svg(heatmap(groups, width)))
+
+
 _ROOT = re.compile(r'<svg [^>]*?width="(\d+)" height="\d+" viewBox="([^"]*)"[^>]*>')
 _MARK = re.compile(r'<(path|line|rect)( aria-label="([^"]*)" role="graphics-symbol"[^>]*?)/>')
 
 
-def _inline(chart: AnyChart) -> Markup:
-    """The chart as part of the page: as wide as there is room, and each mark with its numbers as a title."""
-    svg = chart_svg(chart)
+def _inline(svg: str) -> Markup:
+    """A chart as part of the page: as wide as there is room, and each mark with its numbers as a title."""
     svg = _ROOT.sub(r'<svg class="chart" aria-hidden="true" viewBox="\2" style="max-width:\1px">', svg, count=1)
     # Labels inside the SVG were escaped when it was made; a title takes over the escaped text as it is.
     return Markup(_MARK.sub(r"<\1\2><title>\3</title></\1>", svg))  # noqa: S704

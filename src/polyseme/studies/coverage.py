@@ -16,12 +16,16 @@ from typing import TypeAlias
 
 import numpy as np
 
+from polyseme.analysis.calibrating import calibrate
+from polyseme.analysis.learner import Population as People
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.designs import make_design
 from polyseme.distances import CircleDistance, Distance, LineDistance
-from polyseme.distances.structure import Bools, Clusters, Floats, Ints
+from polyseme.distances.structure import Clusters
+from polyseme.estimators.auxiliary import Help, with_help
 from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import Estimate, estimate_parts
-from polyseme.estimators.helping import Help, with_help
+from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.parts import Part
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
@@ -135,6 +139,8 @@ class Scene:
     estimator  a name, or None for the default choice
     population whose numbers are asked for
     help       whether a further column tells something about the values, and is used
+    priors     where strata differ in what is expected and not in what is possible: "balanced" for what each expects
+               (least-risk where that does not exist), "stale" for something else, or calibrated for a "learner"
     """
 
     truth: str
@@ -146,6 +152,7 @@ class Scene:
     estimator: str | None = "ml"
     population: str = "finite"
     help: bool = False
+    priors: str = ""
 
     @property
     def choice(self) -> DesignChoice:
@@ -156,6 +163,7 @@ class Scene:
         for word, number in (("groups", self.groups), ("strata", self.strata), ("records a person", self.repeats)):
             words += [f"{number} {word}"] if number > 1 else []
         words += ["with help"] if self.help else []
+        words += [f"priors {self.priors}"] if self.priors else []
         return ", ".join([*words, self.population, self.estimator or "default"])
 
 
@@ -175,7 +183,9 @@ def _people(scene: Scene, random: Generator) -> _People:
         tilt = np.exp(0.3 * random.standard_normal(size)) if scene.groups > 1 else np.ones(size)
         for stratum in range(scene.strata):
             here = base * tilt
-            if scene.strata > 1:
+            if scene.priors:
+                here = here * _leaning(stratum, size)
+            elif scene.strata > 1:
                 here[stratum % size] = 0.0
                 here = here if here.sum() > 0 else 1.0 * (np.arange(size) != stratum % size)
             shares[group, stratum] = here / here.sum()
@@ -183,12 +193,48 @@ def _people(scene: Scene, random: Generator) -> _People:
     return _People(random.multinomial(people, shares), shares)
 
 
+def _leaning(stratum: int, size: int) -> Floats:
+    """How the people of a stratum differ from others: always the same way, since their prior is known beforehand."""
+    return np.asarray(np.exp(0.5 * experiment(stratum).standard_normal(size)))
+
+
+_RARE = 0.02
+"""The least share of a value in a prior, beside what it would have if all were alike."""
+_LEARNT = 0.5
+"""What a learner is allowed, unless the commonest value comes near: then a fifth more than its share."""
+
+
+@lru_cache(maxsize=256)
+def _served(design: str, truth: str, priors: str, stratum: int) -> tuple[Mechanism, Ints, Floats]:
+    """The mechanism of a stratum with a prior of its own, its sets and its channel."""
+    choice = DESIGNS[design]
+    if choice.distance is None:
+        raise ValueError("priors are studied for designs with a distance")
+    leaning = _leaning(stratum + 100 if priors == "stale" else stratum, choice.size)
+    shares = TRUTHS[truth](choice.size, experiment(0)) * leaning
+    shares = shares / shares.sum() + _RARE / choice.size
+    shares /= shares.sum()
+    distance = choice.distance(choice.size)
+    if priors == "learner":
+        success = max(_LEARNT, 1.2 * float(shares.max()))
+        mechanism = calibrate(distance, choice.l, choice.d, People.of(shares), success).strata[0].mechanism
+    else:
+        # Balanced where that exists.
+        mechanism = Mechanism(make_design("least-risk", distance.structure(choice.d), choice.l, shares), choice.p)
+    sets, channel = mechanism.channel()
+    return mechanism, sets, channel / channel.sum(axis=1, keepdims=True)
+
+
 def _parts(scene: Scene, counts: Ints, random: Generator) -> list[Part]:
     """One release of these people."""
     parts = []
     for stratum in range(scene.strata):
-        excluded = stratum % scene.choice.size if scene.strata > 1 else None
-        mechanism, sets, channel = scene.choice.mechanism(excluded)
+        excluded = stratum % scene.choice.size if scene.strata > 1 and not scene.priors else None
+        mechanism, sets, channel = (
+            _served(scene.design, scene.truth, scene.priors, stratum)
+            if scene.priors
+            else scene.choice.mechanism(excluded)
+        )
         allowed = np.delete(np.arange(scene.choice.size), [] if excluded is None else [excluded])
         rows, cells, numbers, kinds = [], [], [], []
         for group in range(scene.groups):
@@ -375,8 +421,7 @@ def _answers(
         ["x"],
         [list(range(scene.choice.size))],
         by,
-        scene.estimator,
-        population="super" if scene.population == "super" else "finite",
+        EstimateOptions(scene.estimator, population="super" if scene.population == "super" else "finite"),
     )
     for name in questions:
         yield from QUESTIONS[name](table, truth, random)

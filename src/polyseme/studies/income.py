@@ -19,13 +19,16 @@ from typing import Final
 
 import numpy as np
 import polars as pl
+from scipy.stats import norm
 
-from polyseme.distances.structure import Bools, Floats, Ints
+from polyseme.analysis.learner import Population
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.randomness import experiment
 
-__all__ = ["INCOME_CLASSES", "INCOME_POLICY", "REPRESENTATIVE_VALUES", "income_table"]
+__all__ = ["INCOME_CLASSES", "INCOME_POLICY", "REPRESENTATIVE_VALUES", "income_population", "income_table"]
 
 _EDGES: Final = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0)
+"""Classes of yearly income in million yen, as the journal paper's experiments use them."""
 
 INCOME_CLASSES: Final[tuple[str, ...]] = (
     "<1M",
@@ -42,7 +45,7 @@ REPRESENTATIVE_VALUES: Final[tuple[float, ...]] = (
 """The middle of each class, and 30 for the open one."""
 
 INCOME_POLICY: Final = f"""\
-# Each person's income is published as 3 classes, any two of them at least 4 classes apart.
+# Each person's income is published as 3 classes, any two of them at least 2 classes apart.
 attributes:
   id: {{role: identifier}}
   age: {{role: quasi-identifier}}
@@ -51,11 +54,18 @@ attributes:
     role: sensitive
     domain: [{", ".join(f'"{label}"' for label in INCOME_CLASSES)}]
     distance: {{line: rank}}
-    protect: {{semantic-diversity: {{l: 3, d: 4}}}}
+    protect: {{semantic-diversity: {{l: 3, d: 2}}}}
 """
-"""A policy for the table. With 14 ranks, l * d = 12 leaves room for a balanced design, and it can be estimated."""
+"""A policy for the table. At d = 2 no other number of candidates is better both ways: somebody who knows how incomes go
+with age and sex is right in 70.2% of all cases, at an expected error of 12.3e-4; with 2 candidates 82.7% and 6.8e-4,
+with 4 60.7% and 18.3e-4. (3, 4), with 75.5% and 24.1e-4, is worse than (3, 2) and (4, 2) both ways."""
 
 _MAN, _WOMAN = "M", "F"
+_AGES: Final = np.arange(20, 70)
+_WOMEN: Final = 0.46
+"""The share of women."""
+_PART: Final = 3.0
+"""Part-time work divides an income by this."""
 
 
 def income_table(records: int = 100_000, seed: int = 0) -> pl.DataFrame:
@@ -67,7 +77,7 @@ def income_table(records: int = 100_000, seed: int = 0) -> pl.DataFrame:
     """
     random = experiment(seed)
     age = _ages(records, random)
-    woman = random.random(records) < 0.46
+    woman = random.random(records) < _WOMEN
     income = _incomes(age, woman, random)
     classes = np.searchsorted(_EDGES, income, side="right")
     return pl.DataFrame(
@@ -80,20 +90,48 @@ def income_table(records: int = 100_000, seed: int = 0) -> pl.DataFrame:
     )
 
 
-def _ages(records: int, random: np.random.Generator) -> Ints:
+def income_population(years: int = 1) -> Population:
+    """The distribution of income given age and sex that the generator draws from: exact, not a sample.
+
+    years  how many years of age make one group; groups are ordered by age, men before women
+
+    >>> population = income_population()
+    >>> population.shares.shape, round(float(population.shares.max(axis=1) @ population.weights), 4)
+    ((100, 14), 0.2238)
+    """
+    age, woman = np.repeat(_AGES, 2), np.tile([False, True], len(_AGES))
+    weights = np.repeat(_age_shares(), 2) * np.where(woman, _WOMEN, 1.0 - _WOMEN)
+    centre, spread, part_time = _law(age, woman)
+    edges = np.log(_EDGES) - centre[:, None]
+    below = (1.0 - part_time)[:, None] * norm.cdf(edges / spread[:, None])
+    below += part_time[:, None] * norm.cdf((edges + np.log(_PART)) / spread[:, None])
+    shares = np.diff(below, axis=1, prepend=0.0, append=1.0)
+    everyone = Population(weights, np.asarray(shares))
+    return everyone if years == 1 else everyone.gathered((age - _AGES[0]) // years * 2 + woman)
+
+
+def _age_shares() -> Floats:
     """Working people: fewer at both ends, most in their forties and fifties."""
-    ages = np.arange(20, 70)
-    weight = np.exp(-(((ages - 47.0) / 19.0) ** 2))
-    return random.choice(ages, records, p=weight / weight.sum())
+    weight = np.exp(-(((_AGES - 47.0) / 19.0) ** 2))
+    return np.asarray(weight / weight.sum())
+
+
+def _ages(records: int, random: np.random.Generator) -> Ints:
+    return random.choice(_AGES, records, p=_age_shares())
+
+
+def _law(age: Ints, woman: Bools) -> tuple[Floats, Floats, Floats]:
+    """Centre and spread of the logarithm of a full-time income, and the probability of working part-time."""
+    profile = np.exp(-(((age - 54.0) / 21.0) ** 2))
+    after_sixty = np.where(age >= 60, 0.35, 0.0)
+    centre = np.where(woman, 0.98, 1.06) + np.where(woman, 0.30, 0.68) * profile - after_sixty
+    end = np.where((age < 24) | (age >= 62), 0.15, 0.0)
+    part_time = np.where(woman, 0.34, 0.07) + end
+    return np.asarray(centre), np.asarray(0.36 + 0.006 * (age - 20), dtype=np.float64), np.asarray(part_time)
 
 
 def _incomes(age: Ints, woman: Bools, random: np.random.Generator) -> Floats:
     """Annual incomes in million yen."""
-    profile = np.exp(-(((age - 54.0) / 21.0) ** 2))
-    after_sixty = np.where(age >= 60, 0.35, 0.0)
-    centre = np.where(woman, 0.98, 1.06) + np.where(woman, 0.30, 0.68) * profile - after_sixty
-    spread = 0.36 + 0.006 * (age - 20)
-    end = np.where((age < 24) | (age >= 62), 0.15, 0.0)
-    part_time = random.random(len(age)) < np.where(woman, 0.34, 0.07) + end
-    third = np.where(part_time, np.log(3.0), 0.0)
+    centre, spread, part_time = _law(age, woman)
+    third = np.where(random.random(len(age)) < part_time, np.log(_PART), 0.0)
     return np.asarray(np.exp(centre + spread * random.standard_normal(len(age)) - third))

@@ -23,10 +23,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from polyseme.distances.structure import Ints
+from polyseme.arrays import Ints
 from polyseme.schema import Label
-from polyseme.tables.labels import MissingAs, encode, require_columns
-from polyseme.tables.published import PublishedSets, published_sets, ragged_blocks
+from polyseme.tables.coding.labels import MissingAs, encode, require_columns
+from polyseme.tables.counting.published import PublishedSets, published_sets, ragged_blocks
 
 __all__ = [
     "SUPPRESSED",

@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from polyseme.distances.structure import Floats, Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError, TableError, nearest
 from polyseme.schema import Label
-from polyseme.tables.labels import encode
+from polyseme.tables.coding.labels import encode
 
 __all__ = ["EXPANSION_LIMIT", "QidClasses", "classes_for", "expand"]
 

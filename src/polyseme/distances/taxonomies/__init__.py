@@ -92,7 +92,7 @@ def taxonomy_distance(name: str, values: Sequence[Hashable], measure: Measure = 
             f"{sum(map(len, repeated))} of {len(labels)} values share their place in the taxonomy {name} with another"
         )
         what = f"{shared}: {named([' = '.join(same) for same in repeated])}"
-        problems.append(Problem("", what, "values at distance zero are one value: keep one spelling"))
+        problems.append(Problem("", what, "values at distance zero count as one value: keep one spelling"))
     if problems:
         raise PolicyError(problems)
     return TreeDistance.from_paths([(*path, "*") for path in paths if path is not None], measure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -12,6 +11,7 @@ from importlib.resources import files
 from itertools import chain
 
 from polyseme.errors import PolicyError, nearest
+from polyseme.files.delimited import records
 
 __all__ = ["Node", "Taxonomy", "load_taxonomy", "taxonomy_names"]
 
@@ -170,8 +170,10 @@ def load_taxonomy(name: str) -> Taxonomy:
     title, levels = _TITLES[name]
     source = files("polyseme.distances.taxonomies") / "data" / f"{name}.csv"
     with source.open(encoding="utf-8") as lines:
+        rows = records(lines)
+        _, header = next(rows)
         nodes = {
             row["code"]: Node(row["code"], row["parent"], row["name"], tuple(filter(None, row["also"].split("|"))))
-            for row in csv.DictReader(lines)
+            for row in (dict(zip(header, cells)) for _, cells in rows)
         }
     return Taxonomy(name, title, levels, nodes)

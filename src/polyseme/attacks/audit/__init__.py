@@ -1,0 +1,167 @@
+"""Attacking a release as an outsider would, with the original as the judge where it is at hand.
+
+Releases are shuffled, so nobody knows which row is whose. Rows are matched by their untouched columns, where a
+combination stands exactly once on both sides: that is also how an attacker would do it. When hardly anyone can be
+matched, success against the truth is measured on fresh sets that the release's own mechanism draws for the original.
+
+Where some values are impossible for some records, an attribute has several mechanisms. Adversaries against its sets
+are then shown for the largest stratum, and say so; those who need no original also try the others, and are shown where
+they get further than was promised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.arrays import Ints
+from polyseme.attacks.audit.casting import Again, Cast, cast_all, united
+from polyseme.attacks.audit.promised import promised_for
+from polyseme.attacks.audit.sampled import Sample
+from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published
+from polyseme.attacks.audit.seen import Part, Seen, remember
+from polyseme.attacks.registry import attack
+from polyseme.attacks.scene import Promised, Scene, Shown
+from polyseme.errors import QuestionError
+from polyseme.release import Release
+from polyseme.results.findings import Finding
+from polyseme.schema import Role
+from polyseme.tables.classes import Classes
+from polyseme.tables.counting.matching import class_sizes
+from polyseme.tables.io.source import Source
+
+__all__ = ["attack_release"]
+
+
+def attack_release(
+    release: Release, original: Source | None = None, other: Release | None = None
+) -> tuple[Finding, ...]:
+    """Every adversary that applies.
+
+    original  the truth to measure success against
+    other     a second release of the same people, for the intersection attack
+    """
+    if release.manifest.form != "set":
+        raise QuestionError("attacks need the set form", "publish with --form set, which carries the same risk")
+    seen = remember(release)
+    truth = Truth(release, original, seen) if original is not None else None
+    casts = cast_all(release, seen, truth, other)
+    stage = _Stage(release, seen, truth, casts, other)
+    findings = list(attack(_whole_scene(release, seen)))
+    for cast in casts:
+        findings += [
+            *stage.attack_part(cast),
+            *stage.attack_other_strata(cast),
+            *stage.attack_with_helper(cast),
+            *stage.attack_twice(cast),
+        ]
+    return tuple(findings)
+
+
+def _whole_scene(release: Release, seen: Seen) -> Scene:
+    """What is to be seen of a release as a whole: whose records look alike, and whether it has a seed."""
+    seeded = bool(release.manifest.seeded)
+    if not any(item.attribute.role is Role.QUASI_IDENTIFIER for item in release.manifest.columns):
+        return Scene(seeded=seeded)
+    bounds = [next(iter(model.values())).get("k") for model in release.manifest.models if "k-anonymity" in model]
+    # A table of which everything is suppressed is one class.
+    sizes = class_sizes(seen.quasi) if len(seen.quasi) else np.array([seen.suppressed])
+    classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), seen.suppressed)
+    return Scene(classes=classes, promised=Promised(k=bounds[0] if bounds else None), seeded=seeded)
+
+
+class _Stage:
+    """The records of all casts, and the scenes that are made of them."""
+
+    def __init__(
+        self, release: Release, seen: Seen, truth: Truth | None, casts: list[Cast], other: Release | None
+    ) -> None:
+        self._seen, self._truth = seen, truth
+        chosen = [cast.chosen for cast in casts]
+        described = united(("", one.rows) for one in chosen if one.rows is not None)
+        self._drawn = Sample(release, united(pair for cast in casts for pair in cast.rows()), described.get(""))
+        self._fresh = united(("", one.people) for one in chosen if one.rows is None and one.people is not None).get("")
+        twice = [cast.again for cast in casts if cast.again is not None]
+        again = united((one.part.item.name, one.others) for one in twice)
+        self._again = Sample(other, again) if other is not None else None
+
+    def attack_part(self, cast: Cast) -> list[Finding]:
+        """Everybody who looks at the sets of the attribute, in its largest stratum."""
+        part, chosen = cast.part, cast.chosen
+        scene = Scene(
+            self._shown(part, chosen),
+            promised_for(part),
+            truth=self._true(part, chosen),
+            features=self._features(chosen),
+        )
+        where = "; shown for the largest stratum" if part.item.stratified else ""
+        return _marked(attack(scene), where, chosen.measured)
+
+    def attack_other_strata(self, cast: Cast) -> list[Finding]:
+        """Whoever gets further than was promised in another stratum; exactly, without the original."""
+        findings = []
+        for number, rows in cast.strata.items():
+            part = Part(cast.part.item, number)
+            found = attack(Scene(self._shown(part, Chosen(rows, None, {})), promised_for(part)))
+            measured = {"stratum_records": float(self._seen.inside(part).sum())}
+            findings += _marked((one for one in found if one.exceeded), "; shown for another stratum", measured)
+        return findings
+
+    def attack_with_helper(self, cast: Cast) -> list[Finding]:
+        """The attribute guessed with the help of the one whose sets say most about it."""
+        if cast.helper is None:
+            return []
+        helper, chosen = cast.helper
+        scene = Scene(
+            self._shown(cast.part, chosen), truth=self._true(cast.part, chosen), helper=self._shown(helper, chosen)
+        )
+        where = "; shown for the largest strata" if cast.part.item.stratified or helper.item.stratified else ""
+        return _marked(attack(scene, ["correlation"]), where, chosen.measured)
+
+    def attack_twice(self, cast: Cast) -> list[Finding]:
+        """What two releases say together, about people who are in both."""
+        part, again = cast.part, cast.again
+        if again is None:
+            return []
+        scene = Scene(
+            replace(self._shown(part, Chosen(again.rows, None, {})), prior=again.joined.prior),
+            promised_for(part),
+            again=self._shown_again(again),
+            sticky=again.sticky,
+        )
+        where = "; shown for the largest stratum" if part.item.stratified else ""
+        return _marked(attack(scene, ["repetition"]), where, {"matched_records": float(len(again.rows))})
+
+    def _shown(self, part: Part, chosen: Chosen) -> Shown:
+        return published(part, chosen, self._drawn, self._truth)
+
+    def _shown_again(self, again: Again) -> Shown | None:
+        if self._again is None:
+            return None
+        sets = narrowed(again.part, self._again.sets(again.part.item, again.others))
+        return Shown(np.sort(again.joined.codes[sets], axis=1), again.joined.mechanism)
+
+    def _true(self, part: Part, chosen: Chosen) -> Ints | None:
+        if self._truth is None or chosen.people is None:
+            return None
+        return self._truth.values(part, chosen.people)
+
+    def _features(self, chosen: Chosen) -> Ints | None:
+        if chosen.rows is not None:
+            return self._drawn.features(chosen.rows)
+        if self._fresh is None or self._levels is None or chosen.people is None:
+            return None
+        return self._levels[np.searchsorted(self._fresh, chosen.people)]
+
+    @cached_property
+    def _levels(self) -> Ints | None:
+        """Untouched columns of everybody who is given fresh sets."""
+        return self._truth.features(self._fresh) if self._truth is not None and self._fresh is not None else None
+
+
+def _marked(findings: Iterable[Finding], where: str, measured: Mapping[str, float]) -> list[Finding]:
+    """Findings that say where they were made, and on how many records."""
+    return [replace(one, knows=one.knows + where, detail={**one.detail, **measured}) for one in findings]

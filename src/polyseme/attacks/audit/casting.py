@@ -1,0 +1,150 @@
+"""Whose records the adversaries of each attribute are shown; decided before any set is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.arrays import Ints
+from polyseme.attacks import correlation
+from polyseme.attacks.audit.scenes import Chosen, Truth, choose, largest_part, sample
+from polyseme.attacks.audit.seen import Part, Seen, prints_of, untouched
+from polyseme.attacks.audit.twice import Joined, counterpart, join
+from polyseme.errors import QuestionError
+from polyseme.randomness import SystemStream
+from polyseme.release import Release
+from polyseme.tables.counting.matching import matched
+
+__all__ = ["Again", "Cast", "cast_all", "united"]
+
+_SHARED_BY = 10
+"""A tenth of the people who are attacked is enough to find out which attributes are related."""
+
+
+@dataclass(frozen=True, eq=False)
+class Again:
+    """The same people in another release.
+
+    rows, others  their rows in either release
+    part          the stratum of the other release
+    joined        its values in the numbering of the first
+    sticky        whether equal sets are one draw
+    """
+
+    rows: Ints
+    others: Ints
+    part: Part
+    joined: Joined
+    sticky: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Cast:
+    """Who is shown to the adversaries of one attribute.
+
+    part    the attribute and its largest stratum
+    chosen  the records of that stratum
+    strata  rows of the other strata that have records, by number
+    helper  the attribute that helps most to guess this one, and the records that are in both largest strata
+    again   people of another release
+    """
+
+    part: Part
+    chosen: Chosen
+    strata: Mapping[int, Ints]
+    helper: tuple[Part, Chosen] | None
+    again: Again | None
+
+    def rows(self) -> Iterator[tuple[str, Ints]]:
+        """Every attribute whose sets are shown, with the rows of the release."""
+        name = self.part.item.name
+        several = [self.chosen.rows, *self.strata.values(), self.again.rows if self.again is not None else None]
+        yield from ((name, rows) for rows in several if rows is not None)
+        if self.helper is not None and self.helper[1].rows is not None:
+            yield name, self.helper[1].rows
+            yield self.helper[0].item.name, self.helper[1].rows
+
+
+def cast_all(release: Release, seen: Seen, truth: Truth | None, other: Release | None) -> list[Cast]:
+    """One cast for each protected attribute."""
+    twice = _in_both(release, seen, other) if other is not None else None
+    parts = [largest_part(item, seen) for item in release.manifest.sets]
+    helpers = _helpers(parts, truth) if truth is not None else {}
+    casts = []
+    for part in parts:
+        helper = helpers.get(part.item.name)
+        both = choose((part, helper), seen, truth) if helper is not None else None
+        casts.append(
+            Cast(
+                part,
+                choose([part], seen, truth),
+                _other_strata(part, seen),
+                (helper, both) if helper is not None and both is not None and both.people is not None else None,
+                _again(release, part, seen, other, twice) if other is not None and twice is not None else None,
+            )
+        )
+    return casts
+
+
+def united(rows: Iterable[tuple[str, Ints]]) -> dict[str, Ints]:
+    """All rows of each attribute, ascending and without repeats."""
+    found: dict[str, Ints] = {}
+    for name, more in rows:
+        known = found.get(name)
+        if known is None:
+            found[name] = np.unique(more)
+        elif not np.array_equal(known, more):
+            found[name] = np.union1d(known, more)
+    return found
+
+
+def _other_strata(largest: Part, seen: Seen) -> dict[int, Ints]:
+    item = largest.item
+    parts = [Part(item, number) for number in range(len(item.strata.members)) if number != largest.number]
+    chosen = {part.number: sample(np.flatnonzero(seen.inside(part)), len(parts)) for part in parts}
+    return {number: rows for number, rows in chosen.items() if len(rows)}
+
+
+def _in_both(release: Release, seen: Seen, other: Release) -> tuple[Ints, Ints]:
+    """The rows of people who can be recognised in both releases; refuses to attack when there is nobody."""
+    if other.manifest.form != "set":
+        raise QuestionError("the other release has no sets", "publish it with --form set, which carries the same risk")
+    rows = matched(seen.prints, prints_of(other, release)) if untouched(release) else ()
+    if not rows or not len(rows[0]):
+        raise QuestionError(
+            "nobody can be recognised in both releases: no combination of untouched values occurs exactly once in each",
+            "without --other the remaining attacks run; an attacker who knows more may still intersect the sets",
+        )
+    return rows
+
+
+def _again(release: Release, part: Part, seen: Seen, other: Release, twice: tuple[Ints, Ints]) -> Again | None:
+    """Some of the people who are in both releases; `twice` are their rows in either."""
+    again = counterpart(part, other.manifest[part.item.name])
+    shown = sample(np.flatnonzero(seen.inside(part)[twice[0]]))
+    joint = join(part, again) if again is not None else None
+    if again is None or joint is None or not len(shown):
+        return None
+    # Sticky decoys change with the list of values: over another one, equal sets need not be one draw.
+    sticky = release.manifest.sticky and other.manifest.sticky and joint.same
+    return Again(twice[0][shown], twice[1][shown], again, joint, sticky)
+
+
+def _helpers(parts: Sequence[Part], truth: Truth) -> dict[str, Part]:
+    """For each attribute the one that helps it most, as some people show; to attack with all would take too long."""
+    people = sample(np.flatnonzero(np.all([truth.possible(part) for part in parts], axis=0)), _SHARED_BY)
+    values = [truth.values(part, people) for part in parts]
+    sets = [part.stratum.mechanism.sample(codes, SystemStream()) for part, codes in zip(parts, values)]
+    sizes = [part.stratum.mechanism.size for part in parts]
+    found = {}
+    for mine, part in enumerate(parts):
+        told = {
+            other: correlation.information(values[mine], sizes[mine], sets[other], sizes[other])
+            for other in range(len(parts))
+            if other != mine and sizes[mine] * sizes[other] <= correlation.LARGEST_TABLE
+        }
+        if told:
+            found[part.item.name] = parts[max(told, key=told.__getitem__)]
+    return found

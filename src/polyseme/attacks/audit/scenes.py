@@ -1,0 +1,152 @@
+"""What adversaries are shown: the sets of some records, and the truth about them where the original is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from polyseme.arrays import Bools, Ints
+from polyseme.attacks.audit.promised import channel_of
+from polyseme.attacks.audit.sampled import Levels, Sample
+from polyseme.attacks.audit.seen import Part, Reading, Seen, joined, memory_of
+from polyseme.attacks.scene import Shown
+from polyseme.errors import InternalError, ReleaseError, TableError
+from polyseme.randomness import SystemStream, experiment
+from polyseme.release import Release, Sets
+from polyseme.tables.coding.codes import as_series, encode
+from polyseme.tables.counting.matching import matched
+from polyseme.tables.io.source import Source
+
+__all__ = ["Chosen", "Truth", "choose", "largest_part", "narrowed", "published", "sample"]
+
+ENOUGH = 1_000
+"""Matched records that are enough to measure success on the release itself."""
+
+SAMPLE = 200_000
+"""Records that are attacked at the most; the rest would only repeat the answer."""
+
+
+def largest_part(item: Sets, seen: Seen) -> Part:
+    return Part(item, int(np.bincount(seen.places[item.name]).argmax()) if item.stratified else 0)
+
+
+def sample(rows: Ints, shared_by: int = 1) -> Ints:
+    """At most `SAMPLE` of the ascending rows, or that part of it, each with the same chance: a table may be sorted."""
+    most = SAMPLE // shared_by
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(experiment(0).choice(len(rows), most, replace=False, shuffle=False))]
+
+
+def narrowed(part: Part, sets: Ints) -> Ints:
+    """Published sets in codes of the stratum's mechanism."""
+    if part.stratum.forbids[sets].any():
+        raise ReleaseError(f"column '{part.item.name}': some sets hold impossible values", "run polyseme verify")
+    return part.stratum.narrow(sets)
+
+
+class Truth:
+    """The original: true codes of every protected attribute, and which rows of the release are whose.
+
+    Records that do not fit the release are not counted, and not numbered.
+    """
+
+    def __init__(self, release: Release, original: Source, seen: Seen) -> None:
+        self.original, self.reading = original, Reading.of(release)
+        protected = release.manifest.sets
+        needed = [*self.reading.names, *(item.name for item in protected)]
+        absent = [name for name in needed if name not in original.schema.names]
+        if absent:
+            raise TableError(f"{original.name}: no column '{absent[0]}'", "is this the table that was released?")
+        words, parts, kept = release.manifest.missing_values, [], []
+        codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
+        for batch in original.batches(needed):
+            found = {
+                item.name: encode(as_series(batch.column(item.name), words), item.domain).codes for item in protected
+            }
+            fits = np.all([column >= 0 for column in found.values()], axis=0)
+            for name, column in found.items():
+                codes[name].append(column[fits].astype(np.int32))
+            if self.reading.names:
+                columns = self.reading.columns(batch).filter(pl.Series(fits))
+                parts.append(memory_of(self.reading, columns, (), release))
+            kept.append(fits)
+        if not any(fits.any() for fits in kept):
+            raise TableError(f"{original.name}: no record fits the release", "is this the table that was released?")
+        self.codes = {name: np.concatenate(column) for name, column in codes.items()}
+        self.kept = np.concatenate(kept)
+        self.seen = joined(parts, int(self.kept.sum()))
+        nobody = np.zeros(0, dtype=np.int64)
+        self.rows, self.originals = matched(seen.prints, self.seen.prints) if self.reading.names else (nobody, nobody)
+
+    def features(self, people: Ints) -> Ints | None:
+        """Untouched columns of some people as codes; reads the original again."""
+        if not self.reading.names:
+            return None
+        levels = Levels(self.reading, np.flatnonzero(self.kept)[people])
+        for batch in self.original.batches(self.reading.names):
+            levels.add(batch)
+        return levels.codes()
+
+    def possible(self, part: Part) -> Bools:
+        """Whether each person belongs to a stratum and has a value that it allows."""
+        return self.seen.inside(part) & ~part.stratum.forbids[self.codes[part.item.name]]
+
+    def values(self, part: Part, people: Ints) -> Ints:
+        """The true values of some people, in codes of the stratum's mechanism."""
+        return part.stratum.narrow(self.codes[part.item.name][people].astype(np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Whose records adversaries are shown.
+
+    rows      of the release; None for people who are given fresh sets
+    people    of the original; None where it is not at hand
+    measured  how many records of which kind
+    """
+
+    rows: Ints | None
+    people: Ints | None
+    measured: dict[str, float]
+
+
+def choose(parts: Sequence[Part], seen: Seen, truth: Truth | None) -> Chosen:
+    """Some records of all the strata: those matched with the original, or people of it for fresh sets, or any."""
+    inside = np.all([seen.inside(part) for part in parts], axis=0)
+    counted = {"stratum_records": float(inside.sum())} if any(part.item.stratified for part in parts) else {}
+    if truth is None:
+        return Chosen(sample(np.flatnonzero(inside)), None, counted)
+    possible = np.all([truth.possible(part) for part in parts], axis=0)
+    both = np.flatnonzero(inside[truth.rows] & possible[truth.originals])
+    if len(both) >= ENOUGH:
+        both = sample(both)
+        rows, people = truth.rows[both], truth.originals[both]
+        return Chosen(rows, people, {**counted, "matched_records": float(len(people))})
+    people = sample(np.flatnonzero(possible))
+    if not len(people):
+        return choose(parts, seen, None)
+    return Chosen(None, people, {**counted, "fresh_sets": float(len(people))})
+
+
+def published(part: Part, chosen: Chosen, drawn: Sample, truth: Truth | None) -> Shown:
+    """The sets of those who were chosen: as published, or fresh ones for people of the original."""
+    stratum, attribute = part.stratum, part.item.attribute
+    if chosen.rows is not None:
+        sets = narrowed(part, drawn.sets(part.item, chosen.rows))
+    elif truth is not None and chosen.people is not None:
+        sets = stratum.mechanism.sample(truth.values(part, chosen.people), SystemStream())
+    else:
+        raise InternalError("nobody was chosen")
+    distance = attribute.distance
+    return Shown(
+        sets,
+        stratum.mechanism,
+        part.item.name,
+        channel_of(part).known.prior,
+        distance.among(stratum.allowed) if distance is not None and stratum.excluded else distance,
+        channel_of(part).known.stated,
+    )

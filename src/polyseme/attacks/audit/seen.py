@@ -1,0 +1,135 @@
+"""What is remembered of every record of a table: enough to recognise it, without keeping its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.arrays import Bools, Ints
+from polyseme.errors import Problem, ReleaseError
+from polyseme.release import Release, Sets
+from polyseme.schema import Role
+from polyseme.strata import Stratum
+from polyseme.tables.classes import SUPPRESSED
+from polyseme.tables.coding.codes import as_series
+from polyseme.tables.coding.readings import plain_text, published_types, read_as
+from polyseme.tables.counting.matching import Fingerprints, fingerprints
+
+__all__ = ["Part", "Reading", "Seen", "joined", "memory_of", "prints_of", "remember", "untouched"]
+
+
+def untouched(release: Release) -> list[str]:
+    return list(release.manifest.untouched)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """An attribute and the number of one of its strata; an attribute without constraints has one."""
+
+    item: Sets
+    number: int
+
+    @property
+    def stratum(self) -> Stratum:
+        return self.item.strata.members[self.number]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What is remembered of every record of a table.
+
+    prints      fingerprints of its untouched columns; all alike when there are none
+    quasi       fingerprints of its quasi-identifiers, without the records where all of them are suppressed
+    suppressed  how many those are
+    places      for each attribute with several strata, which one the record belongs to
+    """
+
+    prints: Fingerprints
+    quasi: Fingerprints
+    suppressed: int
+    places: Mapping[str, Ints]
+
+    def inside(self, part: Part) -> Bools:
+        """Whether each record belongs to a stratum of an attribute; everybody does where it has only one."""
+        if part.item.name in self.places:
+            return np.asarray(self.places[part.item.name] == part.number, dtype=np.bool_)
+        return np.ones(len(self.prints), dtype=np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """How the untouched columns of a table are read, so that they can be compared with those of a release."""
+
+    names: Sequence[str]
+    types: Mapping[str, pl.DataType]
+    missing_values: Sequence[str]
+
+    @classmethod
+    def of(cls, release: Release) -> Reading:
+        names = untouched(release)
+        schema = pa.schema([field for field in release.source.schema if field.name in names])
+        return cls(names, published_types(schema), release.manifest.missing_values)
+
+    def columns(self, batch: pa.RecordBatch) -> pl.DataFrame:
+        """With the types they have in the release."""
+        return pl.DataFrame({name: read_as(as_series(batch.column(name)), self.types[name])[0] for name in self.names})
+
+    def texts(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """As text in which whatever is equal is written alike."""
+        return frame.select(plain_text(series, self.missing_values) for series in frame)
+
+
+def remember(release: Release) -> Seen:
+    reading = Reading.of(release)
+    links = [item.name for item in release.manifest.columns if item.attribute.role is Role.QUASI_IDENTIFIER]
+    batches = release.batches(reading.names) if reading.names else ()
+    parts = [memory_of(reading, reading.columns(batch), links, release) for batch in batches]
+    return joined(parts, release.manifest.records)
+
+
+def joined(parts: Sequence[Seen], records: int) -> Seen:
+    """The memory of a table from those of its batches; of so many records without untouched columns there is none."""
+    if not parts:
+        none = np.zeros(records, dtype=np.uint64)
+        return Seen(none, none[:0], 0, {})
+    return Seen(
+        np.concatenate([part.prints for part in parts]),
+        np.concatenate([part.quasi for part in parts]),
+        sum(part.suppressed for part in parts),
+        {name: np.concatenate([part.places[name] for part in parts]) for name in parts[0].places},
+    )
+
+
+def prints_of(other: Release, release: Release) -> Fingerprints:
+    """Fingerprints of the same columns in another release, whatever else it has and in whatever order."""
+    reading, there = Reading.of(release), untouched(other)
+    absent = [name for name in reading.names if name not in there]
+    if absent:
+        raise ReleaseError(
+            Problem(name, "published as it is in one release, but not in the other", "compare releases of one table")
+            for name in absent
+        )
+    batches = other.batches(reading.names)
+    return np.concatenate([fingerprints(reading.texts(reading.columns(batch))) for batch in batches])
+
+
+def memory_of(reading: Reading, columns: pl.DataFrame, links: Sequence[str], release: Release) -> Seen:
+    """What is remembered of the untouched columns of some records."""
+    texts = reading.texts(columns)
+    shown = texts.select(links)
+    if links:
+        shown = shown.filter(~pl.all_horizontal((pl.col(name) == SUPPRESSED).fill_null(False) for name in links))
+    return Seen(
+        fingerprints(texts),
+        fingerprints(shown) if links else np.zeros(0, dtype=np.uint64),
+        texts.height - shown.height if links else 0,
+        {
+            item.name: item.strata.places(columns.to_dict(), columns.height).astype(np.int16)
+            for item in release.manifest.sets
+            if item.stratified
+        },
+    )

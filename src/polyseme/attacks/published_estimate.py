@@ -1,0 +1,110 @@
+"""The adversary who reads the estimates: does what anybody can do with `estimate`, and guesses the likeliest candidate.
+
+A release is published so that distributions can be estimated from it, of everybody and of groups that untouched columns
+tell apart. Whoever has estimated them has a better prior than the reference prior of the promise:
+
+    guess from R in group q:  the v with the largest  share(q, v) P(R | v)
+
+where
+    share(q, v)  estimated from the published sets of the group, with a few people like everybody else added
+
+The groups are those of the columns that tell most about the candidates (`estimators/learnt.py`), as long as a group has
+enough records. With the original, success is the observed share of right guesses. Without, it is the adversary's own
+mean confidence: who estimates and guesses from the same sets is a little too sure of it, so no promise is judged by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.arrays import Floats, Ints
+from polyseme.attacks.base import largest_share, significantly_above
+from polyseme.attacks.scene import Scene, Shown
+from polyseme.estimators.learnt import combined, learnt_shares, most_groups, telling
+from polyseme.results.findings import Finding
+
+__all__ = ["attack", "lacks"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Guess:
+    """What is guessed of each record, and with which confidence: (n,)."""
+
+    value: Ints
+    sure: Floats
+
+    def success(self, truth: Ints | None) -> float:
+        return float(self.sure.mean()) if truth is None else float((self.value == truth).mean())
+
+
+def lacks(scene: Scene) -> str:
+    return "published sets" if scene.column is None else ""
+
+
+def attack(scene: Scene) -> tuple[Finding, ...]:
+    """On published sets, by margin and, where untouched columns tell something, by group.
+
+    It has no bound unless one was promised for those who learn: the promise about a guess is made for the prior.
+    """
+    shown, bound, truth = scene.shown, scene.promised.learned, scene.truth
+    everybody = np.zeros(len(shown.sets), dtype=np.int64)
+    margin = learnt_shares(shown.sets, everybody, shown.mechanism)
+    best = marginal = _guessed(shown, margin, everybody)
+    group = _groups(scene)
+    if group is not None:
+        best = _guessed(shown, learnt_shares(shown.sets, group, shown.mechanism), group)
+    success = best.success(truth)
+    detail = {"marginal": marginal.success(truth), "groups": float(1 if group is None else group.max() + 1)}
+    detail |= {} if group is None else {"conditional": success}
+    finding = Finding(
+        "published-estimate",
+        shown.attribute,
+        success,
+        bound,
+        largest_share(truth, margin[0]),
+        truth is not None and significantly_above(float((best.value == truth).sum()), len(truth), bound),
+        knows="the release: how the values are distributed, also in groups of people, as anybody can estimate it",
+        gains="the value, where most people of a kind have one of few values",
+        helps="a promise about learners, decoys that are believable for the person (a prior by group), or p < 1",
+        detail=detail,
+    )
+    return (finding,)
+
+
+def _groups(scene: Scene) -> Ints | None:
+    """The group of each record; None where no column tells anything."""
+    sets, size = scene.shown.sets, scene.shown.mechanism.size
+    if scene.features is None:
+        return None
+    chosen = telling(scene.features, sets, size, most_groups(len(sets), size))
+    return combined(scene.features[:, chosen]) if chosen else None
+
+
+def _guessed(shown: Shown, shares: Floats, group: Ints) -> _Guess:
+    """The likeliest value of each record; where the mechanism may lie, that can be one outside the set."""
+    pairs, which = np.unique(group * len(shown.unique) + shown.inverse, return_inverse=True)
+    group, place = pairs // len(shown.unique), pairs % len(shown.unique)
+    sets = shown.unique[place]
+    inside, outside = (weights[place] for weights in shown.mechanism.weights(shown.unique))
+    members = np.take_along_axis(shares[group], sets, axis=1)
+    joint = members * inside
+    total = joint.sum(axis=1) + np.maximum(1.0 - members.sum(axis=1), 0.0) * outside
+    rows, top = np.arange(len(sets)), joint.argmax(axis=1)
+    value, likely = sets[rows, top], joint[rows, top]
+    other, share = _likeliest_outside(shares, group, sets)
+    value, likely = np.where(likely >= share * outside, value, other), np.maximum(likely, share * outside)
+    sure = np.divide(likely, total, out=np.full(len(sets), 1.0 / sets.shape[1]), where=total > 0.0)
+    return _Guess(value[which], sure[which])
+
+
+def _likeliest_outside(shares: Floats, group: Ints, sets: Ints) -> tuple[Ints, Floats]:
+    """For each set, the likeliest value of its group that is not in it, and its share; 0 where all values are in it."""
+    heaviest = np.argsort(-shares, axis=1, kind="stable")[:, : sets.shape[1] + 1]
+    value, share = np.zeros(len(sets), dtype=np.int64), np.zeros(len(sets))
+    for candidate in heaviest.T[::-1]:
+        mine = candidate[group]
+        there = (sets == mine[:, None]).any(axis=1)
+        value, share = np.where(there, value, mine), np.where(there, share, shares[group, mine])
+    return value, share

@@ -1,0 +1,70 @@
+"""Every adversary by name. A new one is a file beside this one, its line here and its page.
+
+An adversary is a module with two functions:
+
+    lacks(scene)   what it would need and the scene does not show, in words; nothing when it can attack
+    attack(scene)  its findings
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from polyseme.attacks import (
+    any_prior,
+    background_knowledge,
+    bayes,
+    correlation,
+    definetti,
+    homogeneity,
+    learner,
+    linkage,
+    published_estimate,
+    repetition,
+    seed,
+    similarity,
+    skewness,
+    transparency,
+)
+from polyseme.attacks.scene import Scene
+from polyseme.results.findings import Finding
+
+__all__ = ["ADVERSARIES", "Adversary", "attack"]
+
+
+class Adversary(Protocol):
+    """Somebody who looks at a scene and guesses."""
+
+    def lacks(self, scene: Scene, /) -> str:
+        """What is needed and not shown, in words; empty when the attack is possible."""
+        ...
+
+    def attack(self, scene: Scene, /) -> tuple[Finding, ...]:
+        """What was found in a scene that lacks nothing."""
+        ...
+
+
+ADVERSARIES: Mapping[str, Adversary] = {
+    "seed": seed,
+    "linkage": linkage,
+    "homogeneity": homogeneity,
+    "similarity": similarity,
+    "skewness": skewness,
+    "any-prior": any_prior,
+    "background-knowledge": background_knowledge,
+    "bayes": bayes,
+    "transparency": transparency,
+    "learner": learner,
+    "published-estimate": published_estimate,
+    "definetti": definetti,
+    "correlation": correlation,
+    "repetition": repetition,
+}
+"""In the order in which findings are shown."""
+
+
+def attack(scene: Scene, names: Iterable[str] = ADVERSARIES) -> tuple[Finding, ...]:
+    """What the named adversaries find, everybody unless some are named; those who lack something find nothing."""
+    who = [ADVERSARIES[name] for name in names]
+    return tuple(finding for one in who if not one.lacks(scene) for finding in one.attack(scene))

@@ -1,0 +1,143 @@
+"""What an adversary sees: published sets, how they were drawn, what was promised, and whatever else is known.
+
+A scene shows some of these and leaves the others out. An adversary says what it lacks; one that lacks nothing attacks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.arrays import Floats, Ints
+from polyseme.attacks.posterior import Posterior, posterior_of, uniform
+from polyseme.distances.base import Distance
+from polyseme.distances.ground import Ground
+from polyseme.estimators.counts import distinct
+from polyseme.mechanism import Mechanism
+from polyseme.tables.classes import Classes
+
+__all__ = ["NOTHING", "Promised", "Scene", "Shown"]
+
+
+@dataclass(frozen=True, eq=False)
+class Promised:
+    """What was promised, in the terms of adversaries; None where nothing was.
+
+    guess      the most that a guess is worth to those who share the prior of the promise
+    apart      candidates are at least this far apart
+    moved      the most that a set moves the reference, on the ground
+    reference  the distribution that closeness was promised for; the prior unless given
+    ground     on which closeness was promised; the equal one unless given
+    any_prior  the most that a set moves anybody, whatever they believed before
+    learned    the most that anybody gets right with what the release says about people in general
+    k          the fewest records that share their quasi-identifiers
+    """
+
+    guess: float | None = None
+    apart: float | None = None
+    moved: float | None = None
+    reference: Floats | None = None
+    ground: Ground | None = None
+    any_prior: float | None = None
+    learned: float | None = None
+    k: int | None = None
+
+
+NOTHING = Promised()
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """The published sets of one attribute, and what is public about them.
+
+    sets       codes of the candidates, a row for each record, ascending: (n, l)
+    mechanism  that drew them
+    attribute  its name
+    prior      over the values, that of the promise; uniform unless given
+    distance   between the values
+    stated     the distribution that a learner is taken to know, where one is declared
+    """
+
+    sets: Ints
+    mechanism: Mechanism
+    attribute: str = ""
+    prior: Floats | None = None
+    distance: Distance | None = None
+    stated: Floats | None = None
+
+    @property
+    def expected(self) -> Floats:
+        """The prior, uniform where none is given."""
+        return uniform(self.mechanism.size) if self.prior is None else np.asarray(self.prior, dtype=np.float64)
+
+    @cached_property
+    def _distinct(self) -> tuple[Ints, Ints]:
+        return distinct(self.sets, self.mechanism.size)
+
+    @property
+    def unique(self) -> Ints:
+        """The distinct sets: (m, l)."""
+        return self._distinct[0]
+
+    @property
+    def inverse(self) -> Ints:
+        """Which of the distinct sets each record has: (n,)."""
+        return self._distinct[1]
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What each of the distinct sets says to somebody with the prior of the promise."""
+        return posterior_of(self.unique, self.mechanism, self.expected)
+
+    @cached_property
+    def readiness(self) -> Posterior:
+        """How readily each candidate of the distinct sets draws its set: the posterior of a uniform prior."""
+        return (
+            self.posterior
+            if self.prior is None
+            else posterior_of(self.unique, self.mechanism, uniform(self.mechanism.size))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What an adversary sees of some records.
+
+    column    the sets of the attribute it is after
+    promised  for these records
+    truth     true codes of the attribute, when the original is at hand: (n,)
+    features  codes of the untouched columns: (n, q)
+    struck    how many values of the person the adversary can rule out
+    helper    the sets of another attribute of the same records
+    again     the sets of the same attribute and people in another release, in the same codes
+    sticky    whether decoys were keyed in both releases, so that equal sets are one draw
+    classes   records that share their quasi-identifiers
+    matches   how many people of a reference population fit each class
+    seeded    whether the release was made with a seed
+    """
+
+    column: Shown | None = None
+    promised: Promised = field(default=NOTHING)
+    truth: Ints | None = None
+    features: Ints | None = None
+    struck: int = 1
+    helper: Shown | None = None
+    again: Shown | None = None
+    sticky: bool = False
+    classes: Classes | None = None
+    matches: Ints | None = None
+    seeded: bool = False
+
+    @property
+    def shown(self) -> Shown:
+        """The sets of the attribute; only for adversaries that do not lack them."""
+        if self.column is None:
+            raise LookupError("this scene shows no published sets")
+        return self.column
+
+    @property
+    def guess_bound(self) -> float:
+        """What was promised about a guess: 1/l unless anything else was."""
+        return 1.0 / self.shown.mechanism.l if self.promised.guess is None else self.promised.guess

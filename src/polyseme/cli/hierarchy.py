@@ -1,0 +1,233 @@
+"""`polyseme hierarchy`: levels of generalization as they will be applied, whether they fit a table, building some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from polyseme.cli.console import PathType, force_option, json_option, print_json, text_table_options, write_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from polyseme.hierarchies import ColumnValues, Coverage, DeclaredHierarchy, Hierarchy, Rule
+
+__all__ = ["command"]
+
+_SHOWN = 40
+"""Lines of a hierarchy that the table shows before it only counts; --csv and --json have all."""
+
+
+@click.group("hierarchy")
+def command() -> None:
+    """Look at generalization hierarchies, check them against a table, build them.
+
+    SPEC is what a policy says under `hierarchy`: the name of a file, or for instance 'intervals: [5, 10, 20]',
+    'dates: [month, year]', 'prefix: 5', 'taxonomy: icd10', suppress.
+
+    \b
+    Example:
+      polyseme hierarchy show "intervals: [5, 10, 20]" --values people.csv --column age
+    """
+
+
+@command.command("show")
+@click.argument("spec")
+@click.option("--values", type=PathType, help="A table with the values to show.")
+@click.option("--column", help="The column of that table.")
+@click.option("--level", type=int, help="Show this level only.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print it as ARX writes it: leaf;..;root.")
+@json_option
+@text_table_options
+def show(
+    spec: str,
+    values: Path | None,
+    column: str | None,
+    level: int | None,
+    as_csv: bool,
+    as_json: bool,
+    separator: str | None,
+    encoding: str,
+) -> None:
+    """Show what each value becomes at each level, exactly as it will be applied.
+
+    A file lists its values; any other SPEC needs a table with them. The values shown are those of that table.
+
+    \b
+    Example:
+      polyseme hierarchy show "intervals: [5, 10]" --values people.csv --column age --level 1
+    """
+    from polyseme.hierarchies import fit
+    from polyseme.hierarchies.listed import arx_text
+
+    declared, rule = _opened(spec)
+    if (values is None) != (column is None):
+        raise click.UsageError("--values and --column go together.")
+    found = _values(values, column, separator, encoding) if values is not None and column is not None else None
+    hierarchy = fit(rule, found, declared.missing)
+    levels = _levels(hierarchy, level)
+    if as_csv:
+        click.echo(arx_text(hierarchy) if level is None else _csv(hierarchy, levels), nl=False)
+    elif as_json:
+        print_json(_document(hierarchy, levels))
+    else:
+        _show_table(hierarchy, levels)
+
+
+@command.command("check")
+@click.argument("spec")
+@click.argument("data", type=PathType)
+@click.option("--column", required=True, help="The column to check.")
+@json_option
+@text_table_options
+@click.pass_context
+def check(
+    context: click.Context,
+    spec: str,
+    data: Path,
+    column: str,
+    as_json: bool,
+    separator: str | None,
+    encoding: str,
+) -> None:
+    """Check whether a hierarchy has a place for every value of a column.
+
+    Values without a place are counted, never named: exit code 1. A hierarchy that is none (uneven depth, two parents)
+    is invalid input.
+
+    \b
+    Example:
+      polyseme hierarchy check "intervals: [5, 10]" people.csv --column age
+    """
+    from polyseme.hierarchies import coverage
+
+    _, rule = _opened(spec)
+    found = coverage(rule, _values(data, column, separator, encoding))
+    if as_json:
+        print_json({**asdict(found), "complete": found.complete})
+    else:
+        _tell(found, rule)
+    context.exit(0 if found.complete else 1)
+
+
+@command.command("build")
+@click.argument("kind", type=click.Choice(["intervals", "dates", "prefix"]))
+@click.argument("levels")
+@click.argument("data", type=PathType)
+@click.option("--column", required=True, help="The column whose values are listed.")
+@click.option("--out", type=PathType, help="The file to write; standard output when omitted.")
+@force_option
+@text_table_options
+def build(
+    kind: str,
+    levels: str,
+    data: Path,
+    column: str,
+    out: Path | None,
+    force: bool,
+    separator: str | None,
+    encoding: str,
+) -> None:
+    """Write a hierarchy for the values of a column, as ARX has it: leaf;..;root. It can then be edited by hand.
+
+    LEVELS are widths (5,10,20), periods (month,year), or for prefixes a number of characters or the lengths left.
+    The file lists values of the table: treat it like the table.
+
+    \b
+    Example:
+      polyseme hierarchy build intervals 5,10,20 people.csv --column age --out age.csv
+    """
+    from polyseme.hierarchies import fit
+    from polyseme.hierarchies.listed import arx_text
+
+    _, rule = _opened(f"{kind}: {levels if kind == 'prefix' and ',' not in levels else f'[{levels}]'}")
+    hierarchy = fit(rule, _values(data, column, separator, encoding))
+    write_text(arx_text(hierarchy), out, force)
+
+
+def _opened(spec: str) -> tuple[DeclaredHierarchy, Rule]:
+    """What a policy would make of it; the files are the user's own, wherever they are."""
+    from polyseme.files.documents import parse
+    from polyseme.files.folder import Folder
+    from polyseme.hierarchies import read_hierarchy
+
+    declared = read_hierarchy(parse(spec))
+    return declared, declared.open(Folder(Path(), allow_outside=True))
+
+
+def _values(data: Path, column: str, separator: str | None, encoding: str) -> ColumnValues:
+    from polyseme.hierarchies import values_of
+
+    return values_of(_column(data, column, separator, encoding))
+
+
+def _column(data: Path, column: str, separator: str | None, encoding: str) -> Iterator[pl.Series]:
+    from polyseme.errors import TableError
+    from polyseme.policy.generalizing import column_values
+    from polyseme.tables.io.source import open_table
+
+    source = open_table(data, separator, encoding)
+    if column not in source.schema.names:
+        # The first line may be data after all, so its cells are not shown.
+        raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{column}'")
+    return column_values(source, column)
+
+
+def _levels(hierarchy: Hierarchy, level: int | None) -> Sequence[int]:
+    if level is None:
+        return range(hierarchy.height + 1)
+    if not 0 <= level <= hierarchy.height:
+        raise click.UsageError(f"The levels of this hierarchy are 0 to {hierarchy.height}.")
+    return (0, level) if level else (0,)
+
+
+def _rows(hierarchy: Hierarchy, levels: Sequence[int]) -> Iterator[list[str]]:
+    return ([path[level] for level in levels] for path in hierarchy.paths())
+
+
+def _csv(hierarchy: Hierarchy, levels: Sequence[int]) -> str:
+    from polyseme.files.delimited import written_rows
+
+    return written_rows(_rows(hierarchy, levels), ";")
+
+
+def _document(hierarchy: Hierarchy, levels: Sequence[int]) -> dict[str, object]:
+    return {
+        "height": hierarchy.height,
+        "missing": hierarchy.missing,
+        "levels": [{"level": level, "groups": len(hierarchy.labels[level])} for level in levels],
+        "values": [dict(zip(map(str, levels), row)) for row in _rows(hierarchy, levels)],
+    }
+
+
+def _show_table(hierarchy: Hierarchy, levels: Sequence[int]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from polyseme.cli.console import show as show_view
+
+    table = Table(*(f"level {level} ({len(hierarchy.labels[level]):,})" for level in levels), box=None)
+    rows = list(_rows(hierarchy, levels))
+    for row in rows[:_SHOWN]:
+        table.add_row(*(Text(label) for label in row))
+    show_view(table)
+    if len(rows) > _SHOWN:
+        click.echo(f".. and {len(rows) - _SHOWN:,} more values; --csv prints all")
+    if hierarchy.missing == "wildcard":
+        click.echo("A missing value may be anything, at every level.")
+
+
+def _tell(found: Coverage, rule: Rule) -> None:
+    known = found.values - found.unknown_values
+    records = found.records - found.unknown_records - found.missing_records
+    click.echo(f"with a place     {known:>9,} values {records:>12,} records")
+    click.echo(f"without a place  {found.unknown_values:>9,} values {found.unknown_records:>12,} records")
+    click.echo(f"missing          {'':>9}        {found.missing_records:>12,} records")
+    if rule.listed is not None:
+        click.echo(f"not in the table {found.unused:>9,} values")
+    if not found.complete:
+        click.echo(f"The hierarchy wants {rule.wants}.")

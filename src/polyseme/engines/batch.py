@@ -1,0 +1,289 @@
+"""One batch of records becomes one batch of sets: a pure function, so that every engine publishes alike.
+
+    publish_batch(job, batch, stream) -> (batch, tally)
+
+It opens no file and keeps no state, its job can be pickled, and what it returns follows from its arguments: equal jobs,
+batches and streams give equal results, on any machine and at any attempt. What has to be known of the whole table is in
+the tallies, which add up. Problems in the data are counted there too; a batch with problems publishes no record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, reduce
+from math import prod
+from operator import add
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.arrays import Ints
+from polyseme.coupling import Coupled
+from polyseme.engines.conditions import Fulfilled
+from polyseme.engines.people import fingerprint_seed, record_keys
+from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.randomness import StickyStream, Stream
+from polyseme.release import AsIs, Column, Sets
+from polyseme.strata import Found, Stratum
+from polyseme.tables.coding.codes import Coded, as_series, cast_column, code_type, encode, label_array
+from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
+from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
+
+__all__ = ["Job", "check_batch", "publish_batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What is to be published, and how; everything but the table itself.
+
+    types               declared types of columns that are published as they are
+    categories          columns that are stored as categories, and published as such
+    key                 for sticky decoys
+    records_per_person  most records a person on average with sticky decoys; None for what is ordinary (see `people`)
+    fingerprint_seed    of the fingerprints of record keys, the same for all batches
+    """
+
+    columns: tuple[Column, ...]
+    types: Mapping[str, str] = field(default_factory=dict)
+    categories: frozenset[str] = frozenset()
+    missing_values: tuple[str, ...] = ("",)
+    form: str = "set"
+    seed: int | None = None
+    key: bytes | None = field(default=None, repr=False)
+    record_key: str | None = None
+    records_per_person: float | None = None
+    allow_changed_strata: bool = False
+    fingerprint_seed: int = field(default_factory=fingerprint_seed, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Only what was given is pickled: the rest is made again where it is needed."""
+        return {item.name: getattr(self, item.name) for item in fields(self)}
+
+    @property
+    def needed(self) -> list[str]:
+        """The columns that a batch must have: those that are published, and the one that names a person."""
+        names = [item.name for item in self.columns]
+        return names if self.record_key is None or self.record_key in names else [*names, self.record_key]
+
+    @cached_property
+    def sets(self) -> tuple[Sets, ...]:
+        """The columns that are published as sets of candidates."""
+        return tuple(item for item in self.columns if isinstance(item, Sets))
+
+    @cached_property
+    def untouched(self) -> tuple[AsIs, ...]:
+        """The columns that are published as they are."""
+        return tuple(item for item in self.columns if isinstance(item, AsIs))
+
+    @property
+    def rows_per_record(self) -> int:
+        """How many published rows a record becomes."""
+        return prod(item.l for item in self.sets) if self.form == "long" else 1
+
+    @cached_property
+    def labels(self) -> Mapping[str, pa.Array]:
+        """The values of each protected attribute, by code."""
+        return {item.name: label_array(item.domain.values) for item in self.sets}
+
+    @cached_property
+    def coupled(self) -> Mapping[str, Coupled]:
+        """How sticky sets are drawn."""
+        return {item.name: Coupled(item.strata) for item in self.sets}
+
+    @property
+    def prints(self) -> tuple[Print, ...]:
+        """The fingerprints that its tallies hold."""
+        sticky = self.sets if self.key is not None else ()
+        several = [item.name for item in sticky if item.stratified]
+        return ((PEOPLE, ""), *((DRAWS, item.name) for item in sticky), *((SETS, name) for name in several))
+
+
+def publish_batch(job: Job, batch: pa.RecordBatch, stream: Stream) -> tuple[pa.RecordBatch, BatchTally]:
+    """A batch as it is published, one row for each record, in the same order, sets still as codes; and what it adds.
+
+    job     what to do; all columns that it needs are in the batch
+    stream  at its beginning; sticky decoys do not need it
+    """
+    records, tally = _read(job, batch)
+    people = _people(job, records)
+    sets, prints = {}, _fingerprints(job, records)
+    for item in job.sets:
+        codes, places = records.codes[item.name], records.places[item.name]
+        if people is None or job.key is None:
+            sets[item.name] = _draw(item, codes, places, stream)
+        else:
+            sticky = StickyStream(job.key, item.name, people, codes)
+            sets[item.name] = job.coupled[item.name].sample(places, codes, sticky)
+            prints |= _prints(job, item.name, sticky.prints, sets[item.name])
+    return _arranged(job, records, sets), replace(tally, prints=prints)
+
+
+def check_batch(job: Job, batch: pa.RecordBatch) -> BatchTally:
+    """What is wrong with a batch, without drawing anything."""
+    return _read(job, batch)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Records:
+    """Records of a batch, in code.
+
+    codes, places  true value and stratum of each, by protected attribute
+    keys           what names the person of each, where the job has a record key
+    """
+
+    untouched: Mapping[str, pa.Array]
+    codes: Mapping[str, Ints]
+    places: Mapping[str, Ints]
+    keys: pl.Series | None
+
+    def take(self, rows: Ints) -> _Records:
+        if all(len(rows) == len(column) for column in self.codes.values()):
+            return self
+        return _Records(
+            {name: column.take(pa.array(rows)) for name, column in self.untouched.items()},
+            {name: column[rows] for name, column in self.codes.items()},
+            {name: column[rows] for name, column in self.places.items()},
+            None if self.keys is None else self.keys.gather(rows),
+        )
+
+
+def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
+    """The records of a batch, none of them when something in it is wrong; and what is counted of them in any case."""
+    problems, rows = Problems(), batch.num_rows
+    batch = _without_dropped(job, batch)
+    coded = {item.name: _code(item, batch, job, problems) for item in job.sets}
+    keys = _record_keys(job, batch, problems)
+    untouched = {item.name: _untouched(item.name, batch, job, problems) for item in job.untouched}
+    found = {item.name: item.strata.find(untouched, batch.num_rows) for item in job.sets}
+    places = {item.name: _places(item, found[item.name], coded[item.name], problems) for item in job.sets}
+    complete = _complete(coded, batch.num_rows)
+    records = _Records(untouched, {name: column.codes for name, column in coded.items()}, places, keys).take(complete)
+    tally = BatchTally(
+        records=len(complete),
+        dropped=rows - len(complete),
+        problems=dict(problems.counts),
+        fulfilled=_fulfilled(job, found, complete),
+        levels=_levels(job, batch, records.untouched),
+    )
+    return records.take(complete[:0]) if problems.counts else records, tally
+
+
+def _without_dropped(job: Job, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The records that have a value wherever those without one are dropped; nothing else about the others matters."""
+    kept = np.ones(batch.num_rows, dtype=bool)
+    for item in job.sets:
+        if item.domain.missing.action == "drop":
+            kept &= as_series(batch.column(item.name), job.missing_values).is_not_null().to_numpy()
+    return batch if kept.all() else batch.filter(pa.array(kept))
+
+
+def _complete(coded: Mapping[str, Coded], rows: int) -> Ints:
+    """The records that have all their values."""
+    there = np.ones(rows, dtype=bool)
+    for column in coded.values():
+        there &= column.codes >= 0
+    return np.flatnonzero(there)
+
+
+def _code(item: Sets, batch: pa.RecordBatch, job: Job, problems: Problems) -> Coded:
+    domain = item.domain
+    coded = encode(as_series(batch.column(item.name), job.missing_values).alias(item.name), domain)
+    what = "values are not in the declared domain" if domain.cut is None else "values fall outside the declared range"
+    problems.add(item.name, coded.unseen, f"{what} of {domain.size:,} values", "widen the domain, or correct the table")
+    if domain.missing.action == "refuse":
+        hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
+        problems.add(item.name, coded.missing, "values are missing", hint)
+    return coded
+
+
+def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: Problems) -> pa.Array:
+    column = batch.column(name)
+    if name not in job.types:
+        return plain(column)
+    series = as_series(column, job.missing_values)
+    result, failures = cast_column(series, job.types[name])
+    problems.add(
+        name, failures, f"values cannot be read as {job.types[name]}", "change or remove its type in the policy"
+    )
+    return result.to_arrow()
+
+
+def _fulfilled(job: Job, found: Mapping[str, Found], kept: Ints) -> Fulfilled:
+    """Which conditions the records that are kept fulfil."""
+    parts = (Fulfilled.of(item.name, item.strata.placing, found[item.name], kept) for item in job.sets)
+    return reduce(add, parts, Fulfilled())
+
+
+def _places(item: Sets, found: Found, coded: Coded, problems: Problems) -> Ints:
+    """The stratum of each record, as anyone can tell it from the columns that are published as they are."""
+    places = item.strata.places_of(found)
+    count = item.strata.impossible(coded.codes, places)
+    hint = "correct the table, or the policy's impossible combinations"
+    problems.add(item.name, count, "values are declared impossible for their record", hint)
+    return places
+
+
+def _record_keys(job: Job, batch: pa.RecordBatch, problems: Problems) -> pl.Series | None:
+    """What names the person of each record; every record must have it where decoys are to be sticky."""
+    if job.record_key is None:
+        return None
+    column = as_series(batch.column(job.record_key), job.missing_values)
+    keys = record_keys(batch.column(job.record_key), job.record_key, job.missing_values)
+    if job.key is not None:
+        broken = keys.null_count() - column.null_count() if column.dtype.is_float() else 0
+        hint = "keys are texts or whole numbers; floating-point numbers are exact only below 2^53"
+        problems.add(job.record_key, broken, "record keys are not whole numbers", hint)
+        missing = keys.null_count() - broken
+        problems.add(job.record_key, missing, "records have no record key", "sticky decoys need one for each")
+    return keys
+
+
+def _levels(job: Job, batch: pa.RecordBatch, shown: Mapping[str, pa.Array]) -> Levels:
+    """The categories of the columns whose categories have an order."""
+    ordered = [name for name in shown if name in job.categories and is_ordered(batch.column(name).type)]
+    return reduce(add, (Levels.of(name, batch.column(name).dictionary, shown[name]) for name in ordered), Levels())
+
+
+def _people(job: Job, records: _Records) -> list[bytes] | None:
+    """The persons for whom sticky decoys are drawn."""
+    return None if job.key is None or records.keys is None else [text.encode() for text in records.keys]
+
+
+def _fingerprints(job: Job, records: _Records) -> dict[Print, Fingerprints]:
+    """Of whom the records are."""
+    if records.keys is None:
+        return {}
+    return {(PEOPLE, ""): fingerprints(records.keys.drop_nulls().to_frame(), job.fingerprint_seed)}
+
+
+def _prints(job: Job, name: str, drawn: Fingerprints, sets: Ints) -> dict[Print, Fingerprints]:
+    """What was drawn for whom."""
+    found = {(DRAWS, name): drawn}
+    return {**found, (SETS, name): mixed(drawn, sets)} if (SETS, name) in job.prints else found
+
+
+def _draw(item: Sets, codes: Ints, places: Ints, stream: Stream) -> Ints:
+    """Sets for true values, each from the mechanism of its record's stratum."""
+
+    def draw(stratum: Stratum, rows: Ints) -> Ints:
+        return stratum.mechanism.sample(stratum.narrow(codes[rows]), stream)
+
+    return item.strata.sample(places, draw)
+
+
+def _arranged(job: Job, records: _Records, sets: Mapping[str, Ints]) -> pa.RecordBatch:
+    """The columns in the table's order."""
+    columns = [
+        _set_column(sets[item.name], item.domain.size) if isinstance(item, Sets) else records.untouched[item.name]
+        for item in job.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=[item.name for item in job.columns])
+
+
+def _set_column(sets: Ints, size: int) -> pa.Array:
+    """Sets of codes (n, l) as a small Arrow column that is quick to shuffle."""
+    flat = pa.array(sets.reshape(-1).astype(code_type(size)))
+    return pa.FixedSizeListArray.from_arrays(flat, sets.shape[1])

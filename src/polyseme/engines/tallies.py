@@ -1,0 +1,91 @@
+"""What is counted while a table is published, batch by batch; tallies add up to that of the whole table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from operator import add
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+
+from polyseme.engines.conditions import Fulfilled
+from polyseme.errors import Problem, TableError
+from polyseme.tables.coding.dictionaries import Levels
+from polyseme.tables.counting.matching import Fingerprints
+
+__all__ = ["DRAWS", "PEOPLE", "SETS", "BatchTally", "Print", "Problems"]
+
+PEOPLE, DRAWS, SETS = "people", "draws", "sets"
+Print: TypeAlias = tuple[str, str]
+"""What fingerprints stand for, and the attribute.
+
+people  of whom each record is
+draws   (person, value) of each record; only where decoys are sticky. Sets of several strata are made from each other,
+        so they count as one draw even where they differ
+sets    (person, value, set); only where strata can give several sets for one value
+"""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Problems:
+    """Counts of what is wrong in the data, by place: column, what, hint."""
+
+    def __init__(self, counts: Mapping[tuple[str, str, str], int] | None = None) -> None:
+        self.counts = Counter(counts)
+
+    def add(self, column: str, count: int, what: str, hint: str = "") -> None:
+        if count:
+            self.counts[column, what, hint] += count
+
+    def raise_any(self) -> None:
+        if self.counts:
+            raise TableError(
+                Problem(f"column '{column}'", f"{count:,} {what}", hint)
+                for (column, what, hint), count in self.counts.items()
+            )
+
+
+@dataclass(frozen=True)
+class BatchTally:
+    """What one batch, or several, add to what is known of the whole table.
+
+    records, dropped  with all their values, and left out because one is missing
+    problems          how often something is wrong, by column, what and hint
+    fulfilled         which conditions of impossible combinations some record fulfils
+    levels            the published categories of ordered columns
+    prints            fingerprints of the records, to count how often each occurs; there are as many as records, so an
+                      engine takes them away before it adds tallies up
+    """
+
+    records: int = 0
+    dropped: int = 0
+    problems: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    fulfilled: Fulfilled = field(default_factory=Fulfilled)
+    levels: Levels = field(default_factory=Levels)
+    prints: Mapping[Print, Fingerprints] = field(default_factory=dict, repr=False, compare=False)
+
+    def __add__(self, other: BatchTally) -> BatchTally:
+        return BatchTally(
+            self.records + other.records,
+            self.dropped + other.dropped,
+            _merged(self.problems, other.problems, add),
+            self.fulfilled + other.fulfilled,
+            self.levels + other.levels,
+            _merged(self.prints, other.prints, lambda one, two: np.concatenate([one, two])),
+        )
+
+    @property
+    def counts(self) -> BatchTally:
+        """The same without fingerprints: of a size that does not grow with the records."""
+        return replace(self, prints={})
+
+
+def _merged(
+    one: Mapping[Key, Value], two: Mapping[Key, Value], join: Callable[[Value, Value], Value]
+) -> dict[Key, Value]:
+    """Both mappings, with what they have in common joined."""
+    return {**one, **{key: join(one[key], value) if key in one else value for key, value in two.items()}}

@@ -1,0 +1,171 @@
+"""What anybody learns from published sets about groups of people: which columns tell groups apart, and their shares.
+
+The shares of a group are those under which its sets are most likely, with some people like everybody else added:
+
+    share(q, v)  ~  sum over the sets R of q of P(v | R) + ADDED * share(v)        P(v | R) ~ share(q, v) P(R | v)
+
+found by repeating (expectation and maximisation, sped up by squared extrapolation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.arrays import Floats, Ints
+from polyseme.estimators.counts import distinct
+from polyseme.mechanism import Mechanism
+
+__all__ = ["PEOPLE", "combined", "learnt_shares", "most_groups", "telling"]
+
+PEOPLE = 100
+"""Records that a group has on average at least: with fewer, what stands out in it is mostly chance."""
+_GROUPS = 200
+"""Groups at the most: finer ones change the average little (single years of age by sex are 100)."""
+_VALUES = 20_000
+"""Groups times values at the most: with 5,000 values, what can be guessed in a group takes a second to compute."""
+
+ADDED = 30.0
+"""People like everybody else that are added to each group, so that a group of few says little. On the demo's table with
+10,000 records by age and sex, guesses at (3, 4) are right in 63.6% with 1, 70.8% with 10, 72.1% with 30 and 71.7% with
+100 of them; with 100,000 records in 74.6%, 74.8%, 74.9% and 74.0%."""
+_ROUNDS = 100
+"""Cycles of three steps at the most."""
+_STEP = 1e-5
+"""Largest change of a share in a cycle below which nobody would guess differently."""
+_LEAST = 0.01
+"""Part of a share that a leap leaves of it at least."""
+_NEWS = 5.0
+"""Standard errors by which a column must tell more than chance alone, to be worth splitting groups for."""
+_COLUMNS = 3
+"""Columns that are taken together at the most."""
+
+
+def most_groups(records: int, size: int) -> int:
+    """How many groups so many records of an attribute with so many values may be split into."""
+    return max(min(_GROUPS, records // PEOPLE, _VALUES // size), 1)
+
+
+def telling(features: Ints, sets: Ints, size: int, most: int, given: Sequence[int] = ()) -> list[int]:
+    """The columns that together tell most about the values, as numbers; `given` are taken in any case.
+
+    features  codes of the untouched columns: (n, q)
+    sets      candidates of each record, or its value alone: (n, l)
+    most      groups that there may be
+
+    What a column tells is the mutual information of group and candidate, less what chance alone gives.
+    """
+    chosen, group = list(given), combined(features[:, list(given)])
+    known = _told(group, sets, size)
+    while len(chosen) < len(given) + _COLUMNS:
+        finer = {
+            column: combined(np.column_stack([group, features[:, column]]))
+            for column in range(features.shape[1])
+            if column not in chosen
+        }
+        news = {column: _told(code, sets, size) for column, code in finer.items() if code.max(initial=0) < most}
+        best = max(news, key=lambda column: news[column].value, default=None)
+        if best is None or not news[best].beyond(known):
+            break
+        chosen.append(best)
+        known, group = news[best], finer[best]
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What groups tell about values in nats, less what chance gives, and the standard error of the latter."""
+
+    value: float
+    error: float
+
+    def beyond(self, other: _Told) -> bool:
+        return self.value - other.value > _NEWS * self.error
+
+
+def combined(features: Ints) -> Ints:
+    """Combinations of columns as one code, dense and in the order of the columns: (n,).
+
+    >>> combined(np.array([[0, 5], [1, 0], [0, 5]])).tolist()
+    [0, 1, 0]
+    """
+    code = np.zeros(len(features), dtype=np.int64)
+    for column in features.T:
+        code = code * (int(column.max(initial=0)) + 1) + column
+        code = np.unique(code, return_inverse=True)[1]
+    return code
+
+
+def _told(group: Ints, sets: Ints, size: int) -> _Told:
+    if not len(group):
+        return _Told(0.0, 0.0)
+    counts = np.bincount((group[:, None] * size + sets).ravel(), minlength=(int(group.max()) + 1) * size)
+    table = counts.reshape(-1, size) / counts.sum()
+    rows, columns = table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True)
+    there = table > 0.0
+    information = float((table[there] * np.log(table[there] / (rows * columns)[there])).sum())
+    # Where groups tell nothing, twice the records times the information is about chi-squared. Candidates of one set are
+    # no records of their own: a group of n has n rho (1 - rho) for the variance of each count, of an expected n rho.
+    freedom = (np.count_nonzero(rows) - 1) * max(np.count_nonzero(columns) / sets.shape[1] - 1.0, 0.0)
+    return _Told(information - freedom / (2.0 * len(group)), np.sqrt(2.0 * freedom) / (2.0 * len(group)))
+
+
+def learnt_shares(sets: Ints, group: Ints, mechanism: Mechanism) -> Floats:
+    """The shares of the values in each group, as anybody estimates them: (groups, F).
+
+    sets   candidates of each record: (n, l)
+    group  of each record, from 0 on
+    """
+    everybody = _fitted(sets, np.zeros(len(sets), dtype=np.int64), mechanism, None)
+    if int(group.max(initial=0)) == 0:
+        return everybody
+    return _fitted(sets, group, mechanism, everybody[0])
+
+
+def _fitted(sets: Ints, group: Ints, mechanism: Mechanism, margin: Floats | None) -> Floats:
+    """Shares by group; towards `margin`, or without any help for everybody together."""
+    groups, size = int(group.max(initial=0)) + 1, mechanism.size
+    different, which = distinct(sets, size)
+    pairs, counts = np.unique(group * len(different) + which, return_counts=True)
+    group, sets = pairs // max(len(different), 1), different[pairs % max(len(different), 1)]
+    inside, outside = mechanism.weights(sets)
+    places = group[:, None] * size + sets
+    prior = np.zeros((groups, size)) if margin is None else np.tile(ADDED * margin, (groups, 1))
+    lies = bool(outside.any())
+
+    def again(shares: Floats) -> Floats:
+        mine = shares.ravel()[places]
+        joint = mine * inside
+        total = joint.sum(axis=1)
+        if lies:
+            total = total + np.maximum(1.0 - mine.sum(axis=1), 0.0) * outside
+        seen = np.divide(counts, total, out=np.zeros(len(total)), where=total > 0.0)
+        # A value outside a set is believed in proportion to its share; what its members have of that is taken off.
+        members = joint - mine * outside[:, None] if lies else joint
+        told = np.bincount(places.ravel(), (seen[:, None] * members).ravel(), groups * size)
+        held: Floats = told.reshape(groups, size) + prior
+        if lies:
+            held = held + shares * np.bincount(group, seen * outside, groups)[:, None]
+        return np.asarray(held / np.maximum(held.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
+
+    return _repeated(again, np.full((groups, size), 1.0 / size) if margin is None else np.tile(margin, (groups, 1)))
+
+
+def _repeated(again: Callable[[Floats], Floats], shares: Floats) -> Floats:
+    """Where repeating leads: two steps show the direction, and a longer one is taken along it (Varadhan 2008)."""
+    for _ in range(_ROUNDS):
+        once = again(shares)
+        twice = again(once)
+        step, bend = once - shares, twice - 2.0 * once + shares
+        curved = float(np.linalg.norm(bend))
+        length = max(float(np.linalg.norm(step)) / curved, 1.0) if curved > 0.0 else 1.0
+        # Nothing comes back from a share of nought.
+        leap = np.maximum(shares + 2.0 * length * step + length**2 * bend, _LEAST * twice)
+        found = again(leap / np.maximum(leap.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
+        moved = float(np.abs(found - shares).max(initial=0.0))
+        shares = found
+        if moved < _STEP:
+            break
+    return shares

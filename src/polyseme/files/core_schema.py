@@ -1,0 +1,101 @@
+"""YAML as people mean it: a word is text, a number is decimal, and a key is given once.
+
+YAML 1.1 reads `no` as false, `010` as 8, `12:30` as 750 and `2024-13-45` as a date that does not exist. In a policy
+these are answers, codes and times of a table. So plain scalars follow the newer core schema here; dates, codes with
+leading zeros and numbers of more than a hundred digits stay text.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import yaml
+
+__all__ = ["NotYaml", "load"]
+
+MOST_REPEATED = 1_000_000
+"""Nodes that aliases may add: far more than anybody writes, and still read in a second or two."""
+
+
+class NotYaml(ValueError):
+    """Why a text is no YAML. The problem may quote the text; the line and the column, from 1, do not."""
+
+    def __init__(self, problem: str = "", line: int | None = None, column: int | None = None) -> None:
+        super().__init__(problem)
+        self.problem, self.line, self.column = problem, line, column
+
+
+def load(text: str) -> Any:
+    """The objects of a YAML text; raises `NotYaml` and nothing else."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a subclass of SafeLoader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = (mark.line + 1, mark.column + 1) if mark else ()
+        raise NotYaml(error.problem or "", *place) from None
+    except RecursionError:
+        raise NotYaml("nested too deeply") from None
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError):
+        raise NotYaml from None
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML in which a key that is given twice is an error, not a silent overwrite."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the base class has it as a plain attribute
+        first: [
+            (tag, pattern)
+            for tag, pattern in resolvers
+            if tag.removeprefix("tag:yaml.org,2002:") not in ("bool", "int", "float", "timestamp")
+        ]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def get_single_node(self) -> Any:
+        node = super().get_single_node()
+        sizes: dict[int, float] = {}
+        if node is not None and _size(node, sizes) > len(sizes) + MOST_REPEATED:
+            raise yaml.composer.ComposerError(None, None, "its aliases refer to themselves", node.start_mark)
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if isinstance(key, list | dict):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be plain text", key_node.start_mark)
+            # 2024 and "2024" name the same column.
+            if str(key) in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key '{key}' is given more than once", key_node.start_mark
+                )
+            seen.add(str(key))
+        return super().construct_mapping(node, deep=deep)
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]{0,99})$"), list("-+0123456789")
+)
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"^[-+]?(?:(?:0|[1-9][0-9]{0,99})(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))$"
+        r"|^\.(?:nan|NaN|NAN)$"
+    ),
+    list("-+0123456789."),
+)
+
+
+def _size(node: yaml.Node, sizes: dict[int, float]) -> float:
+    """How many nodes there are with every alias written out; infinitely many where a node holds itself."""
+    if id(node) not in sizes:
+        sizes[id(node)] = math.inf  # as long as it is not known: whoever comes back here is inside of it
+        children = node.value if isinstance(node, yaml.CollectionNode) else ()
+        inner = (item for child in children for item in (child if isinstance(child, tuple) else (child,)))
+        sizes[id(node)] = 1 + sum(_size(item, sizes) for item in inner)
+    return sizes[id(node)]

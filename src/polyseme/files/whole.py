@@ -1,0 +1,172 @@
+"""Files and folders that appear only when they are whole: under a temporary name until the last byte is written."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from polyseme.cancellation import Cancellation
+from polyseme.errors import InvalidInput
+
+__all__ = ["whole_file", "whole_folder"]
+
+
+@contextmanager
+def whole_folder(
+    target: Path, overwrite: bool = False, contents: Collection[str] = (), cancellation: Cancellation | None = None
+) -> Iterator[Path]:
+    """A temporary folder beside `target` that takes its place when the block ends well, and vanishes otherwise.
+
+    contents  what a folder must hold to be replaced, or else be a release: nothing but our own work is ever removed
+
+    A block whose work was cancelled did not end well.
+    """
+    _refuse_existing(target, overwrite)
+    if target.exists():
+        _refuse_foreign(target, contents)
+    target = target.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = _beside(target, ".partial")
+    try:
+        partial.mkdir(mode=0o700)
+        yield partial
+        if cancellation is not None:
+            cancellation.check()
+        partial.chmod(_usual_mode(partial / ".mode", Path.mkdir, Path.rmdir))
+        # Others may have come to the same place in the meantime.
+        _refuse_existing(target, overwrite)
+        if target.exists():
+            _refuse_foreign(target, contents)
+            _exchange(target, partial, contents)
+        else:
+            _move_folder(partial, target)
+    finally:
+        _remove(partial)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder, also when somebody loses patience and interrupts this too."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _refuse_foreign(folder: Path, contents: Collection[str] = ()) -> None:
+    """Raise unless a folder is empty, or whole work of ours without any other file."""
+    if not folder.is_dir():
+        raise InvalidInput(f"{folder}: this is a file and is not replaced by a folder", "choose another place")
+    found = {path.name for path in folder.iterdir()}
+    ours = set(contents) if found.issuperset(contents) and contents else _files_of_release(folder)
+    if found and not ours:
+        raise InvalidInput(f"{folder}: not made by this command, so it is not replaced", "choose another place")
+    if found - ours:
+        raise InvalidInput(
+            f"{folder}: holds other files too, so it is not replaced: {', '.join(sorted(found - ours)[:6])}",
+            "move them, or choose another location",
+        )
+    for path in folder.iterdir():
+        if path.is_dir():
+            _refuse_foreign(path)
+
+
+def _files_of_release(folder: Path) -> set[str]:
+    """The names of the files of a release; none where there is no manifest of ours."""
+    try:
+        document = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        ours = isinstance(document["format"], int) and isinstance(document["checksum"], str)
+        return {"manifest.json", str(document["data"]["file"])} if ours else set()
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
+
+
+def _exchange(target: Path, partial: Path, contents: Collection[str]) -> None:
+    """Put one folder in the place of another; when that fails, the old one stays."""
+    old = _beside(target, ".old")
+    try:
+        target.rename(old)
+        _refuse_foreign(old, contents)  # nobody can add to it under its name any more
+        _move_folder(partial, target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _move_folder(folder: Path, target: Path) -> None:
+    """Give a folder a name that nothing has; at most an empty folder is replaced."""
+    try:
+        folder.rename(target)
+    except OSError:
+        _refuse_existing(target)
+        raise
+
+
+def _beside(target: Path, suffix: str) -> Path:
+    """A new name in the same folder, known before anything has it: so it can be cleared away at any moment."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}{suffix}")
+
+
+@contextmanager
+def whole_file(target: Path, overwrite: bool = False, cancellation: Cancellation | None = None) -> Iterator[Path]:
+    """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise."""
+    _refuse_existing(target, overwrite)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = _beside(target, f".partial{target.suffix}")
+    try:
+        partial.touch(mode=0o600, exist_ok=False)
+        yield partial
+        if cancellation is not None:
+            cancellation.check()
+        partial.chmod(_usual_mode(_beside(target, ".mode"), Path.touch, Path.unlink))
+        if overwrite:
+            partial.replace(target)
+        else:
+            _move_file(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _move_file(file: Path, target: Path) -> None:
+    """Give a file a name that nothing has: unlike a new name, a second name never replaces another file."""
+    try:
+        target.hardlink_to(file)
+    except OSError:
+        _refuse_existing(target)
+        file.rename(target)  # not every file system has second names
+
+
+def _refuse_existing(target: Path, overwrite: bool = False) -> None:
+    _refuse_dangling(target)
+    if target.exists() and not overwrite:
+        raise InvalidInput(f"{target}: exists already", "choose another location, or use --force to replace it")
+
+
+def _refuse_dangling(target: Path) -> None:
+    """Raise where a link leads to nothing: whoever made it would choose where our work appears."""
+    for path in (target, *target.parents):
+        if path.is_symlink() and not path.exists():
+            raise InvalidInput(
+                f"{path}: a dangling symbolic link, which is not followed",
+                "remove it, or choose another location",
+            )
+
+
+def _usual_mode(probe: Path, make: Callable[[Path], None], remove: Callable[[Path], None]) -> int:
+    """The permissions of a new file or folder here.
+
+    Python tells the process's mask only by changing it, and in that moment other threads would write for everybody.
+    """
+    try:
+        make(probe)
+        return stat.S_IMODE(probe.stat().st_mode)
+    finally:
+        if probe.exists():
+            remove(probe)

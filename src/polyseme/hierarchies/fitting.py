@@ -1,0 +1,103 @@
+"""A rule and a column: which values have a place, and the hierarchy of those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from polyseme.errors import TableError
+from polyseme.hierarchies.hierarchy import Hierarchy, MissingAs
+from polyseme.hierarchies.rules import Rule
+from polyseme.tables.coding.spelling import spelled
+
+__all__ = ["ColumnValues", "Coverage", "coverage", "fit", "missing_from", "values_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnValues:
+    """The different values of a column by their spelling, how many records have each, and how many have none."""
+
+    leaves: pl.Series = field(repr=False)
+    counts: pl.Series = field(repr=False)
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many values, and records, of a column have a place in a hierarchy.
+
+    unused  values that the hierarchy lists and the column does not have
+    """
+
+    values: int
+    records: int
+    unknown_values: int
+    unknown_records: int
+    missing_records: int
+    unused: int
+
+    @property
+    def complete(self) -> bool:
+        return self.unknown_values == 0
+
+
+def values_of(batches: Iterable[pl.Series]) -> ColumnValues:
+    """The values of a column that comes in pieces, in their natural order: numbers by size, then texts.
+
+    >>> values_of([pl.Series([10, None, 9]), pl.Series([9])]).leaves.to_list()
+    ['9', '10']
+    """
+    found = [pl.DataFrame({"leaf": pl.Series([], dtype=pl.String), "count": pl.Series([], dtype=pl.UInt32)})]
+    found += [spelled(batch).alias("leaf").value_counts(name="count") for batch in batches]
+    table = pl.concat(found).group_by("leaf").agg(pl.col("count").cast(pl.Int64).sum())
+    missing = int(table.filter(pl.col("leaf").is_null())["count"].sum())
+    number = pl.col("leaf").cast(pl.Float64, strict=False)
+    table = table.drop_nulls("leaf").sort(number, "leaf", nulls_last=True)
+    return ColumnValues(table["leaf"], table["count"], missing)
+
+
+def coverage(rule: Rule, values: ColumnValues) -> Coverage:
+    """Which of the values have a place."""
+    known = rule.known(values.leaves)
+    listed = rule.listed
+    return Coverage(
+        values=len(known),
+        records=int(values.counts.sum()) + values.missing,
+        unknown_values=int((~known).sum()),
+        unknown_records=int(values.counts.filter(~known).sum()),
+        missing_records=values.missing,
+        unused=0 if listed is None else len(listed) - int(known.sum()),
+    )
+
+
+def fit(rule: Rule, values: ColumnValues | None = None, missing: MissingAs = "leaf") -> Hierarchy:
+    """The hierarchy of a rule that lists its values, or of the values of a column.
+
+    Values without a place are refused, and counted only: they come from records.
+    """
+    if values is not None:
+        found = coverage(rule, values)
+        if not found.complete:
+            raise TableError(missing_from(found, rule), "count them with: polyseme hierarchy check")
+    listed = rule.listed
+    if listed is None and values is None:
+        raise TableError(
+            "this hierarchy follows from the values of a column, and there are none",
+            "give a table and a column: --values FILE --column NAME",
+        )
+    leaves = pl.Series(listed, dtype=pl.String) if listed is not None else _leaves(values)
+    return Hierarchy.from_labels(leaves.to_list(), [level.to_list() for level in rule.labels(leaves)], missing)
+
+
+def missing_from(found: Coverage, rule: Rule) -> str:
+    """What to say of values without a place."""
+    return (
+        f"{found.unknown_values:,} of {found.values:,} values ({found.unknown_records:,} of {found.records:,} records) "
+        f"have no place in the hierarchy, which wants {rule.wants}"
+    )
+
+
+def _leaves(values: ColumnValues | None) -> pl.Series:
+    return values.leaves if values is not None else pl.Series([], dtype=pl.String)

@@ -1,0 +1,72 @@
+"""The hierarchies of a policy: whether their files can be used, and whether they have a place for every value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from polyseme.distances.paths import named
+from polyseme.errors import InvalidInput, PolicyError, Problem
+from polyseme.hierarchies import Rule, coverage, values_of
+from polyseme.hierarchies.fitting import missing_from
+from polyseme.policy import Policy
+from polyseme.policy.attributes import AttributePolicy
+from polyseme.policy.reading import Reader
+from polyseme.tables.coding.codes import as_series, cast_column
+from polyseme.tables.coding.spelling import spellings
+from polyseme.tables.io.source import Source
+
+__all__ = ["column_values", "hierarchy_problems", "require_places"]
+
+_HINT = "add the values to the hierarchy; count them with: polyseme hierarchy check"
+
+
+def hierarchy_problems(policy: Policy) -> list[Problem]:
+    """What is wrong with the hierarchies as far as that shows without a table."""
+    problems: list[Problem] = []
+    for item in policy.attributes:
+        reader = Reader(None, f"$.attributes.{item.name}.hierarchy", problems)
+        if item.hierarchy is None:
+            continue
+        if item.protect:  # by the rule for all sensitive columns
+            reader.problem("a hierarchy generalizes columns that are not published as sets", "remove the hierarchy")
+        try:
+            rule = item.hierarchy.open(policy.files)
+        except InvalidInput as error:
+            reader.adopt(error)
+        else:
+            _check_declared(rule, item, reader)
+    return problems
+
+
+def _check_declared(rule: Rule, item: AttributePolicy, reader: Reader) -> None:
+    """Declared values may be named, those of a table only counted."""
+    leaves = pl.Series(spellings(item.values or ()), dtype=pl.String)
+    lacking = leaves.filter(~rule.known(leaves)).to_list()
+    if lacking:
+        what = f"{len(lacking):,} of {len(leaves):,} declared values have no place in the hierarchy, which wants"
+        reader.problem(f"{what} {rule.wants}: {named(lacking)}", "add them to the hierarchy")
+
+
+def require_places(policy: Policy, source: Source) -> None:
+    """Refuse hierarchies that lack values of the table; every one of them is reported."""
+    problems = []
+    for item in policy.attributes:
+        if item.hierarchy is None:
+            continue
+        rule = item.hierarchy.open(policy.files)
+        found = coverage(rule, values_of(column_values(source, item.name, policy.table.missing_values, item.type)))
+        if not found.complete:
+            problems.append(Problem(f"$.attributes.{item.name}.hierarchy", missing_from(found, rule), _HINT))
+    if problems:
+        raise PolicyError(problems)
+
+
+def column_values(
+    source: Source, name: str, missing_values: tuple[str, ...] = ("",), kind: str | None = None
+) -> Iterator[pl.Series]:
+    """A column, piece by piece, as it would be published."""
+    for batch in source.batches([name]):
+        series = as_series(batch.column(0), missing_values)
+        yield cast_column(series, kind)[0] if kind else series

@@ -1,0 +1,91 @@
+"""What the promises about the number of candidates have in common."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from polyseme.errors import Problem
+from polyseme.parameters import Parameter
+from polyseme.promises.base import Bounds, Candidates, Channel, Promise, Quantity
+
+__all__ = ["ADAPT", "AdaptablePromise", "CandidatePromise"]
+
+ADAPT = Parameter("adapt", "switch", default=False, required=False, example=True)
+
+
+@dataclass(frozen=True)
+class CandidatePromise(Promise):
+    """Every set holds so many candidates that nobody who relies on it alone can be surer than 1 in l."""
+
+    @abstractmethod
+    def least_size(self, size: int | None) -> int: ...
+
+    def candidates(self, size: int) -> Candidates | None:
+        return Candidates(self.least_size(size))
+
+    def bounds(self, channel: Channel) -> Bounds:
+        return Bounds(guess=self._guess(channel))
+
+    def _guess(self, channel: Channel) -> float:
+        promised = 1.0 / self.least_size(channel.known.size)
+        if channel.mechanism.design.name != "least-risk":
+            return promised
+        # Made where 1/l cannot be had: what it comes to is promised in its place.
+        worst = channel.mechanism.worst_posterior(channel.known.prior)
+        return 1.0 if math.isnan(worst) else max(promised, worst)
+
+    def sentence(self, attribute: str, channels: Sequence[Channel], quantity: Quantity) -> str:
+        if any(channel.known.stated is not None for channel in channels):
+            expecting = ", but expects the distribution that the sets are balanced for,"
+        elif all(channel.known.prior is None for channel in channels):
+            expecting = " and considers every value equally likely beforehand"
+        else:
+            expecting = ", but expects the declared distribution,"
+        return (
+            f"Someone who knows the method and nothing else about a person{expecting} guesses right with probability "
+            f"at most {quantity(max(map(self._guess, channels)))}."
+        )
+
+
+@dataclass(frozen=True)
+class AdaptablePromise(CandidatePromise):
+    """At least l candidates, or with `adapt` as many as leave something to estimate: one less than the domain has."""
+
+    l: float
+    adapt: bool | None = None
+
+    def least_size(self, size: int | None) -> int:
+        asked = math.ceil(self.l)
+        if not self.adapt:
+            return asked
+        return 1 if size is None else min(asked, _useful(size))
+
+    @property
+    def hides(self) -> bool:
+        return self.l > 1
+
+    def problems(self, size: int, has_distance: bool) -> Iterator[Problem]:
+        if self.least_size(size) > _useful(size):
+            yield Problem(f"{self.name}.l", *_too_many(self.l, size))
+
+    def warnings(self, size: int) -> list[str]:
+        least = self.least_size(size)
+        adapted = f"{self.name}: l = {self.l:g} was adapted to {least}, as the domain has {size:,} values"
+        return [adapted] if self.l > least else []
+
+
+def _useful(size: int) -> int:
+    """The most candidates that leave something to estimate."""
+    return max(size - 1, 1)
+
+
+def _too_many(l: float, size: int) -> tuple[str, str]:
+    if size == 1:
+        return f"{l:g} candidates from a domain of one value", "everybody has this value, so nothing can be hidden"
+    what = f"{l:g} candidates from a domain of {size:,} values leave every set the same, so nothing can be estimated"
+    if size == 2:
+        return what, "a yes/no attribute is protected by closeness or ldp, which also answer with the other value"
+    return what, f"l can be at most {size - 1}; adapt: true chooses that automatically"

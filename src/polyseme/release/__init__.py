@@ -1,0 +1,24 @@
+"""A release: the published data and a manifest with every public parameter.
+
+The manifest says how each column was published, which sets are possible and how likely each is, so that estimation,
+verification and other programs need nothing else. It holds no secret: no key, no seed, no row order.
+"""
+
+from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
+from polyseme.release.documents import FORMAT, MANIFEST
+from polyseme.release.manifest import Manifest
+from polyseme.release.release import SEEDED, Release, file_digest
+
+__all__ = [
+    "FORMAT",
+    "MANIFEST",
+    "SEEDED",
+    "AsIs",
+    "Column",
+    "Generalized",
+    "Grouped",
+    "Manifest",
+    "Release",
+    "Sets",
+    "file_digest",
+]

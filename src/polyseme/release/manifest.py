@@ -1,0 +1,152 @@
+"""The manifest: everything public about a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyseme.errors import Problem, ReleaseError, nearest
+from polyseme.release.codec import columns_from, entry_of
+from polyseme.release.columns import AsIs, Column, Sets
+from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
+from polyseme.schema import Schema
+from polyseme.version import __version__
+
+__all__ = ["Manifest"]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything public about a release.
+
+    seeded     whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
+    uncounted  whether the decoys are sticky, but the records per draw were not counted (a release of an older program):
+               `repeats` is then taken as 1, and intervals are too narrow where people have several records
+    """
+
+    columns: tuple[Column, ...]
+    records: int
+    rows: int
+    form: str = "set"
+    method: str = "decoys"
+    dropped: int = 0
+    seeded: bool | None = False
+    sticky: bool = False
+    models: tuple[Mapping[str, Any], ...] = ()
+    missing_values: tuple[str, ...] = ("",)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    uncounted: bool = False
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) < len(self.names):
+            raise ReleaseError(f"{MANIFEST}: an attribute is listed more than once", DAMAGED)
+        bare = [item.name for item in self.columns if item.attribute.role.is_secret and isinstance(item, AsIs)]
+        if bare:
+            raise ReleaseError(
+                Problem(f"{MANIFEST}: '{name}'", "sensitive, but published as it is", "a release must not contain it")
+                for name in bare
+            )
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise ReleaseError(f"no attribute '{name}' in this release", nearest(name, self.names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sets(self) -> tuple[Sets, ...]:
+        """The columns in which sets of candidates stand for the values."""
+        return tuple(column for column in self.columns if isinstance(column, Sets))
+
+    @property
+    def untouched(self) -> tuple[str, ...]:
+        """The names of the columns that are published as they are."""
+        return tuple(column.name for column in self.columns if isinstance(column, AsIs))
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(tuple(column.attribute for column in self.columns))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The manifest as JSON objects, with a checksum over all of it."""
+        document: dict[str, Any] = {
+            "format": self.format,
+            "polyseme": __version__,
+            "method": self.method,
+            "form": self.form,
+            "records": self.records,
+            "rows": self.rows,
+            "dropped": self.dropped,
+            "for_publication": None if self.seeded is None else not self.seeded,
+            "seeded": self.seeded,
+            "sticky": self.sticky,
+            "attributes": [self._entry(column) for column in self.columns],
+            "models": [dict(model) for model in self.models],
+            "missing_values": list(self.missing_values),
+            "data": dict(self.data),
+        }
+        return {**document, "checksum": checksum(document)}
+
+    @property
+    def format(self) -> int:
+        """The first format that can say all of it, so that older programs read what they can."""
+        return 1 if all(_in_format_1(column) for column in self.columns) else FORMAT
+
+    def _entry(self, column: Column) -> dict[str, Any]:
+        entry = entry_of(column)
+        if isinstance(column, Sets) and self.sticky and not self.uncounted:
+            entry["repeats"] = column.repeats
+        return entry
+
+    def to_json(self) -> str:
+        """The text of the manifest file."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Manifest:
+        """The inverse of `to_dict`; refuses what is damaged or newer than this program."""
+        check_document(document)
+        _check_repeats(document)
+        made = cls(
+            columns=columns_from(document["attributes"]),
+            records=int(document["records"]),
+            rows=int(document["rows"]),
+            form=document["form"],
+            method=document["method"],
+            dropped=int(document["dropped"]),
+            seeded=document["seeded"],
+            sticky=document["sticky"],
+            models=tuple(document["models"]),
+            missing_values=tuple(document["missing_values"]),
+            data=document["data"],
+            uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
+        )
+        if made.format > document["format"]:
+            raise ReleaseError(f"{MANIFEST}: format {document['format']} has no such columns", DAMAGED)
+        return made
+
+
+def _in_format_1(column: Column) -> bool:
+    return isinstance(column, AsIs) or (
+        isinstance(column, Sets) and not column.attribute.conditional and not column.attribute.members
+    )
+
+
+def _protected(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [entry for entry in document["attributes"] if entry["published"] == "sets"]
+
+
+def _check_repeats(document: Mapping[str, Any]) -> None:
+    """No draw has more records than there are, and draws without a key are all different."""
+    most = max(document["records"], 1) if document["sticky"] else 1
+    wrong = [entry["name"] for entry in _protected(document) if not 1 <= entry.get("repeats", 1) <= most]
+    if wrong:
+        raise ReleaseError(
+            Problem(f"{MANIFEST}: '{name}'", "more records per draw than there can be", DAMAGED) for name in wrong
+        )

@@ -1,0 +1,107 @@
+"""A release: the published data with its manifest, in a folder or in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+
+import pyarrow as pa
+
+from polyseme.errors import Problem, ReleaseError
+from polyseme.release.documents import MANIFEST, read_document
+from polyseme.release.manifest import Manifest
+from polyseme.tables.io.source import CsvSource, FrameSource, ParquetSource, ReleasedCsvSource, Source
+
+__all__ = ["SEEDED", "Release", "file_digest"]
+
+SEEDED = "made with a seed: not for publication"
+"""What is said of a release whose decoys can be recomputed."""
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@dataclass(frozen=True)
+class Release:
+    """Published data with its manifest, in a folder or in memory."""
+
+    manifest: Manifest
+    folder: Path | None = None
+    table: pa.Table | None = field(default=None, repr=False)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Release:
+        """Read a release folder; a changed or truncated one is noticed here."""
+        folder = Path(folder)
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise ReleaseError(f"{folder}: no release here (no {MANIFEST})", "make one with: polyseme anonymize")
+        manifest = Manifest.from_dict(read_document(path))
+        data = folder / manifest.data["file"]
+        if not data.is_file():
+            raise ReleaseError(f"{folder}: the data file '{data.name}' is missing")
+        if file_digest(data) != manifest.data["sha256"]:
+            raise ReleaseError(
+                f"{data}: the content does not match the manifest", "damaged, truncated or tampered with"
+            )
+        return cls(manifest, folder)
+
+    def __repr__(self) -> str:
+        where = f"'{self.folder}'" if self.folder else "in memory"
+        protected = ", ".join(column.name for column in self.manifest.sets)
+        mark = f"; {SEEDED}" if self.manifest.seeded else ""
+        return f"<Release {where}: {self.manifest.records:,} records, protected: {protected}{mark}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(column.name)}</td><td>{column.attribute.role.value}</td><td>{column.in_words}</td></tr>"
+            for column in self.manifest.columns
+        )
+        mark = f" <b>({SEEDED})</b>" if self.manifest.seeded else ""
+        head = f"<b>Release</b> of {self.manifest.records:,} records{mark}"
+        return f"{head}<table><tr><th>attribute</th><th>role</th><th>published</th></tr>{rows}</table>"
+
+    @cached_property
+    def source(self) -> Source:
+        """The published data as a stream of batches."""
+        if self.table is not None:
+            return FrameSource(self.table, "release")
+        if self.folder is None:
+            raise ReleaseError("a release without data")
+        path = self.folder / self.manifest.data["file"]
+        if self.manifest.data["format"] == "parquet":
+            return ParquetSource(path, [item.name for item in self.manifest.sets])
+        if "guard" in self.manifest.data:
+            return ReleasedCsvSource(path)
+        return CsvSource(path, ",", well_formed=True)
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The named columns; sets are list columns of labels, whatever the file format."""
+        protected, source = {column.name for column in self.manifest.sets}, self.source
+        absent = [name for name in columns if name not in source.schema.names]
+        if absent:
+            raise ReleaseError(Problem(source.name, f"no column '{name}'", "run polyseme verify") for name in absent)
+        for batch in source.batches(columns):
+            if self.manifest.data.get("format") == "csv" and self.manifest.form == "set":
+                batch = _parse_sets(batch, [name for name in columns if name in protected])
+            yield batch
+
+
+def _parse_sets(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    """Set columns of a CSV release, written as JSON arrays, back to lists of labels."""
+    for name in columns:
+        try:
+            lists = [json.loads(text) if text else [] for text in batch.column(name).to_pylist()]
+            column = pa.array(lists)
+        except (ValueError, pa.ArrowException):
+            raise ReleaseError(f"column '{name}': a cell is not a JSON list of candidates") from None
+        batch = batch.set_column(batch.schema.get_field_index(name), name, column)
+    return batch

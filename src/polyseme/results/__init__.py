@@ -1,0 +1,11 @@
+"""What the verbs return: what a result is, how it is stored, how it shows itself. What it says is computed elsewhere.
+
+plan          what a policy comes to
+verification  what became of the promises
+findings      what the adversaries found
+table         an estimated table: its cells, intervals and notes
+summary       smaller results that follow from one
+ledger        what was published about the same people, and what all of it tells together
+evaluation    how far estimates are from the truth
+views         how they show themselves
+"""

@@ -1,0 +1,163 @@
+"""Three people who guess at a protected value, and how often each of them is right.
+
+    reference    shares the prior that the sets were made for: the 1/l of a balanced design is promised to him
+    marginal     knows how the values are distributed among all people
+    conditional  knows how they are distributed given untouched columns
+
+Everybody knows the mechanism and sees the set. The last two are no spies: a release is published so that distributions
+can be learnt from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from polyseme.results.base import restored, written
+
+__all__ = ["Guesser", "Guessers", "RangeGuess"]
+
+
+@dataclass(frozen=True)
+class RangeGuess:
+    """How often somebody names the right range: values that are mutually closer than the promised distance.
+
+    before, after, worst_group  as for the value itself
+    """
+
+    before: float
+    after: float
+    worst_group: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return written(asdict(self))
+
+
+@dataclass(frozen=True)
+class Guesser:
+    """How often one person's best guess is right.
+
+    before       without the release, on average
+    after        with it; None where there are too many sets to go through
+    worst_group  with it, in the group where the guess is right most often
+    floor        on average, what no mechanism can undercut whose sets always hold the true value
+    crowd        why the floor is not lower, in words: in the group where it is highest
+    group        the group of `worst_group`, in words; empty where everybody is one group
+    ranges       the same for ranges; None where the values have no distance, or it is not computed
+    """
+
+    before: float
+    after: float | None
+    worst_group: float | None
+    floor: float | None
+    crowd: str = ""
+    group: str = ""
+    ranges: RangeGuess | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        ranges = self.ranges.to_dict() if self.ranges is not None else None
+        plain = {key: value for key, value in asdict(self).items() if key != "ranges"}
+        return written({**plain, "range": ranges})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        found = restored(document)
+        ranges = found.pop("range")
+        return cls(**found, ranges=RangeGuess(**restored(ranges)) if ranges is not None else None)
+
+
+@dataclass(frozen=True)
+class Guessers:
+    """The three people, where their distributions are known.
+
+    source     where the distribution comes from, in words; empty where none is known
+    by         the untouched columns that tell the groups apart
+    groups     how many groups there are
+    warnings   what the reader must not miss
+    promised   what was promised about a guess to whoever shares the reference prior; None where nothing was
+    learner    what was promised about whoever knows the distribution; None where nothing was
+    """
+
+    reference: Guesser
+    marginal: Guesser | None = None
+    conditional: Guesser | None = None
+    source: str = ""
+    by: tuple[str, ...] = ()
+    groups: int = 0
+    warnings: tuple[str, ...] = ()
+    promised: float | None = None
+    learner: float | None = None
+
+    @property
+    def people(self) -> Mapping[str, Guesser | None]:
+        """By the names that documents have for them."""
+        return {"reference": self.reference, "marginal": self.marginal, "conditional": self.conditional}
+
+    @property
+    def learnt(self) -> Guesser | None:
+        """Whoever knows most."""
+        return self.conditional if self.conditional is not None else self.marginal
+
+    @property
+    def above(self) -> bool:
+        """Whether somebody who has learnt the distribution is right more often than any promise says."""
+        promised = [number for number in (self.promised, self.learner) if number is not None]
+        if self.learnt is None or self.learnt.after is None or not promised:
+            return False
+        return self.learnt.after > max(promised) + _ROUNDING
+
+    def sentence(self) -> str:
+        """What was promised to the first and what the others can do, never the one without the other."""
+        learnt, promised = self.learnt, ""
+        if self.promised is not None:
+            promised = f"{self.promised:.1%} is for somebody who expects what the prior says; "
+        if learnt is None or learnt.after is None:
+            ask = "" if self.source else ": give a distribution"
+            return f"{promised}what somebody can guess who knows how the values are distributed is not computed{ask}"
+        known = f" given {' and '.join(self.by)}" if learnt is self.conditional else ""
+        group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
+        return (
+            f"{promised}somebody who knows how the values are distributed{known} is right in {learnt.after:.1%} of all "
+            f"cases{group}, and in {learnt.before:.1%} without the release (from {self.source})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry `learner` of an attribute."""
+        people = {name: None if one is None else one.to_dict() for name, one in self.people.items()}
+        return written(
+            {
+                **people,
+                "sentence": self.sentence(),
+                "above": self.above,
+                "source": self.source,
+                "by": list(self.by),
+                "groups": self.groups,
+                "warnings": list(self.warnings),
+                "promised": self.promised,
+                "promised_to_learners": self.learner,
+            }
+        )
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """The entry, read back."""
+
+        def person(name: str) -> Guesser | None:
+            return None if document[name] is None else Guesser.from_dict(document[name])
+
+        return cls(
+            Guesser.from_dict(document["reference"]),
+            person("marginal"),
+            person("conditional"),
+            document["source"],
+            tuple(document["by"]),
+            document["groups"],
+            tuple(document["warnings"]),
+            document["promised"],
+            document["promised_to_learners"],
+        )
+
+
+_ROUNDING = 1e-9
+"""What a success may be above a promise by rounding."""

@@ -1,0 +1,179 @@
+"""An estimated table as it is written and read: its numbers, and the ways out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+import numpy as np
+
+from polyseme.arrays import Floats, Ints
+from polyseme.extras import require
+from polyseme.results.base import Result, spelled
+from polyseme.results.values import plain_value, read_values, write_values
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from rich.console import RenderableType
+
+__all__ = ["Population", "Table"]
+
+Population: TypeAlias = Literal["finite", "super"]
+"""Whose numbers are estimated: those of the people in the table, or of the population they were drawn from."""
+
+
+_NUMBERS = ("estimate", "stderr", "low", "high")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Result):
+    """Estimated numbers of records for every combination of true values, within cells of untouched attributes.
+
+    of, labels       the protected attributes and the labels along each axis
+    by               the untouched attributes, column by column: the cells of the first axis
+    values           (cells, F_1, .., F_q); stderr, low and high have the same shape
+    estimator        the name of the estimator, gap its certificate, notes what the reader must know
+    records          how many records the table has, in all
+    """
+
+    of: tuple[str, ...]
+    labels: tuple[tuple[Any, ...], ...]
+    by: Mapping[str, tuple[Any, ...]]
+    values: Floats
+    stderr: Floats
+    low: Floats
+    high: Floats
+    estimator: str
+    records: int
+    totals: Floats
+    gap: float | None = None
+    notes: tuple[str, ...] = ()
+    level: float = 0.95
+    population: Population = "finite"
+
+    def _columns(self, flat: Ints) -> dict[str, list[Any]]:
+        places = np.unravel_index(flat, self.values.shape)
+        columns: dict[str, list[Any]] = {}
+        for name, cells in self.by.items():
+            columns[name] = [cells[place] for place in places[0]]
+        for axis, name in enumerate(self.of, start=1):
+            columns[name] = [self.labels[axis - 1][place] for place in places[axis]]
+        return columns
+
+    def _table(self) -> dict[str, Any]:
+        columns: dict[str, Any] = dict(self._columns(np.arange(self.values.size)))
+        for name in _NUMBERS:
+            columns[name] = self._numbers(name)
+        return columns
+
+    def to_polars(self) -> pl.DataFrame:
+        """One row for each cell: the untouched attributes, the protected ones, estimate, stderr, low, high."""
+        import polars as pl
+
+        return pl.DataFrame(self._table(), strict=False)
+
+    def to_arrow(self) -> Any:
+        """The same as a pyarrow table."""
+        return self.to_polars().to_arrow()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as a pandas frame. Needs `polyseme[pandas]`."""
+        require("pandas", "a pandas frame")
+        import pandas as pd
+
+        return pd.DataFrame(self._table())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One dictionary for each cell."""
+        table = self._table()
+        names = list(table)
+        for row in zip(*(column.tolist() if isinstance(column, np.ndarray) else column for column in table.values())):
+            yield dict(zip(names, row))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `estimate --json`. A missing number is null, and so is an infinite one: see `nonfinite`."""
+        document = {
+            "estimator": self.estimator,
+            "records": self.records,
+            "of": list(self.of),
+            "by": list(self.by),
+            "level": self.level,
+            "population": self.population,
+            "gap": self.gap,
+            "notes": list(self.notes),
+            "cells": [{name: plain_value(value) for name, value in row.items()} for row in self.rows()],
+            "axes": {name: write_values(values) for name, values in (*self.by.items(), *zip(self.of, self.labels))},
+            "totals": self.totals.tolist(),
+        }
+        endless = {name: found for name in _NUMBERS if (found := _endless(self._numbers(name)))}
+        return {**document, "nonfinite": endless} if endless else document
+
+    def _numbers(self, name: str) -> Floats:
+        """One of the columns `estimate`, `stderr`, `low` and `high`, cell by cell."""
+        values: Floats = self.values if name == "estimate" else getattr(self, name)
+        return values.ravel()
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        axes = {name: read_values(values) for name, values in document["axes"].items()}
+        of, by, totals = tuple(document["of"]), tuple(document["by"]), np.array(document["totals"], dtype=np.float64)
+        shape = (len(totals), *(len(axes[name]) for name in of))
+        numbers = {name: _read_numbers(name, document).reshape(shape) for name in _NUMBERS}
+        return cls(
+            of=of,
+            labels=tuple(axes[name] for name in of),
+            by={name: axes[name] for name in by},
+            values=numbers["estimate"],
+            stderr=numbers["stderr"],
+            low=numbers["low"],
+            high=numbers["high"],
+            estimator=document["estimator"],
+            records=document["records"],
+            totals=totals,
+            gap=document["gap"],
+            notes=tuple(document["notes"]),
+            level=document["level"],
+            population=document["population"],
+        )
+
+    def plot(self, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
+        """Bars with intervals; a heat map for two attributes; small multiples by group. Needs `polyseme[charts]`."""
+        require("charts", "drawing an estimate")
+        from polyseme.results.charts import chart
+
+        return chart(self, kind)
+
+    def __rich__(self) -> RenderableType:
+        from polyseme.results.views.terminal import estimate_view
+
+        return estimate_view(self)
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __repr__(self) -> str:
+        return f"{self._headline()}\n{self.to_polars()}" + "".join(f"\nnote: {note}" for note in self.notes)
+
+    def _headline(self) -> str:
+        words = f"{' x '.join(self.of)}" + (f" by {', '.join(self.by)}" if self.by else "")
+        return f"Estimate of {words}: {self.records:,} records, {self.estimator}, {self.level:.0%} intervals"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        notes = "".join(f"<p><em>{escape(note)}</em></p>" for note in self.notes)
+        return f"<p><strong>{escape(self._headline())}</strong></p>{self.to_polars()._repr_html_()}{notes}"
+
+
+def _endless(numbers: Floats) -> dict[str, str]:
+    """Where a column is infinite; a cell without a number is null, and is not named."""
+    return {str(place): spelled(float(numbers[place])) or "" for place in np.flatnonzero(np.isinf(numbers))}
+
+
+def _read_numbers(name: str, document: Mapping[str, Any]) -> Floats:
+    numbers = np.array([np.nan if cell[name] is None else cell[name] for cell in document["cells"]], dtype=np.float64)
+    for place, spelling in document.get("nonfinite", {}).get(name, {}).items():
+        numbers[int(place)] = float(spelling)
+    return numbers

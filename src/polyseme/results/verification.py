@@ -1,0 +1,85 @@
+"""What became of everything that was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from polyseme.models import Verdict
+from polyseme.models.base import Place
+from polyseme.release import SEEDED
+from polyseme.results.base import Result, restored, written
+from polyseme.results.guessers import Guessers
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+__all__ = ["Verification"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Verification(Result):
+    """The verdicts on everything that was promised.
+
+    seeded    whether the release was made with a seed, so that nothing holds against those who guess it
+    learners  for each protected attribute, what people can guess who know more than the promise reckons with
+    """
+
+    verdicts: tuple[Verdict, ...]
+    seeded: bool = False
+    learners: Mapping[str, Guessers] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool:
+        """Whether there was something to check and all of it holds."""
+        return bool(self.verdicts) and all(verdict.holds for verdict in self.verdicts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `verify --json`."""
+        return {
+            "holds": self.holds,
+            "seeded": self.seeded,
+            "verdicts": [_document(item) for item in self.verdicts],
+            "learners": {name: told.to_dict() for name, told in self.learners.items()},
+        }
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> Self:
+        learners = {name: Guessers.from_dict(entry) for name, entry in document.get("learners", {}).items()}
+        return cls(tuple(_verdict(entry) for entry in document["verdicts"]), bool(document["seeded"]), learners)
+
+    def __repr__(self) -> str:
+        bad = sum(not verdict.holds for verdict in self.verdicts)
+        mark = f", {SEEDED}" if self.seeded else ""
+        found = "all hold" if self.holds else f"{bad} violated"
+        return f"<Verification of {len(self.verdicts)} promises: {found}{mark}>"
+
+    def __rich__(self) -> RenderableType:
+        from polyseme.results.views.terminal import verdict_view
+
+        return verdict_view(self.verdicts, self.to_dict()["learners"])
+
+    def _repr_html_(self) -> str:
+        from polyseme.results.views.html import verdict_table
+
+        return verdict_table(self.verdicts, self.to_dict()["learners"])
+
+
+def _document(verdict: Verdict) -> dict[str, Any]:
+    """An entry under `verdicts`."""
+    document = {**asdict(verdict), "parameters": written(_listed(verdict.parameters))}
+    return written({**document, "worst_classes": [asdict(place) for place in verdict.worst_classes]})
+
+
+def _verdict(entry: Mapping[str, Any]) -> Verdict:
+    found = restored(entry)
+    places = tuple(Place(**place) for place in found["worst_classes"])
+    return Verdict(**{**found, "parameters": restored(found["parameters"]), "worst_classes": places})
+
+
+def _listed(value: Any) -> Any:
+    """Parameters as JSON has them: lists for tuples, however deep."""
+    if isinstance(value, Mapping):
+        return {str(key): _listed(inner) for key, inner in value.items()}
+    return [_listed(inner) for inner in value] if isinstance(value, list | tuple) else value

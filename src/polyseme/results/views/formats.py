@@ -1,0 +1,98 @@
+"""One way to write a number, wherever it is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["count", "parameters", "percent", "plain", "points", "quantity", "yes_no"]
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+NOTHING = "–"
+
+
+def count(number: float) -> str:
+    """A number of records.
+
+    >>> count(12345.6), count(-3.2), count(float("nan"))
+    ('12,346', '−3', '–')
+    """
+    if not math.isfinite(number):
+        return NOTHING
+    return f"{round(number):,}".replace("-", "−")
+
+
+def percent(share: float | None) -> str:
+    """A share of people.
+
+    >>> percent(1 / 3), percent(None)
+    ('33.3%', '–')
+    """
+    return NOTHING if share is None else f"{share:.1%}"
+
+
+def quantity(number: float | None, digits: int = 3) -> str:
+    """A probability, a parameter or a measure: `digits` significant digits, powers of ten where they are shorter.
+
+    >>> quantity(1 / 3), quantity(3.14159e-6), quantity(math.inf), quantity(None), quantity(1.0)
+    ('0.333', '3.14 × 10⁻⁶', '∞', '–', '1')
+    """
+    if number is None or math.isnan(number):
+        return NOTHING
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    if number == 0:
+        return "0"
+    if float(number).is_integer() and abs(number) < 1e9:
+        return count(number)
+    exponent = math.floor(math.log10(abs(number)))
+    if -4 <= exponent < 7:
+        return _short(f"{number:,.{max(digits - 1 - exponent, 0)}f}")
+    mantissa, power = f"{number:.{digits - 1}e}".split("e")
+    return f"{_short(mantissa)} × 10{str(int(power)).translate(_SUPERSCRIPTS)}"
+
+
+def _short(text: str) -> str:
+    """Without the zeros after the last digit, and with a true minus sign."""
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def points(mse: float | None) -> str:
+    """The typical error of a share, in percentage points, from its squared error.
+
+    >>> points(4e-6)
+    '0.2'
+    """
+    if mse is None or not math.isfinite(mse):
+        return NOTHING
+    return quantity(100 * math.sqrt(max(mse, 0.0)), 2)
+
+
+def parameters(values: Mapping[str, Any]) -> str:
+    """The parameters of a model.
+
+    >>> parameters({"l": 3, "d": 2.0})
+    'l=3, d=2'
+    """
+    return ", ".join(f"{name}={_parameter(value)}" for name, value in values.items())
+
+
+def _parameter(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return quantity(value, 4)
+
+
+def yes_no(value: bool | None) -> str:
+    """An answer; a dash when it is not known or there is no question."""
+    return NOTHING if value is None else "yes" if value else "no"
+
+
+def plain(text: object) -> str:
+    """Text without control characters, which could steer a terminal.
+
+    >>> plain(f"a{chr(27)}[2Jb")
+    'a�[2Jb'
+    """
+    return "".join(letter if letter.isprintable() else "�" for letter in str(text))

@@ -1,0 +1,97 @@
+"""Tables for notebooks: plain HTML with every value escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from polyseme.models.base import Verdict
+from polyseme.results.views.protocols import Planned, Reached, Scored
+from polyseme.results.views.tables import (
+    FINDING_HEAD,
+    LEARNING_HEAD,
+    NOBODY,
+    PLAN_HEAD,
+    VERDICT_HEAD,
+    WHO_HEAD,
+    Document,
+    above_sentence,
+    finding_notes,
+    finding_rows,
+    guesser_notes,
+    guesser_rows,
+    learning_rows,
+    metric_head,
+    metric_rows,
+    plan_remarks,
+    plan_rows,
+    planned_learners,
+    verdict_notes,
+    verdict_rows,
+)
+
+__all__ = ["evaluation_tables", "finding_table", "plan_table", "titled_table", "verdict_table"]
+
+
+def plan_table(plan: Planned) -> str:
+    """What a policy comes to, attribute by attribute; what prevents it is listed below."""
+    records = plan.to_dict()["records"]
+    caption = "Plan" if records is None else f"Plan for {records:,} records"
+    return _table(caption, PLAN_HEAD, plan_rows(plan)) + _guessing(planned_learners(plan)) + _list(plan_remarks(plan))
+
+
+def _guessing(learners: Mapping[str, Document]) -> str:
+    """Who guesses right how often, and what that means."""
+    if not learners:
+        return ""
+    return _table("Who guesses right how often", WHO_HEAD, guesser_rows(learners)) + _list(guesser_notes(learners))
+
+
+def verdict_table(verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY) -> str:
+    """Each model, whether it holds, and how far the worst class or set is from the bound."""
+    verdicts = tuple(verdicts)
+    held = sum(verdict.holds for verdict in verdicts)
+    caption = "Nothing was checked" if not verdicts else f"{held} of {len(verdicts)} models hold"
+    caption = f"{caption}. {above_sentence(learners)}" if above_sentence(learners) else caption
+    table = _table(caption, VERDICT_HEAD, verdict_rows(verdicts)) + _list(verdict_notes(verdicts))
+    return table + _guessing(learners)
+
+
+def finding_table(findings: Iterable[Reached]) -> str:
+    """What each attack reached, against what was promised."""
+    findings = tuple(findings)
+    broken = sum(found.exceeded for found in findings)
+    caption = f"{len(findings)} attacks, {broken} above the bound" if findings else "No attack applies"
+    return _table(caption, FINDING_HEAD, finding_rows(findings)) + _list(finding_notes(findings))
+
+
+def evaluation_tables(metrics: Mapping[str, Mapping[str, float]], learned: Mapping[str, Mapping[str, Scored]]) -> str:
+    """How far estimates are from the truth, a column for each question; and what can be learned from them."""
+    scores = [_table(f"Predicted: {question}", LEARNING_HEAD, learning_rows(learned[question])) for question in learned]
+    return _table("Estimated against true", metric_head(metrics), metric_rows(metrics)) + "".join(scores)
+
+
+def titled_table(
+    caption: str, head: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]], notes: Sequence[str] = ()
+) -> str:
+    """Any table, with notes below."""
+    return _table(caption, head, rows) + _list(notes)
+
+
+def _table(caption: str, head: Sequence[tuple[str, bool]], rows: Iterable[Sequence[str]]) -> str:
+    def cells(texts: Iterable[str], tag: str) -> str:
+        aligned = zip(texts, (numeric for _, numeric in head), strict=True)
+        return "".join(
+            f'<{tag} style="text-align:{"right" if numeric else "left"}">{escape(text)}</{tag}>'
+            for text, numeric in aligned
+        )
+
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    return (
+        f"<table><caption>{escape(caption)}</caption>"
+        f"<thead><tr>{cells((title for title, _ in head), 'th')}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _list(items: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>" if items else ""

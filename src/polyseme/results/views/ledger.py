@@ -1,0 +1,112 @@
+"""Ledgers and what they come to, for terminals and notebooks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from polyseme.results.views.formats import quantity, yes_no
+from polyseme.results.views.html import titled_table
+from polyseme.results.views.tables import Head
+from polyseme.results.views.terminal import titled_view
+
+__all__ = ["exposure_table", "exposure_view", "ledger_table", "ledger_view"]
+
+_RELEASE_HEAD: Head = (
+    ("people", False),
+    ("date", False),
+    ("records", True),
+    ("sets", False),
+    ("attributes", False),
+    ("manifest", False),
+)
+_EXPOSURE_HEAD: Head = (
+    ("people", False),
+    ("attribute", False),
+    ("releases", True),
+    ("draws", True),
+    ("epsilon", True),
+    ("intersected", False),
+    ("truth left alone", True),
+    ("learner, one release", True),
+    ("learner, all", True),
+)
+_PREFIX = 12
+"""Digits of a checksum that are shown."""
+
+
+def ledger_view(document: Mapping[str, Any]) -> RenderableType:
+    """The releases of a ledger, one a line."""
+    if not document["releases"]:
+        return Text("The ledger is empty.")
+    return titled_view("Releases", _RELEASE_HEAD, _release_rows(document))
+
+
+def ledger_table(document: Mapping[str, Any]) -> str:
+    """The same for a notebook."""
+    return titled_table(f"{len(document['releases'])} releases", _RELEASE_HEAD, _release_rows(document))
+
+
+def exposure_view(document: Mapping[str, Any]) -> RenderableType:
+    """What all releases tell together, one attribute a line."""
+    title = "What all of them tell together"
+    return titled_view(title, _EXPOSURE_HEAD, _exposure_rows(document), _notes(document))
+
+
+def exposure_table(document: Mapping[str, Any]) -> str:
+    """The same for a notebook."""
+    found = document["exposures"]
+    caption = f"{sum(item['intersected'] for item in found)} of {len(found)} attributes can be intersected"
+    return titled_table(caption, _EXPOSURE_HEAD, _exposure_rows(document), _notes(document))
+
+
+def _release_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (
+            item["people"],
+            item["date"][:10],
+            f"{item['records']:,}",
+            "sticky" if item["sticky"] else "fresh",
+            ", ".join(_drawn(entry) for entry in item["attributes"] if "summary" in entry),
+            item["manifest"][:_PREFIX],
+        )
+        for item in document["releases"]
+    ]
+
+
+def _drawn(entry: Mapping[str, Any]) -> str:
+    return f"{entry['name']} (l={entry['summary']['l']}, p={quantity(entry['summary']['p'])})"
+
+
+def _exposure_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    return [
+        (
+            item["people"],
+            item["attribute"],
+            str(item["releases"]),
+            str(item["draws"]),
+            quantity(math.inf if "epsilon" in item.get("nonfinite", ()) else item["epsilon"]),
+            yes_no(item["intersected"]),
+            *(_range(item[name]) for name in ("alone", "single", "success")),
+        )
+        for item in document["exposures"]
+    ]
+
+
+def _range(limits: Sequence[float]) -> str:
+    low, high = limits
+    return quantity(low) if low == high else f"{quantity(low)} to {quantity(high)}"
+
+
+def _notes(document: Mapping[str, Any]) -> list[str]:
+    notes = [f"{item['attribute']}: values {item['assumed']}" for item in document["exposures"]]
+    notes += [f"{item['attribute']}: {reason}" for item in document["exposures"] for reason in item["reasons"]]
+    return notes + [
+        f"{people}: epsilons of what may lie (p < 1) add up to {quantity(spent)}"
+        for people, spent in document["epsilon"].items()
+        if spent is None or spent > 0.0
+    ]

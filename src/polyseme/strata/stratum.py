@@ -1,0 +1,169 @@
+"""A stratum, and all those of an attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.errors import InternalError
+from polyseme.mechanism import Mechanism
+from polyseme.schema import OTHERWISE, Attribute, Condition, Constraint, Distributions
+from polyseme.strata.placing import Found, Key, Placing
+from polyseme.tables.coding.codes import as_series
+
+__all__ = ["Strata", "Stratum", "by_stratum"]
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """Records for which the same values are impossible and the same distributions are expected.
+
+    excluded       codes of the impossible values, ascending
+    size           F, the number of values of the whole domain
+    mechanism      over the values that are left, in the order of the domain
+    condition      the one that the distributions were given for
+    distributions  over the values that are left
+    """
+
+    excluded: tuple[int, ...]
+    size: int
+    mechanism: Mechanism
+    condition: Condition = OTHERWISE
+    distributions: Distributions = field(default_factory=Distributions)
+
+    @classmethod
+    def of(cls, attribute: Attribute, key: Key, mechanism: Mechanism) -> Stratum:
+        """That of an attribute, with the attribute's distributions given the values that are left."""
+        size = len(key.excluded) + mechanism.size
+        allowed = np.delete(np.arange(size), list(key.excluded))
+        expected = attribute.expected(key.condition).among(allowed)
+        if attribute.promises.learner is not None:
+            # Every candidate has 1/l for somebody whose prior follows the inclusion probabilities, and no other prior.
+            expected = expected.made_for(mechanism.design.blind_inclusion() / mechanism.l)
+        return cls(key.excluded, size, mechanism, key.condition, expected)
+
+    @property
+    def key(self) -> Key:
+        """What identifies it among those of the attribute."""
+        return Key(self.condition, self.excluded)
+
+    @property
+    def prior(self) -> Floats | None:
+        """Over the values that are left; uniform when None."""
+        return self.distributions.prior
+
+    @property
+    def reference(self) -> Floats | None:
+        """Over the values that are left; any distribution when None."""
+        return self.distributions.reference
+
+    @cached_property
+    def allowed(self) -> Ints:
+        """The codes in the domain of the values that are left."""
+        return np.delete(np.arange(self.size), list(self.excluded))
+
+    @cached_property
+    def forbids(self) -> Bools:
+        """Whether each value of the domain is impossible: (F,)."""
+        forbidden = np.zeros(self.size, dtype=bool)
+        forbidden[list(self.excluded)] = True
+        return forbidden
+
+    def narrow(self, codes: Ints) -> Ints:
+        """Codes of the domain as codes of the stratum's mechanism."""
+        if not self.excluded:
+            return codes
+        if self.forbids[codes].any():
+            raise InternalError("a value that is impossible for its record reached a mechanism")
+        return np.searchsorted(self.allowed, codes)
+
+    def widen(self, codes: Ints) -> Ints:
+        """Codes of the stratum's mechanism as codes of the domain."""
+        return self.allowed[codes] if self.excluded else codes
+
+
+@dataclass(frozen=True, eq=False)
+class Strata:
+    """The strata of one attribute; the first is that of records to which no constraint or condition applies."""
+
+    constraints: tuple[Constraint, ...]
+    members: tuple[Stratum, ...]
+
+    @classmethod
+    def alone(cls, mechanism: Mechanism, distributions: Distributions | None = None) -> Strata:
+        """One mechanism for all records."""
+        known = Distributions() if distributions is None else distributions
+        return cls((), (Stratum((), mechanism.size, mechanism, OTHERWISE, known),))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The untouched attributes that decide."""
+        return self.placing.columns
+
+    @cached_property
+    def placing(self) -> Placing:
+        """How records find their stratum."""
+        return Placing.of(self.constraints, [member.condition for member in self.members])
+
+    @cached_property
+    def _members(self) -> Ints:
+        """The number of the member with each key; -1 for those that have none."""
+        number = {member.key: index for index, member in enumerate(self.members)}
+        return np.array([number.get(key, -1) for key in self.placing.keys], dtype=np.int64)
+
+    def places(self, columns: Mapping[str, pa.Array | pl.Series], rows: int) -> Ints:
+        """Which member each record belongs to: (rows,)."""
+        return self.places_of(self.find(columns, rows))
+
+    def find(self, columns: Mapping[str, pa.Array | pl.Series], rows: int) -> Found:
+        """What the conditions are to the records."""
+        return self.placing.find({name: _series(columns[name]) for name in self.columns}, rows)
+
+    def places_of(self, found: Found) -> Ints:
+        """Which member each record belongs to, from what the conditions are to it: (rows,)."""
+        places = self._members[self.placing.places[found.states]]
+        if len(places) and places.min() < 0:
+            raise InternalError("a record belongs to a stratum that has no mechanism")
+        return places
+
+    def impossible(self, codes: Ints, places: Ints) -> int:
+        """How many of the true values (negative ones are missing) are impossible for their records."""
+        if not any(member.excluded for member in self.members):
+            return 0
+        return sum(
+            int(self.members[number].forbids[codes[rows][codes[rows] >= 0]].sum())
+            for number, rows in by_stratum(places)
+            if self.members[number].excluded
+        )
+
+    def sample(self, places: Ints, draw: Callable[[Stratum, Ints], Ints]) -> Ints:
+        """Sets in codes of the domain, stratum by stratum: `draw` gives those of some rows in codes of the stratum."""
+        if len(self.members) == 1:
+            return draw(self.members[0], np.arange(len(places)))
+        sets = np.empty((len(places), self.members[0].mechanism.l), dtype=np.int64)
+        for number, rows in by_stratum(places):
+            member = self.members[number]
+            sets[rows] = member.widen(draw(member, rows))
+        return sets
+
+
+def by_stratum(places: Ints) -> list[tuple[int, Ints]]:
+    """Each number that occurs with its rows, both ascending.
+
+    >>> by_stratum(np.array([2, 0, 2]))
+    [(0, array([1])), (2, array([0, 2]))]
+    """
+    # Short numbers are sorted by counting.
+    order = np.argsort(places.astype(np.int16), kind="stable")
+    numbers, starts = np.unique(places[order], return_index=True)
+    return list(zip(numbers.tolist(), np.split(order, starts[1:]))) if len(places) else []
+
+
+def _series(column: pa.Array | pl.Series) -> pl.Series:
+    return column if isinstance(column, pl.Series) else as_series(column)

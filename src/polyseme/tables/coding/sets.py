@@ -1,0 +1,59 @@
+"""List columns of candidate labels, as codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute
+
+from polyseme.arrays import Ints
+from polyseme.schema import Domain
+from polyseme.tables.coding.codes import encode
+
+__all__ = ["SetColumn", "code_labels", "code_sets"]
+
+
+@dataclass(frozen=True, eq=False)
+class SetColumn:
+    """Published sets: how many members each has, and the codes of all members (negative where not in the domain)."""
+
+    lengths: Ints
+    members: Ints
+
+    def regular(self, width: int) -> Ints | None:
+        """The sets as an (n, width) array with rows ascending, or None when not each has `width` different members."""
+        if len(self.members) and self.members.min() < 0:
+            return None
+        if not np.all(self.lengths == width):
+            return None
+        sets = self.members.reshape(-1, width)
+        if width > 1 and not np.all(sets[:, 1:] > sets[:, :-1]):
+            sets = np.sort(sets, axis=1)
+            if np.any(sets[:, 1:] == sets[:, :-1]):
+                return None
+        return sets
+
+
+def code_sets(column: pa.Array, domain: Domain) -> SetColumn:
+    """The codes of a list column; a missing list counts as an empty one."""
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
+        # Not a list: one label for each record, as in the long form.
+        return SetColumn(np.ones(len(column), dtype=np.int64), code_labels(column, domain))
+    lengths = pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return SetColumn(lengths, code_labels(column.flatten(), domain))
+
+
+def code_labels(labels: pa.Array, domain: Domain) -> Ints:
+    """The codes of published labels."""
+    plain = Domain(domain.values)
+    if pa.types.is_dictionary(labels.type):
+        # Look each distinct label up once; the indices then only need to be taken.
+        series = pl.Series(labels.dictionary)
+        table: Ints = np.append(encode(series, plain).codes, -1)
+        # The place of a missing label comes after all others: it may be one more than the type of indices can hold.
+        indices: Ints = labels.indices.cast(pa.int64()).fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+        return table[indices]
+    return encode(pl.Series(labels), plain).codes

@@ -1,0 +1,1 @@
+"""Counting records of tables of any size."""

@@ -1,0 +1,1 @@
+"""Reading, shuffling and writing tables."""

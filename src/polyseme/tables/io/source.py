@@ -1,0 +1,404 @@
+"""Tables as streams of Arrow record batches, whatever they are stored in.
+
+Text files have no types: a CSV column is read as text and stays exactly as it stands (leading zeros too), unless the
+policy declares its type. Messages of the readers underneath are never passed on, because they quote the data.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from polyseme.cancellation import Cancellation
+from polyseme.errors import Problem, TableError
+from polyseme.files.delimited import first_row, sniff_separator
+from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
+from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
+
+__all__ = [
+    "BATCH_ROWS",
+    "CsvSource",
+    "FrameSource",
+    "ParquetSource",
+    "ReleasedCsvSource",
+    "Source",
+    "Watched",
+    "open_table",
+]
+
+BATCH_ROWS = 1 << 16
+"""Rows to a batch: a column of numbers (512 kB) fits the second-level cache."""
+_SNIFF_BYTES = 1 << 16
+"""How much of a text table is looked at to find its separator and header."""
+
+
+class Source(ABC):
+    """A table that can be read more than once, batch by batch."""
+
+    name: str
+    typed: bool = True
+    """False for text files, whose columns have no types of their own."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows where it is known without reading them all."""
+        return None
+
+    @abstractmethod
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """All rows in batches of at most `BATCH_ROWS`, with the named columns in the given order."""
+        names = list(self.schema.names if columns is None else columns)
+        for batch in self._read(names):
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield batch.slice(start, BATCH_ROWS)
+
+    def count(self) -> int:
+        """The number of rows, read where it is not known."""
+        if self.rows is not None:
+            return self.rows
+        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1]))
+
+    def check(self) -> None:
+        """A table without columns, or with two of the same name, cannot be used."""
+        if not self.schema.names:
+            raise TableError(f"{self.name}: a table without columns")
+        names = self.schema.names
+        double = [name for name, count in Counter(names).items() if count > 1]
+        if double:
+            # The first line of a text may be a record, or anything: it is not quoted.
+            places = [str(place) for place, name in enumerate(names, 1) if name == double[0]]
+            named = ", ".join(f"'{name}'" for name in double) if self.typed else f"columns {' and '.join(places)}"
+            raise TableError(f"{self.name}: the same column name more than once: {named}", "rename the columns")
+
+
+class FrameSource(Source):
+    """A table in memory."""
+
+    def __init__(self, table: pa.Table, name: str = "table") -> None:
+        self.table = table.cast(_without_views(table.schema))
+        self.name = name
+        self.check()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.table.schema
+
+    @property
+    def rows(self) -> int | None:
+        return int(self.table.num_rows)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+
+
+def _without_views(schema: pa.Schema) -> pa.Schema:
+    """View types, which many Arrow functions do not know yet, as their plain counterparts."""
+    return pa.schema([field.with_type(_without_view(field.type)) for field in schema])
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if kind == pa.string_view():
+        return pa.large_string()
+    if kind == pa.binary_view():
+        return pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_view(kind.value_type), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_view(field.type)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(_without_view(kind.value_type))
+    return pa.list_(_without_view(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+class ParquetSource(Source):
+    """A Parquet file; `labels` are text columns, or lists of text, with few different values, read as dictionaries."""
+
+    def __init__(self, path: Path, labels: Sequence[str] = ()) -> None:
+        self.path = path
+        self.name = path.name
+        try:
+            with pa.parquet.ParquetFile(path) as file:
+                self._schema, self._rows = file.schema_arrow, file.metadata.num_rows
+                leaves = [file.schema.column(index) for index in range(len(file.schema.names))]
+        except (pa.ArrowException, OSError):
+            raise TableError(f"{path}: not a readable Parquet file") from None
+        text = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        self._dictionaries = [leaf for leaf in text for name in labels if leaf == name or leaf.startswith(f"{name}.")]
+        self.check()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @property
+    def rows(self) -> int | None:
+        return int(self._rows)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            with pa.parquet.ParquetFile(self.path, memory_map=True, read_dictionary=self._dictionaries) as file:
+                # One row group at a time: each has dictionaries of its own, and lists of them cannot be joined.
+                for group in range(file.num_row_groups):
+                    for batch in file.iter_batches(BATCH_ROWS, [group], list(columns), use_threads=False):
+                        yield batch.select(list(columns))
+        except (pa.ArrowException, OSError):
+            raise TableError(f"{self.path}: damaged Parquet file") from None
+
+
+class ArrowSource(Source):
+    """An Arrow IPC (Feather) file or stream."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.name = path.name
+        with self._open() as reader:
+            self._schema = _without_views(reader.schema)
+        self.check()
+
+    def _open(self) -> Any:
+        try:
+            return pa.ipc.open_file(self.path)
+        except (pa.ArrowException, OSError):
+            try:
+                return pa.ipc.open_stream(self.path)
+            except (pa.ArrowException, OSError):
+                raise TableError(f"{self.path}: not a readable Arrow file") from None
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        try:
+            with self._open() as reader:
+                batches = (
+                    (reader.get_batch(index) for index in range(reader.num_record_batches))
+                    if hasattr(reader, "get_batch")
+                    else iter(reader)
+                )
+                for batch in batches:
+                    chosen = batch.select(list(columns))
+                    yield chosen.cast(_without_views(chosen.schema))
+        except (pa.ArrowException, OSError):
+            raise TableError(f"{self.path}: damaged Arrow file") from None
+
+
+class CsvSource(Source):
+    """A text table; every column is text, an unquoted empty field is missing.
+
+    well_formed  we wrote it ourselves: a cell that looks like other records is nevertheless one cell
+    """
+
+    typed = False
+
+    def __init__(
+        self, path: Path, separator: str | None = None, encoding: str = "utf-8", well_formed: bool = False
+    ) -> None:
+        self.path = path
+        self.name = path.name
+        self.encoding = encoding
+        self.well_formed = well_formed
+        head = self._head()
+        self.separator = separator or sniff_separator(head)
+        header = first_row(head, self.separator)
+        if not header:
+            raise TableError(f"{path}: the file is empty", "the first line must hold the column names")
+        self._schema = pa.schema([(name, pa.string()) for name in header])
+        if not well_formed and holds_records(header, len(header), self.separator):
+            raise self._unreadable()
+        if breaks_line(header[-1]) and head.endswith(header[-1]):
+            self._refuse_open_quote()
+        self.check()
+
+    def _head(self) -> str:
+        try:
+            with self.path.open(encoding=self.encoding, newline="") as file:
+                return file.read(_SNIFF_BYTES).lstrip("\ufeff").lstrip("\r\n")
+        except UnicodeError as error:
+            raise self._bad_encoding(error) from None
+
+    def _bad_encoding(self, error: UnicodeError | None = None) -> TableError:
+        at = f" (first bad byte at offset {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
+        return TableError(
+            f"{self.path}: the text is not valid {self.encoding}{at}",
+            "name the encoding, as in --encoding latin-1 or table: {encoding: cp932} in the policy",
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # The last column tells whether the file ends inside quotes, whatever is read of it.
+        wanted = list(dict.fromkeys([*columns, self._schema.names[-1]])) if columns else []
+        try:
+            reader = pa.csv.open_csv(
+                self.path,
+                read_options=pa.csv.ReadOptions(encoding=self.encoding, use_threads=False, block_size=1 << 22),
+                parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=self._schema,
+                    include_columns=wanted,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
+            last = None
+            for batch in reader:
+                if not self.well_formed and swallows_records(batch, self._schema.names, self.separator):
+                    raise self._unreadable()
+                last = batch if batch.num_rows else last
+                yield batch.select(list(columns)) if columns else batch
+            if last is not None and self._may_end_inside_quotes(last):
+                self._refuse_open_quote()
+        except (pa.ArrowException, UnicodeError, OSError, KeyError) as error:
+            raise self._explain(error) from None
+
+    def _may_end_inside_quotes(self, last: pa.RecordBatch) -> bool:
+        """Whether the last cell of the table may be all that follows a quote that is never closed."""
+        cell = last.column(self._schema.names[-1])[-1].as_py()
+        if self.well_formed or cell is None:
+            return False
+        before = self.separator if len(self._schema) > 1 else ""
+        opened = f'{before}"{cell.replace(chr(34), chr(34) * 2)}'
+        data = opened.encode(self.encoding).removeprefix("".encode(self.encoding))
+        with self.path.open("rb") as file:
+            file.seek(-min(len(data), self.path.stat().st_size), os.SEEK_END)
+            return breaks_line(cell) or file.read() == data
+
+    def _refuse_open_quote(self) -> None:
+        """Raise if the suspicion holds that a quote is never closed."""
+        problem = self._first_problem()
+        if problem is not None:
+            raise TableError(problem)
+
+    def _explain(self, error: Exception) -> TableError:
+        if isinstance(error, UnicodeError) or "UTF8" in str(error):
+            return self._bad_encoding()
+        return self._unreadable()
+
+    def _unreadable(self) -> TableError:
+        problem = self._first_problem()
+        if problem is not None:
+            return TableError(problem)
+        return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
+
+    def _first_problem(self) -> Problem | None:
+        """What is wrong with the table, and in which line.
+
+        Looked for only after reading failed: a callback of the reader may run while Python shuts down, and abort it.
+        """
+        with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
+            if file.read(1) != "\ufeff":
+                file.seek(0)
+            problem = first_problem(file, len(self._schema), self.separator)
+        return problem and replace(problem, where=f"{self.path}, {problem.where}")
+
+
+class ReleasedCsvSource(Source):
+    """A text table of our own release: names and texts as they were before they were written for spreadsheets."""
+
+    typed = False
+
+    def __init__(self, path: Path) -> None:
+        self._written = CsvSource(path, ",", well_formed=True)
+        self.name = path.name
+        self._columns = {unguarded_text(name): name for name in self._written.schema.names}
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, pa.string()) for name in self._columns])
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        names = list(columns) or list(self._columns)
+        for batch in self._written._read([self._columns[name] for name in names]):
+            yield pa.RecordBatch.from_arrays([unguarded(column) for column in batch.columns], names)
+
+
+class Watched(Source):
+    """A table whose reading ends with `Cancelled` when somebody asks for that, whoever reads it."""
+
+    def __init__(self, source: Source, cancellation: Cancellation) -> None:
+        self._source, self._cancellation = source, cancellation
+        self.name, self.typed = source.name, source.typed
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._source.schema
+
+    @property
+    def rows(self) -> int | None:
+        return self._source.rows
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in self._source.batches(columns):
+            self._cancellation.check()
+            yield batch
+
+
+def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8") -> Source:
+    """A source for a path, or for a polars, pandas or pyarrow object."""
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str | Path):
+        return _open_path(Path(data), separator, encoding)
+    if isinstance(data, pa.Table):
+        return FrameSource(data)
+    if isinstance(data, pa.RecordBatch):
+        return FrameSource(pa.Table.from_batches([data]))
+    if hasattr(data, "collect") and hasattr(data, "lazy"):  # a polars LazyFrame
+        data = data.collect()
+    if type(data).__module__.startswith("pandas"):
+        # The index of a pandas frame is a row label: it must not get out.
+        return FrameSource(_from_pandas(data))
+    if any(str(kind) == "Object" for kind in getattr(data, "dtypes", ())):
+        # polars hands such columns over as addresses in memory.
+        raise TableError("the frame has a column of Python objects", "cast it to text, numbers or dates first")
+    if hasattr(data, "__arrow_c_stream__"):
+        return FrameSource(pa.table(data))
+    raise TableError(
+        f"cannot read a table from {type(data).__name__}",
+        "give a path, a polars or pandas frame, or a pyarrow table",
+    )
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise TableError(
+            "the pandas frame has a column that mixes types",
+            "give each column one type, for example with frame.astype(str)",
+        ) from None
+
+
+def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
+    if not path.exists():
+        raise TableError(f"{path}: no such file")
+    if path.is_dir():
+        raise TableError(f"{path}: a folder, not a table")
+    if path.stat().st_size == 0:
+        raise TableError(f"{path}: the file is empty")
+    suffix = path.suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        return ParquetSource(path)
+    if suffix in (".arrow", ".feather", ".ipc"):
+        return ArrowSource(path)
+    return CsvSource(path, separator, encoding)

@@ -1,0 +1,76 @@
+"""`adopt`: a table that somebody else published as candidates, taken as a release.
+
+The papers' data, or a table from another program, comes without a manifest. With a policy that says how it was made
+it can be verified, estimated from and attacked like a release of our own.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from polyseme.errors import Problem, TableError
+from polyseme.logs import logged
+from polyseme.methods import method_named
+from polyseme.policy import Policy
+from polyseme.policy.resolving import resolve
+from polyseme.release import Column, Manifest, Release, Sets
+from polyseme.release.writer import in_memory
+from polyseme.tables.io.source import Source
+from polyseme.verbs.inputs import policy_given, source_given
+from polyseme.verbs.prior import with_earlier_releases
+
+__all__ = ["adopt"]
+
+
+@logged
+def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
+    """A table that somebody else published as candidates, as a release; the policy says how it was made.
+
+    form  "set" (list columns of candidates) or "long" (a row for each candidate)
+    """
+    rules = policy_given(policy)
+    return _adopt(source_given(data, rules), rules, form)
+
+
+def _adopt(source: Source, policy: Policy, form: str) -> Release:
+    """A published table as a release in memory; `form` is "set" (list columns) or "long" (a row for each candidate)."""
+    resolved = resolve(with_earlier_releases(policy), source)
+    method = method_named(policy.method.name)
+    columns = method.columns(resolved, method.plan(resolved))
+    table = pa.Table.from_batches(list(source.batches([item.name for item in columns])))
+    manifest = Manifest(
+        columns=columns,
+        records=_records(source, columns, table.num_rows, form),
+        rows=table.num_rows,
+        form=form,
+        method=method.name,
+        seeded=None,
+        models=tuple({model.name: dict(model.parameters)} for model in policy.models),
+        missing_values=policy.table.missing_values,
+    )
+    if form == "set":
+        _require_lists(columns, table)
+    return in_memory(manifest, table)
+
+
+def _records(source: Source, columns: tuple[Column, ...], rows: int, form: str) -> int:
+    if form == "set":
+        return rows
+    each = prod(item.l for item in columns if isinstance(item, Sets))
+    if rows % each:
+        raise TableError(f"{source.name}: {rows:,} rows are not a whole number of records with {each} candidates each")
+    return rows // each
+
+
+def _require_lists(columns: tuple[Column, ...], table: pa.Table) -> None:
+    kinds = {item.name: table.schema.field(item.name).type for item in columns if isinstance(item, Sets)}
+    flat = [name for name, kind in kinds.items() if not (pa.types.is_list(kind) or pa.types.is_large_list(kind))]
+    if flat:
+        raise TableError(
+            Problem(f"column '{name}'", "expected a list of candidates in each cell", "or is it the long form?")
+            for name in flat
+        )

@@ -1,0 +1,191 @@
+"""`anonymize`: a table becomes a release."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from polyseme.attacks.giveaways import giveaways
+from polyseme.attacks.republishing import changed_since, changing_strata
+from polyseme.cancellation import Cancellation
+from polyseme.engines import engine_named
+from polyseme.engines.batch import Job
+from polyseme.engines.conditions import absent_values
+from polyseme.engines.run import Run
+from polyseme.errors import PolicyError, PolicyWarning, PolysemeWarning, PrivacyWarning, Problem, QuestionError, nearest
+from polyseme.errors import warn as python_warning
+from polyseme.logs import logged
+from polyseme.methods import method_named
+from polyseme.policy import Policy
+from polyseme.policy.resolving import match_columns, resolve
+from polyseme.randomness import read_key
+from polyseme.release import Release
+from polyseme.results.plan import Plan
+from polyseme.tables.io.source import Source, Watched
+from polyseme.tables.io.writing import FORMATS
+from polyseme.tables.joined import with_joined
+from polyseme.verbs.cautions import changed_sets, repeated_records, require_protection, ungeneralized, warnings
+from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.ledger import Asked
+from polyseme.verbs.prior import with_earlier_releases
+from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
+
+__all__ = ["anonymize", "make_job"]
+
+Progress = Callable[[int], None]
+Warn = Callable[[str], None]
+FORMS = ("set", "long")
+_log = logging.getLogger(__name__)
+
+
+@logged
+def anonymize(
+    data: Any,
+    policy: Policy | str | Path,
+    out: str | Path | None = None,
+    *,
+    form: str = "set",
+    file_format: str = "parquet",
+    engine: str = "local",
+    seed: int | None = None,
+    key_file: str | Path | None = None,
+    earlier: Release | str | Path | None = None,
+    records_per_person: float | None = None,
+    allow_changed_strata: bool = False,
+    ledger: str | Path | None = None,
+    people: str | None = None,
+    accept_risk: bool = False,
+    overwrite: bool = False,
+    progress: Progress = lambda rows: None,
+    warn: Warn | None = None,
+    cancellation: Cancellation | None = None,
+) -> Release:
+    """Publish a table: a release in the folder `out`, or in memory when there is none.
+
+    form         "set" (a list of candidates for each record) or "long" (a row for each candidate, as the papers do)
+    file_format  "parquet" or "csv"
+    engine       where the work is done: "local", on this machine
+    seed         repeatable random numbers for experiments; the release then says that it is not for publication
+    key_file     a secret key for sticky decoys; the policy must name the record key
+    earlier      a release of the same people, to hear what changed since and can be intersected
+    ledger       a file that keeps what was published about the same people: asked before, told afterwards
+    people       whom the release is about; may be left out where the ledger knows one group of people
+    accept_risk  publish also where sets can be intersected with those of earlier releases in the ledger
+    progress     told how many more rows were read
+    warn         told what the data holder should hear before publishing; by default a Python warning of that category
+    cancellation stops the work from another thread: it then raises `Cancelled`, and nothing is left behind
+
+    With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
+    records they have on average; and so are sets of one person that can be intersected inside the release because what
+    is impossible changes from record to record, unless `allow_changed_strata`. Where fresh sets could be intersected
+    with those that the ledger knows of, `RiskError` is raised and nothing is written.
+    """
+    policy = policy_given(policy)
+    _check_options(form, file_format, records_per_person)
+    asked = _ledger(ledger, people, seed)
+    run = engine_named(engine)
+    cancellation = cancellation or Cancellation()
+    source: Source = Watched(source_given(data, policy), cancellation)
+    previous = release_given(earlier).manifest if earlier is not None else None
+    job, made = make_job(source, policy, form, seed, key_file, records_per_person, allow_changed_strata)
+    source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
+    _log.info(
+        "anonymize: %d columns, %d of them protected, as %s, engine %s", len(job.columns), len(job.sets), form, engine
+    )
+    seen = [
+        *giveaways(job.columns, source, policy.table.missing_values),
+        *(changing_strata(job.columns) if job.key is not None else ()),
+        *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
+    ]
+    _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
+    _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
+    _tell(warn, PrivacyWarning, seen)
+    if asked is not None:
+        _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
+    work = Run(job, source, progress, cancellation)
+    if out is None:
+        release = publish_in_memory(work, policy, run)
+    else:
+        release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite)
+    outcome = work.outcome
+    _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
+    _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
+    _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
+    if asked is not None:
+        asked.record(release)
+    return release
+
+
+def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Asked | None:
+    """The ledger that is asked; what does not go with it, or needs it, is refused."""
+    if path is None:
+        if people is not None:
+            raise QuestionError(Problem("people", "without a ledger nobody asks for it", "add --ledger FILE"))
+        return None
+    if seed is not None:
+        raise QuestionError("a seed and a ledger exclude each other: such a release is not for publication")
+    return Asked.open(path, people)
+
+
+def _tell(warn: Warn | None, category: type[PolysemeWarning], texts: Iterable[str]) -> None:
+    for text in texts:
+        if warn is None:
+            python_warning(text, category)
+        else:
+            warn(text)
+
+
+def _check_options(form: str, file_format: str, records_per_person: float | None = None) -> None:
+    asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
+    problems = [
+        Problem(name, f"unknown word '{given}'", nearest(str(given), known))
+        for name, given, known in asked
+        if given not in known
+    ]
+    if records_per_person is not None and not 1 <= records_per_person < math.inf:
+        problems.append(Problem("records_per_person", "expected a number of at least 1"))
+    if problems:
+        raise QuestionError(problems)
+
+
+def make_job(
+    source: Source,
+    policy: Policy,
+    form: str,
+    seed: int | None,
+    key_file: str | Path | None,
+    records_per_person: float | None = None,
+    allow_changed_strata: bool = False,
+) -> tuple[Job, Plan]:
+    """What is to be done, and the plan behind it."""
+    if key_file is not None and policy.record_key is None:
+        raise PolicyError(
+            "a key was given, but the policy names no record key",
+            "add record-key: COLUMN, the column that names a person",
+        )
+    if key_file is not None and seed is not None:
+        raise PolicyError("a key and a seed cannot be combined", "omit the seed")
+    resolved = resolve(with_earlier_releases(policy), source)
+    require_protection(resolved)
+    matched = match_columns(policy, source)
+    types = {item.name: item.type for item in matched.attributes if item.type and not item.protect}
+    method = method_named(policy.method.name)
+    made = method.plan(resolved, source.rows)
+    job = Job(
+        columns=method.columns(resolved, made),
+        types=types,
+        categories=frozenset(item.name for item in source.schema if pa.types.is_dictionary(item.type)) - types.keys(),
+        missing_values=policy.table.missing_values,
+        form=form,
+        seed=seed,
+        key=read_key(Path(key_file)) if key_file is not None else None,
+        record_key=policy.record_key,
+        records_per_person=records_per_person,
+        allow_changed_strata=allow_changed_strata,
+    )
+    return job, made

@@ -1,0 +1,154 @@
+"""What is refused, and what the data holder should hear, before and after publishing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from polyseme.engines.batch import Job
+from polyseme.engines.conditions import Fulfilled, absent_values, unfulfilled
+from polyseme.engines.people import CHANGED, people_of, too_few_people
+from polyseme.engines.run import Outcome
+from polyseme.errors import PolicyError, Problem
+from polyseme.policy import PROTECT_HINT, Policy
+from polyseme.policy.distributions import kept_columns
+from polyseme.policy.resolving import match_columns
+from polyseme.schema import Attribute, Resolved
+from polyseme.strata import Placing
+from polyseme.tables.coding.codes import cast_column, without_words
+from polyseme.tables.io.source import Source
+
+__all__ = [
+    "changed_sets",
+    "few_people",
+    "repeated_records",
+    "require_protection",
+    "ungeneralized",
+    "unmet_conditions",
+    "warnings",
+]
+
+
+_NAMED = 6
+"""Attributes that a warning names; the rest is meant by two dots."""
+
+
+def require_protection(resolved: Resolved, unnamed: bool = False) -> None:
+    """Refuse what would publish a sensitive attribute as it is; a policy that only verifies may have such ones."""
+    bare = [
+        Problem(f"$.attributes.{item.name}", f"{item.role.value}, but nothing protects it", PROTECT_HINT)
+        for item in resolved.schema.attributes
+        if item.role.is_secret and not item.protected
+    ]
+    if bare:
+        raise PolicyError(bare)
+    if not resolved.schema.protected:
+        raise PolicyError(
+            "the policy protects no attribute that it names" if unnamed else "the policy protects no attribute",
+            "the other columns are only known from the table: give it with --data"
+            if unnamed
+            else "give a sensitive attribute a promise: protect: {diversity: {l: 3}}",
+        )
+
+
+def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool) -> list[str]:
+    """What the data holder should hear before publishing.
+
+    from_data  the attributes whose values, or bins, were looked up in the table
+    """
+    found = []
+    if from_data:
+        names = f"{', '.join(from_data[:_NAMED])}{' ..' if len(from_data) > _NAMED else ''}"
+        found.append(
+            f"the values or bins of {names} are taken from the table, and published: everybody then knows that a rare "
+            "value occurs, whatever is promised. Declare them with domain: [..] or bins: [..]."
+        )
+        if keyed:
+            found.append(f"when the values of {names} change, sticky decoys change with them.")
+    if policy.record_key is not None and not keyed:
+        found.append(
+            f"the policy names the record-key '{policy.record_key}', but no key was given: several records of one "
+            "person get sets of their own, which can be intersected. Use --key-file."
+        )
+    if policy.repeats and not keyed:
+        found.append(
+            "the policy says that releases are repeated; without a key, two releases of the same people can be "
+            "intersected. Make a key (polyseme key new FILE), name the record-key in the policy, and use --key-file."
+        )
+    if seeded:
+        found.append(
+            "with a seed anyone who guesses it can tell decoys from truth: this release is not for publication."
+        )
+    return found
+
+
+def ungeneralized(policy: Policy) -> list[str]:
+    """Columns with a hierarchy that no method of this version uses: nobody must think that they were generalized."""
+    names = [item.name for item in policy.attributes if item.hierarchy is not None]
+    if not names:
+        return []
+    shown = f"{', '.join(names[:_NAMED])}{' ..' if len(names) > _NAMED else ''}"
+    return [
+        f"the policy gives a hierarchy for {shown}, but no method of this version generalizes: "
+        f"{'this column is' if len(names) == 1 else 'these columns are'} published as in the table, value by value."
+    ]
+
+
+def few_people(source: Source, policy: Policy) -> list[str]:
+    """A record key that `anonymize` would refuse with a key, looked at before."""
+    if policy.record_key is None:
+        return []
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        people = people_of(source, policy.record_key, policy.table.missing_values, Path(folder))
+    what, hint = too_few_people(people.total, people.distinct)
+    return [f"$.record-key: {people.total:,} {what}, and is refused with --key-file; {hint}."] if what else []
+
+
+def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> list[str]:
+    """Conditions that `anonymize` would refuse because no record meets them, looked at before."""
+    constrained = [item for item in resolved.schema.attributes if item.constraints]
+    found = Fulfilled()
+    for columns in _condition_columns(source, match_columns(policy, source), constrained):
+        rows = len(next(iter(columns.values())))
+        for item in constrained:
+            placing = Placing.of(item.constraints)
+            found += Fulfilled.of(item.name, placing, placing.find(columns, rows), np.arange(rows))
+    refused = [
+        f"{problem.where}: {problem.what}, which anonymize refuses; {problem.hint}"
+        for problem in unfulfilled(constrained, found)
+    ]
+    return [*refused, *absent_values(constrained, found)]
+
+
+def _condition_columns(
+    source: Source, policy: Policy, constrained: Sequence[Attribute]
+) -> Iterator[Mapping[str, pl.Series]]:
+    """The columns that conditions are about, as they would be published."""
+    names = {
+        name: None for item in constrained for constraint in item.constraints for name in constraint.condition.when
+    }
+    types = {name: policy.by_name[name].type for name in names}
+    for columns in kept_columns(policy, source, list(names), as_written=True):
+        yield {
+            name: cast_column(without_words(series, policy.table.missing_values), kind)[0] if kind else series
+            for (name, series), kind in zip(columns.items(), types.values())
+        }
+
+
+def repeated_records(job: Job, outcome: Outcome) -> list[str]:
+    """People with several records, when each record has decoys of its own."""
+    if not outcome.repeated or job.key is not None:
+        return []
+    return [
+        f"{outcome.repeated:,} records share their record key with another: whoever knows which belong together "
+        "can intersect their sets. Use --key-file, or publish one record for each person."
+    ]
+
+
+def changed_sets(outcome: Outcome) -> list[str]:
+    """People whose sets differ from record to record, where that was accepted."""
+    return [f"{name}: {count:,} {CHANGED}." for name, count in outcome.changed.items()]

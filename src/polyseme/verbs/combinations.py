@@ -1,0 +1,125 @@
+"""Questions about the members of joint attributes: sums over the combinations that were published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from polyseme.arrays import Floats, Ints
+from polyseme.errors import Problem, QuestionError
+from polyseme.estimators.estimate import NO_SUMS, Estimate
+from polyseme.release import Manifest, Sets
+from polyseme.tables.coding.codes import label_array
+
+__all__ = ["Combined", "asks_members"]
+
+_CONTRASTS = 20_000_000
+"""Numbers in memory at a time: 160 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """One name of a question: its column among those that are asked, and the code of its value for each of theirs."""
+
+    name: str
+    column: int
+    codes: Ints
+    labels: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """A question in which members of joint attributes are asked for.
+
+    columns  the published attributes that answer it
+    axes     what is asked for, in order
+    """
+
+    columns: tuple[str, ...]
+    sizes: tuple[int, ...]
+    axes: tuple[_Axis, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(axis.labels) for axis in self.axes)
+
+    @property
+    def targets(self) -> Ints:
+        """The place in the answer of each combination of the columns' values: (F_1, .., F_q)."""
+        grid = np.indices(self.sizes)
+        codes = [axis.codes[grid[axis.column]] for axis in self.axes]
+        return np.asarray(np.ravel_multi_index(codes, self.shape), dtype=np.int64)
+
+    def summed(self, table: Floats) -> Floats:
+        """A table of the columns (cells, F_1, .., F_q) as one of what is asked for."""
+        cells = len(table)
+        found = np.zeros((cells, prod(self.shape)))
+        np.add.at(found.T, self.targets.ravel(), table.reshape(cells, -1).T)
+        return found.reshape(cells, *self.shape)
+
+    def answered(self, table: Estimate) -> Estimate:
+        """An estimate of the columns as one of what is asked for: every number is a sum, with its own error."""
+        cells, width = len(table.values), prod(self.shape)
+        step = max(1, _CONTRASTS // max(table.values.size, 1))
+        starts = range(0, cells * width, step)
+        parts = [
+            table.sums(self._contrasts(cells, np.arange(start, min(start + step, cells * width)))) for start in starts
+        ]
+        value, error, low, high = (np.concatenate(part).reshape(cells, *self.shape) for part in zip(*parts))
+        notes = (NO_SUMS,) if np.isnan(error).any() else ()
+        return replace(
+            table,
+            of=tuple(axis.name for axis in self.axes),
+            labels=tuple(axis.labels for axis in self.axes),
+            values=value,
+            stderr=error,
+            low=low,
+            high=high,
+            notes=(*table.notes, *notes),
+            fit=None,
+            parts=(),
+        )
+
+    def _contrasts(self, cells: int, wanted: Ints) -> Floats:
+        """For each place of the answer, cell by cell, ones where the combinations are that belong to it."""
+        cell, place = np.divmod(wanted, prod(self.shape))
+        contrasts = np.zeros((len(wanted), cells, *self.sizes))
+        rows = np.arange(len(wanted))
+        contrasts[rows, cell] = self.targets[None] == place.reshape(-1, *[1] * len(self.sizes))
+        return contrasts
+
+
+def asks_members(manifest: Manifest, of: Sequence[str]) -> Combined | None:
+    """How a question about members is answered; None where it has none."""
+    homes = {member.name: (item, member) for item in manifest.sets for member in item.attribute.members}
+    if not any(name in homes for name in of):
+        return None
+    whole = [name for name in of if name not in homes]
+    both = [name for name in of if name in homes and homes[name][0].name in whole]
+    if both:
+        raise QuestionError(
+            Problem("of", f"'{name}' is a part of '{homes[name][0].name}'", "ask for one of the two") for name in both
+        )
+    columns = tuple(dict.fromkeys(homes[name][0].name if name in homes else name for name in of))
+    found = [column for name in columns if isinstance(column := manifest[name], Sets)]
+    if len(found) < len(columns):
+        raise QuestionError(
+            Problem("of", f"'{name}' is published {manifest[name].in_words}", f"use it as --by {name}")
+            for name in columns
+            if not isinstance(manifest[name], Sets)
+        )
+    axes = []
+    for name in of:
+        if name in homes:
+            item, member = homes[name]
+            labels = tuple(label_array(member.domain.values).to_pylist())
+            axes.append(_Axis(name, columns.index(item.name), np.array(member.codes), labels))
+        else:
+            column = found[columns.index(name)]
+            labels = tuple(label_array(column.domain.values).to_pylist())
+            axes.append(_Axis(name, columns.index(name), np.arange(column.domain.size), labels))
+    return Combined(columns, tuple(column.domain.size for column in found), tuple(axes))

@@ -1,0 +1,201 @@
+"""`estimate`: questions to a release, cross-tabulations of protected attributes within cells of untouched ones."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Never
+
+import numpy as np
+import polars as pl
+
+from polyseme.arrays import Ints
+from polyseme.distances import Distance, LineDistance
+from polyseme.errors import QuestionError, ReleaseError
+from polyseme.estimators.auxiliary import Help, with_help
+from polyseme.estimators.base import Estimator, Population, Reports
+from polyseme.estimators.estimate import DEFAULT, Estimate, estimate_parts
+from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
+from polyseme.estimators.parts import Part
+from polyseme.evidence import doubts
+from polyseme.logs import logged
+from polyseme.mechanism import Mechanism
+from polyseme.release import Manifest, Release, Sets
+from polyseme.release.counts import SetCounts, stratum_column
+from polyseme.strata import Strata
+from polyseme.tables.coding.codes import label_array
+from polyseme.tables.counting.groups import Grouped
+from polyseme.verbs.combinations import asks_members
+from polyseme.verbs.grouping import coarser_cells, grouped_sets, marks_of
+from polyseme.verbs.inputs import names_given, release_given
+from polyseme.verbs.questions import check_help, targets_of
+
+__all__ = ["ask", "estimate"]
+
+_log = logging.getLogger(__name__)
+
+
+@logged
+def estimate(
+    release: Release | str | Path,
+    of: Sequence[str],
+    by: Sequence[str] = (),
+    using: Sequence[str] = (),
+    *,
+    estimator: str | Estimator | None = None,
+    level: float = 0.95,
+    population: Population = "finite",
+    nonnegative: Nonnegative = "no",
+    **unknown: Never,
+) -> Estimate:
+    """The cross-tabulation of true values, with intervals.
+
+    of           protected attributes to recover, or attributes that were published in combination
+    by           untouched attributes to break them down by
+    using        other attributes that help: the table does not hold them, but what they have to do with those of `of`
+                 makes it more exact
+    estimator    a name such as "ml", or an estimator; None lets the data choose
+    level        of the intervals
+    population   "finite": the people in the table; "super": the population they were drawn from
+    nonnegative  for linear estimators: "project" gives the nearest table without negative cells
+    """
+    refuse_unknown(unknown)
+    options = EstimateOptions(estimator, level, population, nonnegative)
+    table = ask(release_given(release), names_given(of), names_given(by), names_given(using), options)
+    _log.info("estimate: %d cells, estimator %s", table.values.size, table.estimator)
+    return table
+
+
+def ask(
+    release: Release,
+    of: Sequence[str],
+    by: Sequence[str] = (),
+    using: Sequence[str] = (),
+    options: EstimateOptions = DEFAULT,
+    counts: SetCounts | None = None,
+) -> Estimate:
+    """The estimated cross-tabulation of `of` within cells of `by`.
+
+    using   columns that help: what they have to do with `of` makes the table more exact
+    counts  the distinct sets, for those who have them counted already
+    """
+    combined = asks_members(release.manifest, of)
+    if combined is not None:
+        return combined.answered(ask(release, combined.columns, by, using, options, counts))
+    targets = targets_of(release, of, by, using)
+    long = release.manifest.form == "long"
+    if using:
+        check_help(options.estimator, long)
+    if long and len(targets) > 1:
+        raise QuestionError(
+            "in the long form it is not known which candidates belong together",
+            "ask for one attribute at a time, or publish the set form",
+        )
+    mechanisms = [item.mechanism for item in targets]
+    marks = marks_of(release, targets, using)
+    grouped = grouped_sets(release, targets, by, marks, counts)
+    cells, cell = (
+        coarser_cells(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
+    )
+    reports = _reports(release, targets, grouped, cell, max(cells.height, 1))
+    marked = grouped.cells[grouped.cell] if marks else grouped.cells
+    helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]
+    for item, mechanism, sets in zip(targets, mechanisms, reports.sets):
+        if not item.stratified:
+            _check_drawn(item, mechanism, sets)
+    if any(item.stratified for item in targets):
+        parts = _parts(reports, targets, marked, helping)
+    else:
+        parts = [Part.whole(with_help(reports, helping, mechanisms) if helping else reports, mechanisms)]
+    table = estimate_parts(
+        parts,
+        reports.cells,
+        tuple(of),
+        [label_array(item.domain.values).to_pylist() for item in targets],
+        cells.to_dict(as_series=False),
+        options,
+    )
+    return table.warned(*doubts(release.manifest, targets, table.parts), *_repeated(release.manifest, reports))
+
+
+def _reports(release: Release, targets: Sequence[Sets], grouped: Grouped, cell: Ints, cells: int) -> Reports:
+    """What the estimators see of the counted sets.
+
+    cell  the cell of the table that each cell of `grouped` belongs to
+    """
+    long, records = release.manifest.form == "long", grouped.counts
+    if long:
+        # A candidate of one attribute stands in a row for every combination of the others' candidates.
+        others = [item.l for item in release.manifest.sets if item not in targets]
+        records = records // int(np.prod(others, dtype=np.int64))
+    distances, repeats = tuple(_distance(item) for item in targets), max(item.repeats for item in targets)
+    return Reports(grouped.sets, cell[grouped.cell], records, cells, not long, distances, repeats=repeats)
+
+
+def _repeated(manifest: Manifest, reports: Reports) -> tuple[str, ...]:
+    """What sticky decoys mean for the errors: records of one person with one value are one draw."""
+    if manifest.uncounted:
+        return (
+            "decoys are sticky, but the records per draw were not counted: intervals are too short where people have "
+            "several records",
+        )
+    if reports.repeats == 1.0:
+        return ()
+    records = manifest.records / reports.repeats
+    return (f"people have several records with the same decoys: errors are those of about {records:,.0f} records",)
+
+
+def _check_drawn(item: Sets, mechanism: Mechanism, sets: Ints) -> None:
+    """Refuse sets that the stated mechanism never draws: no distribution of values makes them likely."""
+    if sets.shape[1] == mechanism.l and (strange := mechanism.never_drawn(sets)):
+        raise ReleaseError(
+            f"column '{item.name}': {strange:,} of {len(sets):,} distinct sets cannot have been drawn by the mechanism "
+            "that the manifest states",
+            "run polyseme verify",
+        )
+
+
+def _parts(reports: Reports, targets: Sequence[Sets], marked: pl.DataFrame, helping: Sequence[Help]) -> list[Part]:
+    """The reports of each combination of strata, in codes of the strata's own mechanisms.
+
+    marked  the stratum of each row, for the attributes that have several
+    """
+    none = np.zeros(len(reports.counts), dtype=np.int64)
+    places = np.column_stack([marked[stratum_column(item)].to_numpy() if item.stratified else none for item in targets])
+    parts = []
+    for combination in np.unique(places, axis=0):
+        rows = np.flatnonzero((places == combination).all(axis=1))
+        strata = [item.strata.members[place] for item, place in zip(targets, combination)]
+        for item, stratum, sets in zip(targets, strata, reports.sets):
+            if stratum.forbids[sets[rows]].any():
+                raise ReleaseError(
+                    f"column '{item.name}': some sets hold a value that is impossible for their record",
+                    "run polyseme verify to see how many",
+                )
+        cells, cell = np.unique(reports.cell[rows], return_inverse=True)
+        narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
+        for item, stratum, sets in zip(targets, strata, narrowed):
+            _check_drawn(item, stratum.mechanism, sets)
+        distances = tuple(
+            distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
+        )
+        part = replace(
+            reports, sets=narrowed, cell=cell, counts=reports.counts[rows], cells=len(cells), distances=distances
+        )
+        mechanisms = tuple(stratum.mechanism for stratum in strata)
+        # A column that decides the stratum is the same for all its records.
+        telling = [column.among(rows) for column in helping if len(np.unique(column.kinds[rows])) > 1]
+        if helping:
+            part = with_help(part, telling, mechanisms)
+        parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
+    return parts
+
+
+def _distance(item: Sets) -> Distance | None:
+    """The distance of an attribute; intervals and periods without one still stand in their order."""
+    domain = item.domain
+    if item.attribute.distance is None and domain.cut is not None and domain.missing.action != "category":
+        return LineDistance.ranks(domain.size)
+    return item.attribute.distance

@@ -1,0 +1,17 @@
+"""`init`: a first policy for a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyseme.logs import logged
+from polyseme.policy.drafting import draft
+from polyseme.tables.io.source import open_table
+
+__all__ = ["init"]
+
+
+@logged
+def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
+    """A commented first policy for a table, as YAML text."""
+    return draft(open_table(data, separator, encoding))

@@ -1,0 +1,192 @@
+"""Where a distribution of the values comes from: the policy, the table itself, or what a release teaches anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.arrays import Floats, Ints
+from polyseme.errors import ReleaseError
+from polyseme.estimators.learnt import PEOPLE, combined, learnt_shares, most_groups, telling
+from polyseme.policy import Policy
+from polyseme.policy.distributions import kept_columns
+from polyseme.policy.resolving import match_columns
+from polyseme.release import Release, Sets
+from polyseme.schema import Attribute, Role, Schema
+from polyseme.strata import Strata
+from polyseme.strata.groups import Groups
+from polyseme.tables.coding.codes import as_series, encode
+from polyseme.tables.coding.sets import code_sets
+from polyseme.tables.coding.spelling import spelled
+from polyseme.tables.io.source import Source
+
+__all__ = ["Looked", "declared", "from_release", "look"]
+
+_ALL_GROUPS = 4_000
+"""Groups of all attributes together: a report on 290 of them then takes some seconds for this."""
+_CELLS = 16_000_000
+"""Codes that are held at a time (128 MB)."""
+_ROWS = 200_000
+"""Records that are looked at of a release at the most; it is shuffled, so the first ones are any ones."""
+
+
+def declared(attribute: Attribute) -> Groups | None:
+    """What a policy says is publicly known; None where it says nothing."""
+    shares = [item.share for item in attribute.conditional if item.share is not None]
+    if shares and len(shares) == len(attribute.conditional):
+        return _by_condition(attribute, shares)
+    known = attribute.distributions.known
+    return None if known is None else Groups.everybody(known)
+
+
+def _by_condition(attribute: Attribute, shares: Sequence[float]) -> Groups | None:
+    """What is known under conditions that exclude each other; None where one of them has no distribution of its own."""
+    known = [item.distributions.known for item in attribute.conditional]
+    found = [distribution for distribution in known if distribution is not None]
+    by = dict.fromkeys(name for item in attribute.conditional for name in item.condition.when)
+    cells = {name: [" ".join(item.condition.when.get(name, ())) for item in attribute.conditional] for name in by}
+    if len(found) < len(known):
+        return None
+    return Groups(np.array(shares)[:, None] * np.array(found), pl.DataFrame(cells))
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """Some records of a table, as codes.
+
+    features  codes of the untouched columns that have few enough values: (n, q)
+    names     of these columns
+    levels    the texts of their codes
+    values    for each attribute the value of each record, or its candidates: (n, l)
+    places    for each attribute the stratum of each record: (n,)
+    """
+
+    features: Ints
+    names: tuple[str, ...]
+    levels: tuple[pl.Series, ...]
+    values: Mapping[str, Ints]
+    places: Mapping[str, Ints]
+
+    def groups(self, name: str, strata: Strata, exact: bool) -> Groups | None:
+        """How the values of an attribute are distributed in the groups that tell most about them.
+
+        exact  whether the values are the true ones; otherwise they are candidates, and shares are estimated
+        """
+        place, sets = self.places[name], self.values[name]
+        if not len(place):
+            return None
+        size = strata.members[0].size
+        most = min(most_groups(len(place), size), max(_ALL_GROUPS // len(self.values), 1))
+        marked = np.column_stack([place, self.features])
+        chosen = telling(marked, sets, size, most + int(place.max()), [0])
+        group = combined(marked[:, chosen])
+        first = np.unique(group, return_index=True)[1]
+        counts = self._counts(sets, group, strata, place[first], exact)
+        columns = sorted(column - 1 for column in chosen[1:])
+        cells = {self.names[column]: self.levels[column].gather(self.features[first, column]) for column in columns}
+        return Groups(counts, pl.DataFrame(cells), place[first])
+
+    def _counts(self, sets: Ints, group: Ints, strata: Strata, places: Ints, exact: bool) -> Floats:
+        """How many people of each group have each value: (groups, F)."""
+        size = strata.members[0].size
+        if exact:
+            counts = np.bincount(group * size + sets[:, 0], minlength=len(places) * size)
+            return counts.reshape(-1, size).astype(np.float64)
+        people, found = np.bincount(group).astype(np.float64), np.zeros((len(places), size))
+        for number in np.unique(places).tolist():
+            mine = np.flatnonzero(places == number)
+            rows = np.flatnonzero(np.isin(group, mine))
+            member = strata.members[number]
+            if member.forbids[sets[rows]].any():
+                raise ReleaseError("some sets hold a value that is impossible for their record", "run polyseme verify")
+            shares = learnt_shares(member.narrow(sets[rows]), np.searchsorted(mine, group[rows]), member.mechanism)
+            found[np.ix_(mine, member.allowed)] = people[mine, None] * shares
+        return found
+
+
+def _looked(texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints]) -> Looked:
+    """Columns with about as many values as records tell nothing about groups, and are left out."""
+    rows = max((len(codes) for codes in values.values()), default=0)
+    few = [series for series in texts if series.n_unique() * PEOPLE <= rows]
+    levels = [series.unique().sort() for series in few]
+    codes = [series.rank("dense").fill_null(0).to_numpy().astype(np.int64) for series in few]
+    # A missing value sorts first and has the code 0; without one, codes begin at 1.
+    codes = [code - int(level.null_count() == 0) for code, level in zip(codes, levels)]
+    features = np.column_stack(codes) if codes else np.zeros((rows, 0), dtype=np.int64)
+    return Looked(features, tuple(series.name for series in few), tuple(levels), values, places)
+
+
+def look(policy: Policy, schema: Schema, strata: Mapping[str, Strata], source: Source) -> Looked:
+    """The records of a table that would be published, or evenly spaced ones of a large table."""
+    matched = match_columns(policy, source)
+    protected = [item for item in schema.protected if item.name in strata]
+    names = _untouched(schema)
+    wanted = [*names, *(item.name for item in protected)]
+    every = ceil((source.rows or source.count()) * len(wanted) / _CELLS) or 1
+    texts: list[pl.DataFrame] = []
+    codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
+    for columns in kept_columns(matched, source, wanted):
+        columns = {name: series.gather_every(every) for name, series in columns.items()}
+        texts.append(pl.DataFrame({name: spelled(columns[name]) for name in names}))
+        for item in protected:
+            if item.domain is not None:
+                codes[item.name].append(encode(columns[item.name], item.domain).codes)
+    shown = pl.concat(texts) if texts else pl.DataFrame({name: [] for name in names})
+    return _fitting(shown, {name: np.concatenate(found) for name, found in codes.items() if found}, strata)
+
+
+def _fitting(texts: pl.DataFrame, codes: Mapping[str, Ints], strata: Mapping[str, Strata]) -> Looked:
+    """Only records whose values are all in their domains."""
+    rows = len(next(iter(codes.values()))) if codes else 0
+    fits = np.all([column >= 0 for column in codes.values()], axis=0) if rows else np.zeros(0, dtype=bool)
+    shown = texts.filter(pl.Series(fits)) if texts.width else texts
+    columns, count = shown.to_dict(), int(fits.sum())
+    places = {name: strata[name].places(columns, count) for name in codes}
+    return _looked(shown, {name: column[fits][:, None] for name, column in codes.items()}, places)
+
+
+def _untouched(schema: Schema) -> list[str]:
+    return [item.name for item in schema.attributes if not item.protected and item.role is not Role.IDENTIFIER]
+
+
+def from_release(release: Release) -> Looked:
+    """The first records of a release, of the attributes whose cells are valid sets."""
+    items, names = release.manifest.sets, list(release.manifest.untouched)
+    held = len(names) + sum(item.l for item in items)
+    most = min(_ROWS, _CELLS // held)
+    texts: list[pl.DataFrame] = []
+    sets: dict[str, list[Ints | None]] = {item.name: [] for item in items}
+    places: dict[str, list[Ints]] = {item.name: [] for item in items}
+    for batch in _first(release, [*names, *(item.name for item in items)], most):
+        columns = {name: as_series(batch.column(name)) for name in names}
+        texts.append(pl.DataFrame({name: spelled(series) for name, series in columns.items()}))
+        for item in items:
+            sets[item.name].append(_valid(batch, item))
+            places[item.name].append(item.strata.places(columns, batch.num_rows))
+    shown = pl.concat(texts) if texts else pl.DataFrame({name: [] for name in names})
+    whole = {name: joined for name, found in sets.items() if (joined := _joined(found)) is not None}
+    return _looked(shown, whole, {name: np.concatenate(places[name]) for name in whole})
+
+
+def _first(release: Release, names: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
+    left = most
+    for batch in release.batches(names):
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return
+
+
+def _joined(parts: Sequence[Ints | None]) -> Ints | None:
+    """All sets; None where some of them are not valid."""
+    valid = [part for part in parts if part is not None]
+    return np.concatenate(valid) if valid and len(valid) == len(parts) else None
+
+
+def _valid(batch: pa.RecordBatch, item: Sets) -> Ints | None:
+    return code_sets(batch.column(item.name), item.domain).regular(item.l)

@@ -1,0 +1,156 @@
+"""`ledger`: what was published about the same people, asked before the next release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from polyseme.attacks.accumulating import exposures_of
+from polyseme.errors import InvalidInput, Problem, QuestionError, RiskError
+from polyseme.logs import logged
+from polyseme.release import SEEDED, Column, Release, Sets
+from polyseme.results.ledger import Exposure, Exposures, Ledger, Publication
+from polyseme.verbs.estimate import estimate
+from polyseme.verbs.inputs import release_given
+
+__all__ = ["Asked", "exposures", "record"]
+
+_LEARNED = 2_000
+"""Largest domain whose distribution is estimated for the ledger: some seconds. Chosen by judgement."""
+
+_NOTICED = 0.01
+"""More success than before by less than a hundredth is not worth a warning."""
+
+
+@logged
+def record(ledger: Ledger | str | Path, release: Release | str | Path, people: str) -> Ledger:
+    """The ledger with one more release about these people; a file is written anew, or begun.
+
+    Whoever reads the release can estimate how the values are distributed. The ledger keeps that estimate, so that it
+    can say how far somebody gets who did.
+    """
+    release = release_given(release)
+    if release.manifest.seeded:
+        raise QuestionError(f"this release was {SEEDED}", "publish without a seed; experiments are not recorded")
+    if not people.strip():
+        raise QuestionError(Problem("people", "a name is empty", "say whom the releases are about"))
+    before = ledger if isinstance(ledger, Ledger) else _opened(Path(ledger))
+    after = before.add(_publication(release, people))
+    if not isinstance(ledger, Ledger):
+        after.save(ledger)
+    return after
+
+
+def exposures(ledger: Ledger | str | Path, people: str | None = None) -> Exposures:
+    """What all releases of a ledger tell together, about everybody in it or some."""
+    ledger = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
+    if people is not None and people not in ledger.people:
+        raise QuestionError(Problem("people", f"no release about '{people}'", f"one of: {', '.join(ledger.people)}"))
+    chosen = ledger.people if people is None else (people,)
+    return Exposures(tuple(item for name in chosen for item in exposures_of(ledger.about(name))))
+
+
+def _opened(path: Path) -> Ledger:
+    return Ledger.load(path) if path.exists() else Ledger()
+
+
+def _publication(release: Release, people: str) -> Publication:
+    manifest = release.manifest
+    learned = {item.name: shares for item in manifest.sets if (shares := _learned(release, item))}
+    # Without its data file a manifest does not tell two releases apart.
+    checksum = str(manifest.to_dict()["checksum"]) if release.folder is not None else ""
+    return Publication(people, _now(), checksum, manifest.records, manifest.sticky, manifest.columns, learned)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _learned(release: Release, item: Sets) -> tuple[float, ...]:
+    """The shares of the values as anybody estimates them; none where they cannot be estimated."""
+    if item.domain.size > _LEARNED:
+        return ()
+    try:
+        found = np.maximum(np.nan_to_num(estimate(release, of=[item.name]).values.ravel()), 0.0)
+    except InvalidInput:
+        return ()
+    return tuple((found / found.sum()).tolist()) if found.sum() > 0.0 else ()
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A ledger that is asked before a release is published, and told afterwards.
+
+    path    its file, which need not exist yet
+    people  whom the release is about
+    """
+
+    path: Path
+    people: str
+
+    @classmethod
+    def open(cls, path: str | Path, people: str | None) -> Asked:
+        """`people` may be left out where the ledger holds releases about one group of people."""
+        path = Path(path)
+        known = _opened(path).people
+        if people is None and len(known) != 1:
+            hint = (
+                f"--people NAME, one of: {', '.join(known)}" if known else "--people NAME, any name you will know again"
+            )
+            raise QuestionError(Problem("people", "the ledger must know whom the release is about", hint))
+        return cls(path, people if people is not None else known[0])
+
+    def warnings(self, columns: Sequence[Column], sticky: bool, accept_risk: bool) -> list[str]:
+        """What must be heard before publishing; raises `RiskError` where sets can be intersected, unless accepted."""
+        earlier = _opened(self.path).about(self.people)
+        before = {item.attribute: item for item in exposures_of(earlier)}
+        pending = Publication(self.people, _now(), "", 0, sticky, tuple(columns))
+        after = exposures_of((*earlier, pending)) if earlier else ()
+        risks = [item for item in after if item.intersected and _adds(item, before)]
+        if risks and not accept_risk:
+            raise RiskError(Problem(f"$.attributes.{item.attribute}", _told(item), _ADVICE) for item in risks)
+        return [f"{item.attribute}: {_told(item)}." for item in risks] + list(_milder(after, before))
+
+    def record(self, release: Release) -> None:
+        """Add what was published; the file is read again, as others may have added to it."""
+        record(self.path, release, self.people)
+
+
+_ADVICE = "publish with sticky decoys (--key-file) as before, or leave it out; --accept-risk publishes all the same"
+
+
+def _adds(item: Exposure, before: dict[str, Exposure]) -> bool:
+    """Whether this release makes it worse: more draws than before, or the first that is not hidden."""
+    known = before.get(item.attribute)
+    return known is None or item.draws > known.draws or (item.intersected and not known.intersected)
+
+
+def _told(item: Exposure) -> str:
+    why = f" ({'; '.join(item.reasons)})" if item.reasons else ""
+    return (
+        f"people in '{item.people}' would have {item.draws} different sets{why}: only the true value is in all of them "
+        f"for {_share(item.alone.low, item.alone.high)} of the people, and whoever has all releases guesses right in "
+        f"{_share(item.success.low, item.success.high)} of the cases"
+    )
+
+
+def _share(low: float, high: float) -> str:
+    return f"{high:.0%}" if low == high else f"{low:.0%} to {high:.0%}"
+
+
+def _milder(after: Sequence[Exposure], before: dict[str, Exposure]) -> Iterator[str]:
+    """Sets that may lie leave nothing certain, but their epsilons add up and so does what they tell."""
+    for item in after:
+        known = before.get(item.attribute)
+        if known is None or item.intersected or item.success.high <= known.success.high + _NOTICED:
+            continue
+        spent = "unknown" if item.epsilon is None else f"{item.epsilon:.3g}"
+        yield (
+            f"{item.attribute}: {item.draws} draws about '{item.people}' have an epsilon of {spent} together; whoever "
+            f"has all releases guesses right in {_share(item.success.low, item.success.high)} of the cases "
+            f"({_share(known.success.low, known.success.high)} before)."
+        )

@@ -1,0 +1,91 @@
+"""`plan`: what a policy comes to, and what it will cost, before any record is touched."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from polyseme.analysis import Setting, thresholds
+from polyseme.analysis import frontier as settings_grid
+from polyseme.errors import Problem, QuestionError
+from polyseme.logs import logged
+from polyseme.methods import method_named
+from polyseme.methods.decoys import mechanism_at
+from polyseme.policy import Policy
+from polyseme.policy.generalizing import require_places
+from polyseme.policy.resolving import resolve
+from polyseme.policy.statistics import Statistics, read_statistics
+from polyseme.results.plan import Plan
+from polyseme.tables.joined import with_joined
+from polyseme.verbs.cautions import few_people, require_protection, ungeneralized, unmet_conditions
+from polyseme.verbs.inputs import policy_given, source_given
+from polyseme.verbs.learners import with_guessers
+from polyseme.verbs.prior import with_earlier_releases
+
+__all__ = ["frontier", "plan"]
+
+_log = logging.getLogger(__name__)
+
+
+@logged
+def plan(
+    policy: Policy | str | Path, records: int | None = None, data: Any = None, distribution: Statistics = ()
+) -> Plan:
+    """What a policy comes to before any record is touched: possible? estimable? how risky? how precise?
+
+    records       the number of records to expect, for the expected error
+    data          a table, for domains that the policy leaves open, for the number of records, and for what somebody
+                  can guess who knows how its values are distributed
+    distribution  files with public statistics of the values, for the same (see `polyseme.policy.statistics`)
+    """
+    policy = policy_given(policy)
+    if not (records is None or _is_count(records)):
+        raise QuestionError(Problem("records", "expected a whole number above 0"))
+    source = source_given(data, policy) if data is not None else None
+    if records is None and source is not None:
+        records = source.count()
+    resolved = resolve(with_earlier_releases(policy), source)
+    require_protection(resolved, policy.protect_all_but is not None)
+    if source is not None:
+        require_places(policy, source)
+    statistics = read_statistics(distribution, resolved.schema)
+    made = method_named(policy.method.name).plan(resolved, records)
+    _log.info(
+        "plan: %d protected attributes, %s records", len(made.attributes), "unknown" if records is None else records
+    )
+    if source is not None:
+        source = with_joined(source, resolved.schema.attributes, policy.table.missing_values, hidden=True)
+    made = with_guessers(made, policy, resolved, statistics, source)
+    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy)))
+    if source is None:
+        return made
+    seen = (*few_people(source, policy), *unmet_conditions(source, policy, resolved))
+    return replace(made, remarks=(*made.remarks, *seen))
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, Integral) and int(number) > 0
+
+
+def frontier(made: Plan, largest: int = 6, steps: int = 16) -> dict[str, list[Setting]]:
+    """Risk against expected error over (l, d), for each attribute of a plan that has a distance.
+
+    largest  the most candidates to look at
+    steps    how many of the distances that occur to look at
+    """
+    grids = {}
+    for item in made.attributes:
+        distance, domain = item.attribute.distance, item.attribute.domain
+        if distance is None or domain is None:
+            continue
+        occurring = thresholds(distance)
+        asked = sorted({*occurring[:: -(-len(occurring) // steps)], item.choice.d})
+        sizes = range(2, min(largest, domain.size) + 1)
+        grids[item.name] = settings_grid(
+            partial(mechanism_at, item), sizes, asked, made.records, item.attribute.distributions.prior
+        )
+    return grids

@@ -1,0 +1,124 @@
+"""`report`: a release becomes a page with distributions, facts, and how far estimates are from the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from polyseme.analysis import facts, worst_of
+from polyseme.logs import logged
+from polyseme.metrics import compare
+from polyseme.release import Release, Sets
+from polyseme.release.counts import SetCounts
+from polyseme.reports.assembling import release_page
+from polyseme.reports.document import Distribution, Page
+from polyseme.results.findings import Finding
+from polyseme.results.verification import Verification
+from polyseme.tables.io.source import Source
+from polyseme.verbs.estimate import ask
+from polyseme.verbs.evaluate import Truth
+from polyseme.verbs.grouping import published_counts
+from polyseme.verbs.inputs import original_given, release_given
+from polyseme.verbs.learners import guessers_of_release
+from polyseme.verbs.questions import targets_of
+from polyseme.verbs.verify import verify_release
+
+__all__ = ["make_page", "report"]
+
+
+@logged
+def report(
+    release: Release | str | Path,
+    original: Any = None,
+    by: str | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> str:
+    """One self-contained HTML page about a release."""
+    # Charts and adversaries cost a second to import: only those who ask for them pay.
+    from polyseme.attacks.audit import attack_release
+    from polyseme.reports.page import render_page
+
+    opened = release_given(release)
+    if by is not None:
+        targets_of(opened, [item.name for item in opened.manifest.sets], (by,))  # raises where `by` is no such column
+    source = original_given(original, opened, separator, encoding)
+    findings = attack_release(opened, source) if opened.manifest.form == "set" else None
+    counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
+    verified = replace(verify_release(opened, counts), learners=guessers_of_release(opened))
+    return render_page(make_page(opened, verified, source, by, findings, counts))
+
+
+def make_page(
+    release: Release,
+    verification: Verification,
+    original: Source | None = None,
+    by: str | None = None,
+    findings: Sequence[Finding] | None = None,
+    counts: SetCounts | None = None,
+) -> Page:
+    """Everything a report shows; with the original, also the truth.
+
+    counts  the distinct sets, for those who have them counted already
+    """
+    manifest = release.manifest
+    truth = Truth(release, original, [(item.name,) for item in manifest.sets]) if original is not None else None
+    metrics: dict[str, Mapping[str, float]] = {}
+    notes: list[str] = []
+    distributions: list[Distribution] = []
+    for item in manifest.sets:
+        for group in (None,) if by is None else (None, by):
+            distributions += _distributions(release, item, truth, group, metrics, notes, counts)
+    return release_page(
+        manifest,
+        verdicts=verification.verdicts,
+        facts={
+            item.name: worst_of(
+                [facts(member.mechanism, member.prior, manifest.records) for member in item.strata.members]
+            )
+            for item in manifest.sets
+        },
+        distributions=distributions,
+        metrics=metrics or None,
+        findings=findings,
+        notes=tuple(dict.fromkeys(notes)),
+        learners=verification.learners,
+    )
+
+
+def _distributions(
+    release: Release,
+    item: Sets,
+    truth: Truth | None,
+    by: str | None,
+    metrics: dict[str, Mapping[str, float]],
+    notes: list[str],
+    counts: SetCounts | None,
+) -> list[Distribution]:
+    """The distribution of one attribute, of everybody or by group."""
+    names = (by,) if by else ()
+    estimated = ask(release, (item.name,), names, counts=counts)
+    notes += [f"{item.name}{f' by {by}' if by else ''}: {note}" for note in estimated.notes]
+    true = truth.table((item.name,), estimated.by) if truth is not None else None
+    if true is not None:
+        title = f"{item.name} by {by}" if by else item.name
+        metrics[title] = compare(true, estimated.values, release.manifest.records)
+    published = published_counts(release, item.name, by, counts)
+    groups: list[Any] = list(estimated.by[by]) if by else [None]
+    return [
+        Distribution(
+            attribute=item.name,
+            labels=[str(value) for value in item.domain.values],
+            published=published[index],
+            estimate=estimated.values[index],
+            low=estimated.low[index],
+            high=estimated.high[index],
+            original=true[index] if true is not None else None,
+            ordered=item.domain.ordered,
+            group=f"{by} = {group if group is not None else '(none)'}" if by else None,
+        )
+        for index, group in enumerate(groups)
+    ]

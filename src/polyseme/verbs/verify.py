@@ -1,0 +1,320 @@
+"""`verify`: the promises of a release, or the models a policy lists for any table.
+
+Sets and classes are checked from the definitions. Promises about what an attacker can infer (1/l, closeness, local
+differential privacy) follow from the channel that the manifest publishes, and are computed from it; and whether the
+published sets can have come from that channel is tested.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from polyseme.arrays import Bools, Ints
+from polyseme.errors import PolicyError
+from polyseme.evidence.verdicts import mechanism_verdict, posterior_verdict, sets_by_stratum
+from polyseme.logs import logged
+from polyseme.models import MODELS, Background, Verdict, check_models
+from polyseme.models import diversity as set_diversity
+from polyseme.models import semantic_diversity as set_semantic_diversity
+from polyseme.models.base import SHOWN, Place, unchecked
+from polyseme.policy import Policy
+from polyseme.policy.foreign import read_foreign
+from polyseme.promises import Promise
+from polyseme.promises.base import Candidates
+from polyseme.release import SEEDED, Release, Sets
+from polyseme.release.counts import SetCounts, stratum_column
+from polyseme.results.verification import Verification
+from polyseme.schema import Attribute, Role
+from polyseme.tables.classes import PublishedSets, published_sets
+from polyseme.tables.coding.codes import as_series, label_array
+from polyseme.tables.coding.sets import code_sets
+from polyseme.tables.counting.groups import Grouped
+from polyseme.tables.io.source import Source
+from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.learners import guessers_of_release
+
+__all__ = ["verify", "verify_release", "verify_table"]
+
+_log = logging.getLogger(__name__)
+
+_CHANNEL_ROUNDING = 1e-9
+"""Truth probabilities are rounded down when they are chosen; what a channel comes to is computed anew."""
+
+
+@logged
+def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:
+    """Check every promise of a release, or the models that a policy lists on any table."""
+    if policy is not None:
+        rules = policy_given(policy)
+        return _counted(verify_table(source_given(subject, rules), rules))
+    if isinstance(subject, str | Path) and Path(subject).is_file():
+        raise PolicyError(
+            "a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
+        )
+    release = release_given(subject)
+    found = verify_release(release)
+    whole = tuple(release.source.schema.names) == release.manifest.names
+    return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
+
+
+def _counted(verification: Verification) -> Verification:
+    broken = sum(not verdict.holds for verdict in verification.verdicts)
+    _log.info("verify: %d checks, %d of them fail", len(verification.verdicts), broken)
+    return verification
+
+
+def verify_release(release: Release, counts: SetCounts | None = None) -> Verification:
+    """Every promise of the manifest, checked on the published data.
+
+    counts  the distinct sets, for those who have them counted already
+    """
+    if tuple(release.source.schema.names) != release.manifest.names:
+        return Verification((_column_verdict(release),))
+    verdicts: list[Verdict] = []
+    counts = counts or SetCounts(release)
+    for item in release.manifest.sets:
+        found = (_set_verdicts if release.manifest.form == "set" else _long_verdicts)(release, item, counts)
+        verdicts += map(_if_nobody_guesses, found) if release.manifest.seeded else found
+        if item.stratified:
+            verdicts.append(_believable_verdict(release, item, sets_by_stratum(counts, item)))
+    if release.manifest.models:
+        verdicts += _model_verdicts(release)
+    if not verdicts:
+        verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
+    verdicts.append(_count_verdict(release))
+    return Verification(tuple(verdicts), bool(release.manifest.seeded))
+
+
+def _if_nobody_guesses(verdict: Verdict) -> Verdict:
+    """The candidates are as promised, but whoever has the seed can tell which of them are decoys."""
+    return replace(verdict, note="; ".join(note for note in (verdict.note, SEEDED) if note))
+
+
+def _column_verdict(release: Release) -> Verdict:
+    """The data file has other columns than the manifest says: what they hold is not known."""
+    there, stated = set(release.source.schema.names), set(release.manifest.names)
+    note = f"{len(there - stated)} columns that the manifest does not name, {len(stated - there)} that are not there"
+    differing = float(len(there ^ stated))
+    return Verdict("columns", None, {}, False, differing, 0.0, -differing, note=note)
+
+
+def _count_verdict(release: Release) -> Verdict:
+    """The data file has as many rows as the manifest says: none was lost or added."""
+    rows = release.source.rows
+    if rows is None:
+        rows = sum(batch.num_rows for batch in release.batches(release.manifest.names))
+    widths = [item.l for item in release.manifest.sets]
+    stated = release.manifest.records * (math.prod(widths) if release.manifest.form == "long" else 1)
+    note = "" if rows == stated else f"the data has {rows:,} rows, the manifest says {stated:,}"
+    difference = float(abs(rows - stated))
+    holds = rows == stated == release.manifest.rows
+    return Verdict("record-count", None, {"rows": stated}, holds, difference, 0.0, -difference, note=note)
+
+
+def _believable_verdict(release: Release, item: Sets, grouped: Grouped | None) -> Verdict:
+    """No record shows a candidate that is declared impossible for it."""
+    if grouped is not None and not _holds_impossible(item, grouped):
+        checked, rows = int(grouped.counts.sum()), np.zeros(0, dtype=np.int64)
+    else:
+        # Row by row, so that the verdict can name the place.
+        checked, rows = _impossible_rows(release, item)
+    return Verdict(
+        "believable",
+        item.name,
+        {"impossible": len(item.attribute.constraints)},
+        holds=not len(rows),
+        worst=float(len(rows)),
+        bound=0.0,
+        margin=-float(len(rows)),
+        worst_classes=tuple(Place(row, 1, row) for row in rows[:SHOWN].tolist()),
+        checked=checked,
+        violations=len(rows),
+        note="a candidate is declared impossible for its record" if len(rows) else "",
+    )
+
+
+def _holds_impossible(item: Sets, grouped: Grouped) -> bool:
+    """Whether any of the distinct sets holds a value that is impossible in its stratum."""
+    places = grouped.cells[stratum_column(item)].to_numpy()[grouped.cell]
+    return bool(_forbidden(item)[places[:, None], grouped.sets[0]].any())
+
+
+def _forbidden(item: Sets) -> Bools:
+    """Whether each value is impossible in each stratum."""
+    return np.array([member.forbids for member in item.strata.members])
+
+
+def _impossible_rows(release: Release, item: Sets) -> tuple[int, Ints]:
+    """How many records there are, and which of them show an impossible candidate."""
+    strata, forbidden = item.strata, _forbidden(item)
+    checked, bad = 0, []
+    for batch in release.batches([*strata.columns, item.name]):
+        columns = {name: batch.column(name) for name in strata.columns}
+        places = strata.places(columns, batch.num_rows)
+        sets = code_sets(batch.column(item.name), item.domain)
+        record = np.repeat(np.arange(batch.num_rows), sets.lengths)
+        # A candidate that is not in the domain is for the other verdicts.
+        found = (sets.members >= 0) & forbidden[places[record], sets.members]
+        bad.append(checked + np.unique(record[found]))
+        checked += batch.num_rows
+    return checked, np.concatenate([np.zeros(0, dtype=np.int64), *bad])
+
+
+def _set_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
+    grouped = sets_by_stratum(counts, item)
+    sets = _distinct_sets(release, item, grouped)
+    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped)]
+    verdicts = _on_sets(item, sets)
+    if all(verdict.holds for verdict in verdicts) or not len(sets.counts):
+        return [*verdicts, *headline]
+    # Something is wrong: look again, now row by row, so that the verdict can name the place.
+    return [*_on_sets(item, _row_sets(release, item)), *headline]
+
+
+def _on_sets(item: Sets, sets: PublishedSets) -> list[Verdict]:
+    verdicts = [_check_promise(promise, item, sets) for promise in item.attribute.promises]
+    return [*verdicts, *_unreadable(item), _candidates_verdict(sets, item.l)]
+
+
+def _unreadable(item: Sets) -> list[Verdict]:
+    """What a manifest promises and nobody can check does not hold."""
+    return [unchecked(found.name, item.name, found.values, found.flaw) for found in item.attribute.promises.unreadable]
+
+
+def _candidates_verdict(sets: PublishedSets, l: int) -> Verdict:
+    """Whatever was promised in words, every set must have the size that the likelihood counts on: no less, no more."""
+    verdict = replace(set_diversity.check(sets, l), model="candidates")
+    larger = int(sets.counts[np.diff(sets.starts) > l].sum()) if verdict.holds else 0
+    if not larger:
+        return verdict
+    return replace(verdict, holds=False, violations=larger, note=f"{larger:,} sets have more candidates than {l}")
+
+
+def _distinct_sets(release: Release, item: Sets, grouped: Grouped | None) -> PublishedSets:
+    if grouped is None:
+        return _row_sets(release, item)
+    return PublishedSets.from_codes(grouped.sets[0], item.domain.size, item.name, counts=grouped.counts)
+
+
+def _row_sets(release: Release, item: Sets) -> PublishedSets:
+    batches = [as_series(batch.column(0)) for batch in release.batches([item.name])]
+    column = pl.concat(batches) if batches else pl.Series(dtype=pl.List(pl.String))
+    return published_sets(pl.DataFrame({item.name: column}), item.name, label_array(item.domain.values).to_pylist())
+
+
+def _asked(promise: Promise, item: Sets) -> Candidates | Verdict:
+    """What every published set must offer; a verdict where the manifest alone decides."""
+    flaw = promise.flaw(item.attribute.distance is not None)
+    if flaw:
+        return unchecked(promise.name, item.name, promise.given(), flaw)
+    return promise.candidates(item.domain.size) or _channel_verdict(promise, item)
+
+
+def _check_promise(promise: Promise, item: Sets, sets: PublishedSets) -> Verdict:
+    asked = _asked(promise, item)
+    if isinstance(asked, Verdict):
+        return asked
+    if asked.d is None or item.attribute.distance is None:
+        verdict = set_diversity.check(sets, asked.l)
+    else:
+        verdict = set_semantic_diversity.check_sets(sets, item.attribute.distance, asked.l, asked.d)
+    return replace(verdict, model=promise.name, parameters=promise.given())
+
+
+def _channel_verdict(promise: Promise, item: Sets) -> Verdict:
+    """From the channels in the manifest alone; the worst stratum counts."""
+    reached = [promise.reached(channel) for channel in item.channels]
+    worst, bound = max(found.value for found in reached), float(promise.limit)
+    known = all(found.for_reference for found in reached)
+    note = f"from the channel in the manifest, for {'the reference distribution' if known else 'every prior'}"
+    holds = worst <= bound + _CHANNEL_ROUNDING
+    return Verdict(promise.name, item.name, promise.given(), holds, worst, bound, bound - worst, note=note)
+
+
+def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
+    """In the long form it is not known which rows belong together: classes of equal quasi-identifiers are checked."""
+    counted = {"frequency-diversity": {"l": item.mechanism.l, "attribute": item.name}}
+    asked = [(promise, _on_classes(promise, item)) for promise in item.attribute.promises]
+    found = iter(_check_on_table(release, [counted, *(spec for _, spec in asked if isinstance(spec, Mapping))]))
+    verdicts = [next(found)]
+    for promise, spec in asked:
+        told = spec if isinstance(spec, Verdict) else next(found)
+        verdicts.append(replace(told, model=promise.name, parameters=promise.given()))
+    verdicts += _unreadable(item)
+    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, sets_by_stratum(counts, item))]
+
+
+def _on_classes(promise: Promise, item: Sets) -> Mapping[str, Mapping[str, Any]] | Verdict:
+    """What a promise asks of the classes; a verdict where the manifest alone decides."""
+    asked = _asked(promise, item)
+    if isinstance(asked, Verdict):
+        return asked
+    # A class of many records has more values than its sets: it cannot show that these are smaller than promised.
+    made = min(member.mechanism.l for member in item.strata.members)
+    if made < asked.l:
+        return _manifest_verdict(promise, item, made, asked.l, "the mechanism draws fewer candidates")
+    if asked.d is None:
+        return {"frequency-diversity": {"l": asked.l, "attribute": item.name}}
+    apart = item.threshold or 0.0
+    if apart < asked.d:
+        return _manifest_verdict(promise, item, apart, asked.d, "the mechanism draws them closer together")
+    return {"semantic-diversity": {"l": asked.l, "d": asked.d, "reading": "exists", "attribute": item.name}}
+
+
+def _manifest_verdict(promise: Promise, item: Sets, worst: float, bound: float, note: str) -> Verdict:
+    margin = float(worst - bound)
+    return Verdict(promise.name, item.name, promise.given(), False, float(worst), float(bound), margin, note=note)
+
+
+def _model_verdicts(release: Release) -> tuple[Verdict, ...]:
+    return _check_on_table(release, list(release.manifest.models))
+
+
+def _check_on_table(release: Release, specs: list[Mapping[str, Mapping[str, Any]]]) -> tuple[Verdict, ...]:
+    names = release.manifest.names
+    frame = pl.concat([_frame(batch, names) for batch in release.batches(names)])
+    attributes = release.manifest.schema.attributes
+    return check_models(
+        frame,
+        [attribute.name for attribute in attributes if attribute.role is Role.QUASI_IDENTIFIER],
+        specs,
+        sensitive=[attribute.name for attribute in attributes if attribute.protected],
+        background=_background(attributes),
+    )
+
+
+def _frame(batch: Any, names: tuple[str, ...]) -> pl.DataFrame:
+    return pl.DataFrame({name: as_series(batch.column(name)) for name in names})
+
+
+def _background(attributes: tuple[Attribute, ...]) -> Background:
+    known = [attribute for attribute in attributes if attribute.domain is not None]
+    return Background(
+        domains={item.name: label_array(item.domain.values).to_pylist() for item in known if item.domain},
+        distances={item.name: item.distance for item in known if item.distance is not None},
+    )
+
+
+def verify_table(source: Source, policy: Policy) -> Verification:
+    """The policy's models on any table, made by whatever tool."""
+    if not policy.models:
+        raise PolicyError(
+            "the policy lists no models to check", f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
+        )
+    table = read_foreign(source, policy)
+    verdicts = check_models(
+        table.frame,
+        table.quasi_identifiers,
+        [{model.name: model.parameters} for model in policy.models],
+        sensitive=table.sensitive,
+        background=table.background,
+    )
+    return Verification(verdicts)

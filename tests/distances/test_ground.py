@@ -1,0 +1,223 @@
+"""One earth mover: closed forms against the linear programme that defines it, and the same number in every room."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.optimize import linprog
+
+from polyseme.analysis.closeness import closeness_reached, exact_distance
+from polyseme.attacks import Promised, Scene, Shown, skewness
+from polyseme.designs import make_design
+from polyseme.distances.base import Distance, recognise
+from polyseme.distances.ground import Equal, Hierarchical, Ordered, ground_from
+from polyseme.distances.line import LineDistance
+from polyseme.distances.structure import Clusters
+from polyseme.distances.tree import TreeDistance
+from polyseme.errors import PolicyError
+from polyseme.mechanism import Mechanism
+from polyseme.metrics.cross_tabulations import emd
+from polyseme.models import Background, check_models, sensitive_qids
+from polyseme.tables.classes import Counts
+
+
+class Given(Distance):
+    """A distance from a matrix."""
+
+    kind = "given"
+
+    def __init__(self, matrix):
+        self.values = matrix
+
+    @property
+    def size(self):
+        return len(self.values)
+
+    def between(self, left, right):
+        return self.values[left, right]
+
+    def structure(self, threshold):
+        return recognise(self.values >= threshold)
+
+    def parameters(self):
+        return {"matrix": self.values.tolist()}
+
+
+def programme(a, b, cost):
+    """Definition 5: the cheapest flow from a to b."""
+    size = len(a)
+    rows, columns = np.kron(np.eye(size), np.ones(size)), np.kron(np.ones(size), np.eye(size))
+    solved = linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=np.concatenate([a, b]), method="highs")
+    return solved.fun
+
+
+def random_tree(rng, size):
+    """Heights of common ancestors in a random tree with equally deep leaves."""
+    matrix = np.zeros((size, size))
+    labels = np.arange(size)
+    for height in (1, 2, 3):
+        groups = 1 if height == 3 else int(rng.integers(1, len(np.unique(labels)) + 1))
+        merged = rng.integers(0, groups, size)[labels]
+        apart = (matrix == 0) & (merged[:, None] == merged[None, :])
+        matrix[apart] = height
+        labels = merged
+    np.fill_diagonal(matrix, 0.0)
+    return matrix
+
+
+def random_paths(rng, size):
+    """Paths of any length, some with a root that only has one child."""
+    paths = []
+    for value in range(size):
+        above = [f"{level}.{rng.integers(0, 2)}" for level in range(int(rng.integers(0, 4)))]
+        paths.append((f"v{value}", *reversed(above), *(["top"] if size % 2 else []), "*"))
+    return paths
+
+
+def heights_of_ancestors(paths):
+    """By the definition: height of the lowest common ancestor over the height of the tree, from the labels alone."""
+    size, tails = len(paths), [[path[k:] for k in range(1, len(path))] for path in paths]
+    below = {}
+    for own in tails:
+        for steps, node in enumerate(own, start=1):
+            below[node] = max(below.get(node, 0), steps)
+    cost = np.zeros((size, size))
+    for u in range(size):
+        for v in range(size):
+            if u != v:
+                cost[u, v] = min(below[node] for node in tails[u] if node in tails[v])
+    return cost / below[("*",)]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_work_is_the_optimum_of_the_programme(seed):
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 8))
+    a, b = rng.dirichlet(np.ones(size)), rng.dirichlet(np.ones(size))
+    places, positions = np.arange(size), rng.uniform(0, 10, size)
+    tree, paths = random_tree(rng, size), random_paths(rng, size)
+    costs = {
+        Equal(): 1.0 - np.eye(size),
+        Ordered(): np.abs(places[:, None] - places[None, :]) / (size - 1),
+        Ordered(positions): np.abs(positions[:, None] - positions[None, :]) / np.ptp(positions),
+        Hierarchical.from_distance(Given(tree)): tree / tree.max(),
+        Hierarchical.from_distance(TreeDistance.from_paths(paths)): heights_of_ancestors(paths),
+        Hierarchical.from_distance(TreeDistance.from_paths(paths, "path")): heights_of_ancestors(paths),
+    }
+    for ground, cost in costs.items():
+        assert float(ground.work(b - a)) == pytest.approx(programme(a, b, cost), abs=1e-9)
+        assert float(ground.work(b - a)) <= float(Equal().work(b - a)) + 1e-12
+
+
+def test_a_tree_counts_by_its_own_height_not_by_the_farthest_pair():
+    """Li et al.: level / H. The promise once took the largest distance between two values for H."""
+    paths = [("a", "x", "top", "*"), ("b", "x", "top", "*"), ("c", "y", "top", "*")]
+    ground = ground_from("hierarchical", TreeDistance.from_paths(paths))
+    np.testing.assert_allclose(ground.work(np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])), [1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_hierarchy_of_something_else_is_never_too_small(seed):
+    rng = np.random.default_rng(seed)
+    positions = rng.uniform(0, 10, 6)
+    line = LineDistance(positions)
+    a, b = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
+    ground = Hierarchical.from_distance(line)
+    assert float(ground.work(b - a)) >= programme(a, b, line.matrix() / line.matrix().max()) - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_classes_are_as_far_from_the_table_as_their_distributions(seed):
+    """`of_classes` looks at the values that occur in a class only; `work` at all of them."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(2, 12))
+    codes, classes = rng.integers(0, size, 400) ** 2 // size, np.arange(400) // 20
+    counts = Counts.from_codes(classes, codes, size)
+    whole = np.bincount(codes, minlength=size) / 400
+    shares = np.array([np.bincount(codes[classes == c], minlength=size) / 20 for c in range(20)])
+    grounds = (
+        Equal(),
+        Ordered(),
+        Ordered(rng.uniform(0, 10, size)),
+        Hierarchical.from_distance(TreeDistance.from_paths(random_paths(rng, size))),
+        Hierarchical.from_distance(LineDistance(rng.uniform(0, 10, size))),
+    )
+    for ground in grounds:
+        np.testing.assert_allclose(ground.of_classes(counts), ground.work(shares - whole), atol=1e-12)
+
+
+def test_work_takes_many_differences_at_once():
+    rng = np.random.default_rng(5)
+    difference = rng.dirichlet(np.ones(6), size=(3, 4)) - rng.dirichlet(np.ones(6))
+    for ground in (Equal(), Ordered(), Hierarchical.from_distance(LineDistance.ranks(6))):
+        one_by_one = [[float(ground.work(difference[i, j])) for j in range(4)] for i in range(3)]
+        np.testing.assert_allclose(ground.work(difference), one_by_one)
+
+
+def test_some_of_the_values_are_as_far_apart_as_in_the_whole_domain():
+    rng = np.random.default_rng(6)
+    kept = np.array([0, 2, 3, 6])
+    difference = rng.dirichlet(np.ones(4), 5) - rng.dirichlet(np.ones(4))
+    whole = np.zeros((5, 7))
+    whole[:, kept] = difference
+    for ground in (Equal(), Ordered(), Hierarchical.from_distance(LineDistance.ranks(7))):
+        np.testing.assert_allclose(ground.among(kept, 7).work(difference), ground.work(whole))
+        assert ground.among(kept, 7).name == ground.name
+        assert ground.among(np.arange(7), 7) is ground
+
+
+PATHS = [("a", "x", "top", "*"), ("b", "x", "top", "*"), ("c", "y", "top", "*"), ("d", "z", "y2", "top", "*")]
+TREE = TreeDistance.from_paths(PATHS)
+REFERENCE = np.array([0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize("name", ["equal", "ordered", "hierarchical"])
+def test_every_room_gives_the_same_distance(name):
+    """How far a set of two can move the reference: the promise, the attack, and the model of published sets."""
+    ground = ground_from(name, TREE)
+    mechanism = Mechanism(make_design("balanced", Clusters(np.arange(4)), 2))
+    sets, _ = mechanism.channel()
+    worst = closeness_reached(mechanism, REFERENCE, ground)
+    (found,) = skewness.attack(Scene(Shown(sets, mechanism, prior=REFERENCE), Promised(ground=ground)))
+    assert found.success == pytest.approx(worst, rel=1e-12)
+    shown = [["abcd"[code] for code in row] for row in sets.tolist()]
+    table = pl.DataFrame({"person": range(len(sets)), "s": shown})
+    public = {"s": sensitive_qids.Public(domain=list("abcd"), reference=REFERENCE, ground=ground)}
+    (verdict,) = sensitive_qids.check(table, {"s": {"closeness": {"t": 1.0}}}, public)
+    assert verdict.worst == pytest.approx(worst, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["equal", "ordered", "hierarchical"])
+def test_models_metrics_and_promises_agree_on_a_table(name):
+    values = list("abbcccddddd") + list("aabcd")
+    table = pl.DataFrame({"q": [0] * 11 + [1] * 5, "s": values})
+    whole = np.array([values.count(v) for v in "abcd"]) / len(values)
+    parts = [np.array([part.count(v) for v in "abcd"]) for part in (values[:11], values[11:])]
+    background = Background(domains={"s": list("abcd")}, distances={"s": TREE})
+    spec = [{"closeness": {"t": 1.0, "ground": name}}]
+    (verdict,) = check_models(table, ["q"], spec, sensitive=["s"], background=background)
+    ground = ground_from(name, TREE)
+    distances = [float(ground.work(part / part.sum() - whole)) for part in parts]
+    assert verdict.worst == pytest.approx(max(distances), rel=1e-12)
+    if name != "hierarchical":
+        positions = np.arange(4) if name == "ordered" else None
+        for part, distance in zip(parts, distances):
+            assert emd(part, whole, positions=positions) == pytest.approx(distance, rel=1e-12)
+    # A set that moves the reference all the way to a class is as far as the class.
+    pull = (parts[1] / whole)[None, :]
+    far = exact_distance(np.arange(4)[None, :], pull, whole, np.inf, ground)
+    assert far == pytest.approx(distances[1], rel=1e-9)
+
+
+def test_names():
+    assert isinstance(ground_from("equal"), Equal)
+    assert isinstance(ground_from("ordered"), Ordered)
+    assert isinstance(ground_from("hierarchical", LineDistance.ranks(3)), Hierarchical)
+    with pytest.raises(PolicyError, match="did you mean 'ordered'"):
+        ground_from("orderd")
+    with pytest.raises(PolicyError, match="needs a distance"):
+        ground_from("hierarchical")
+    # No matrix of all distances for a large domain: the equal ground is never smaller. A tree needs no matrix.
+    assert isinstance(ground_from("hierarchical", LineDistance.ranks(10_000)), Equal)
+    large = TreeDistance.from_paths([(f"v{v}", f"a{v % 90}", "*") for v in range(10_000)])
+    assert isinstance(ground_from("hierarchical", large), Hierarchical)
+    assert float(Hierarchical.from_distance(LineDistance.ranks(1)).work(np.zeros(1))) == 0.0
