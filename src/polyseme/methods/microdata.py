@@ -1,0 +1,159 @@
+"""Microdata: a table as a grouping method sees it, records of codes; and what a method makes of it, a recoding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.arrays import Bools, Ints
+from polyseme.hierarchies import Hierarchy
+from polyseme.schema import Label
+
+__all__ = ["SUPPRESSED", "Cells", "Ladder", "Microdata", "Recoding", "Sensitive"]
+
+SUPPRESSED = -1
+"""The class of a record of which nothing is shown but its sensitive values, if those."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """The levels of one quasi-identifier as a search climbs them: a hierarchy in which every record has a leaf.
+
+    name    of the quasi-identifier
+    groups  at each level, the group of each leaf; level 0 is the identity, the last level has one group
+    labels  at each level, what is shown for each group; None for a missing value that may be anything
+
+    A missing value that may be anything is one more leaf, the last, which meets the others at the last level only.
+    """
+
+    name: str
+    groups: tuple[Ints, ...] = field(repr=False)
+    labels: tuple[tuple[str | None, ...], ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, name: str, hierarchy: Hierarchy) -> Ladder:
+        if hierarchy.missing == "leaf":
+            return cls(name, hierarchy.groups, hierarchy.labels)
+        sizes = [len(labels) for labels in hierarchy.labels]
+        groups = [np.append(level, size) for level, size in zip(hierarchy.groups[:-1], sizes)]
+        labels = [(*level, None) for level in hierarchy.labels[:-1]]
+        top = np.zeros(sizes[0] + 1, dtype=np.int64)
+        return cls(name, (*groups, top), (*labels, hierarchy.labels[-1]))
+
+    @property
+    def height(self) -> int:
+        """The last level."""
+        return len(self.groups) - 1
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return len(self.groups[0])
+
+    def size(self, level: int) -> int:
+        """How many groups a level has."""
+        return len(self.labels[level])
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitive:
+    """A sensitive attribute: the code of each record, and the values by their codes.
+
+    codes   (n,), all of them at least 0
+    labels  the declared domain in its order, or the values that occur, sorted
+    """
+
+    name: str
+    codes: Ints = field(repr=False)
+    labels: tuple[Label, ...] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Microdata:
+    """The records of a table as codes.
+
+    ladders    the quasi-identifiers
+    codes      the leaf of each record on each ladder: (n, q), all of them at least 0
+    sensitive  by name
+    """
+
+    ladders: tuple[Ladder, ...]
+    codes: Ints = field(repr=False)
+    sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        return len(self.codes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(ladder.name for ladder in self.ladders)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The different cells in which a recoding shows one quasi-identifier.
+
+    labels  what is shown for each cell; None for a missing value
+    leaves  the leaves that each cell may stand for, ascending: what somebody who reads it has to reckon with
+    """
+
+    labels: tuple[str | None, ...] = field(repr=False)
+    leaves: tuple[Ints, ...] = field(repr=False)
+
+    @classmethod
+    def of_level(cls, ladder: Ladder, level: int) -> Cells:
+        """All groups of a level."""
+        groups = ladder.groups[level]
+        order = np.argsort(groups, kind="stable")
+        bounds = np.searchsorted(groups[order], np.arange(ladder.size(level) + 1))
+        return cls(ladder.labels[level], tuple(np.split(order, bounds[1:-1])))
+
+
+@dataclass(frozen=True, eq=False)
+class Recoding:
+    """Which records share a class, and what each class shows of the quasi-identifiers.
+
+    classes  the class of each record, numbered from 0; `SUPPRESSED` where nothing is shown: (n,)
+    shown    the cell of each class in each quasi-identifier: (classes, q)
+    cells    for each quasi-identifier, its cells
+    levels   for each quasi-identifier the level at which all records are shown; empty where they differ
+    loss     by the measure that the method was asked to minimise; None where it minimises none
+    gap      how much smaller the least loss could be at the most; 0 for an optimum, None where nothing is proved
+    """
+
+    classes: Ints = field(repr=False)
+    shown: Ints = field(repr=False)
+    cells: tuple[Cells, ...] = field(repr=False)
+    levels: tuple[int, ...] = ()
+    loss: float | None = None
+    gap: float | None = None
+
+    @cached_property
+    def suppressed(self) -> Bools:
+        """Whether nothing is shown of each record."""
+        return np.asarray(self.classes == SUPPRESSED)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Records of each class."""
+        return np.bincount(self.classes[~self.suppressed], minlength=len(self.shown)).astype(np.int64)
+
+    @classmethod
+    def of_levels(
+        cls, data: Microdata, levels: Sequence[int], suppressed: Bools, loss: float | None, gap: float | None
+    ) -> Recoding:
+        """All records at the same levels, but for those that are suppressed."""
+        groups = [ladder.groups[level][data.codes[:, place]] for place, (ladder, level) in _placed(data, levels)]
+        keys = np.column_stack(groups) if groups else np.zeros((data.records, 0), dtype=np.int64)
+        classes = np.full(data.records, SUPPRESSED, dtype=np.int64)
+        shown, classes[~suppressed] = np.unique(keys[~suppressed], axis=0, return_inverse=True)
+        cells = tuple(Cells.of_level(ladder, level) for _, (ladder, level) in _placed(data, levels))
+        return cls(classes, shown, cells, tuple(levels), loss, gap)
+
+
+def _placed(data: Microdata, levels: Sequence[int]) -> list[tuple[int, tuple[Ladder, int]]]:
+    return list(enumerate(zip(data.ladders, levels, strict=True)))
