@@ -22,6 +22,17 @@ MOST = 10**9
 """More is never meant, and products with counts of records stay within whole numbers of 64 bits."""
 
 
+_TYPES: Mapping[str, type] = {"file": str, "text": str, "mapping": Mapping, "list": list}
+_WORDS: Mapping[str, str] = {
+    "file": "the name of a file",
+    "text": "a name",
+    "mapping": "a mapping",
+    "list": "a list",
+    "switch": "true or false",
+    "rules": "rules",
+}
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter: its name, its kind (rules have been read by their own model), and its range.
@@ -32,7 +43,7 @@ class Parameter:
     """
 
     name: str
-    kind: Literal["whole", "number", "switch", "choice", "file", "rules"] = "number"
+    kind: Literal["whole", "number", "switch", "choice", "file", "text", "mapping", "list", "rules"] = "number"
     low: float = -math.inf
     high: float = math.inf
     above: bool = False
@@ -51,8 +62,8 @@ class Parameter:
     def _fits(self, value: object) -> bool:
         if self.kind == "rules":
             return True
-        if self.kind == "file":
-            return isinstance(value, str)
+        if self.kind in _TYPES:
+            return isinstance(value, _TYPES[self.kind])
         if self.kind == "choice":
             return value in self.choices
         if self.kind == "switch":
@@ -68,11 +79,10 @@ class Parameter:
         >>> Parameter("t", low=0, high=1).expected(), Parameter("k", "whole", low=1).expected()
         ('a number from 0 up to 1', 'a whole number from 1')
         """
-        words = {"file": "the name of a file", "switch": "true or false", "rules": "rules"}
         if self.kind == "choice":
             return f"one of {', '.join(self.choices)}"
-        if self.kind in words:
-            return words[self.kind]
+        if self.kind in _WORDS:
+            return _WORDS[self.kind]
         noun = "a whole number" if self.kind == "whole" else "a number"
         low = "" if self.low == -math.inf else f" {'above' if self.above else 'from'} {self.low:g}"
         return noun + low + ("" if self.high == math.inf else f" up to {self.high:g}")

@@ -130,6 +130,8 @@ def command(
                 "dropped": manifest.dropped,
                 "for_publication": not manifest.seeded,
                 "repeats": {item.name: item.repeats for item in manifest.sets},
+                "suppressed": manifest.applied.suppressed if manifest.applied is not None else 0,
+                "method": {"name": manifest.method} if manifest.applied is None else manifest.applied.to_dict(),
             }
         )
         return

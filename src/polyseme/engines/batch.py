@@ -26,7 +26,7 @@ from polyseme.engines.conditions import Fulfilled
 from polyseme.engines.people import fingerprint_seed, record_keys
 from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
 from polyseme.randomness import StickyStream, Stream
-from polyseme.release import AsIs, Column, Sets
+from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
 from polyseme.tables.coding.codes import Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
@@ -74,9 +74,9 @@ class Job:
         return tuple(item for item in self.columns if isinstance(item, Sets))
 
     @cached_property
-    def untouched(self) -> tuple[AsIs, ...]:
-        """The columns that are published as they are."""
-        return tuple(item for item in self.columns if isinstance(item, AsIs))
+    def untouched(self) -> tuple[Column, ...]:
+        """The columns that are published as they come: nothing was done to them, or it was done before."""
+        return tuple(item for item in self.columns if not isinstance(item, Sets))
 
     @property
     def rows_per_record(self) -> int:

@@ -1,9 +1,14 @@
 """Methods: how a table is made publishable, as `method:` in a policy names it.
 
-A method says before any record is touched what the policy comes to (`plan`), and how each column will be published
-(`columns`). What happens to a batch follows from the columns, so engines need not know which method made them; the
-manifest has the method's name, and an entry for each of its columns. A method is imported when it is asked for, so that
-their names cost nothing.
+There are two kinds, and one of each can be asked for together:
+
+decoys                  draws a set of candidates in the place of each protected value. It says before any record is
+                        touched what the policy comes to (`plan`), and how each column will be published (`columns`);
+                        what happens to a batch follows from the columns
+full-domain, mondrian,  look at the whole table first, and decide which records share a class and what each class
+anatomy, buckets, rules shows (`group`); the rows are recoded before they are published
+
+A method is imported when it is asked for, so that their names cost nothing.
 """
 
 from __future__ import annotations
@@ -13,18 +18,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
-from polyseme.parameters import Parameter
+from polyseme.parameters import MOST, Parameter
 
 if TYPE_CHECKING:
+    from polyseme.methods.grouping import GroupingMethod
     from polyseme.release import Column
     from polyseme.results.plan import Plan
     from polyseme.schema import Resolved
 
-__all__ = ["METHODS", "Method", "Registered", "method_named"]
+__all__ = ["DECOYS", "GROUPING", "METHODS", "Method", "Registered", "grouping_named", "method_named"]
 
 
 class Method(Protocol):
-    """How a table is made publishable."""
+    """How a table is made publishable, record by record."""
 
     @property
     def name(self) -> str:
@@ -45,9 +51,49 @@ class Registered:
     parameters: tuple[Parameter, ...] = ()
 
 
-METHODS: Mapping[str, Registered] = {"decoys": Registered("polyseme.methods.decoys")}
+DECOYS = "decoys"
+LOSSES = ("entropy", "discernibility", "precision", "average-class-size", "loss")
+"""What a search can minimise, by the policy's words."""
+_L = Parameter("l", "whole", low=2, high=MOST, example=3)
+_ATTRIBUTE = Parameter("attribute", "text", required=False, example="disease")
+
+METHODS: Mapping[str, Registered] = {
+    DECOYS: Registered("polyseme.methods.decoys"),
+    "full-domain": Registered(
+        "polyseme.methods.full_domain",
+        (
+            Parameter("loss", "choice", choices=LOSSES, default="entropy", required=False),
+            Parameter("suppression", low=0, high=1, default=0.0, required=False, example=0.04),
+            Parameter("weights", "mapping", required=False),
+            Parameter("local-recoding", "switch", default=False, required=False),
+            Parameter("time-limit", low=0, above=True, required=False, example=60),
+        ),
+    ),
+    "mondrian": Registered(
+        "polyseme.methods.mondrian",
+        (Parameter("mode", "choice", choices=("strict", "relaxed"), default="strict", required=False),),
+    ),
+    "anatomy": Registered("polyseme.methods.anatomy", (_L, _ATTRIBUTE)),
+    "buckets": Registered(
+        "polyseme.methods.buckets",
+        (
+            _L,
+            Parameter("e", low=0, required=False, example=1),
+            Parameter("d", low=0, required=False, example=2),
+            _ATTRIBUTE,
+            Parameter("algorithm", "choice", choices=("exact", "mbf"), default="exact", required=False),
+        ),
+    ),
+}
+GROUPING: tuple[str, ...] = tuple(name for name in METHODS if name != DECOYS)
+"""The methods that look at the whole table."""
 
 
 def method_named(name: str) -> Method:
-    """The method of that name."""
+    """The method of that name that works record by record."""
     return cast("Method", importlib.import_module(METHODS[name].module).METHOD)
+
+
+def grouping_named(name: str) -> GroupingMethod:
+    """The method of that name that looks at the whole table."""
+    return cast("GroupingMethod", importlib.import_module(METHODS[name].module).METHOD)

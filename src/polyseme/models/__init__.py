@@ -1,6 +1,17 @@
 """Privacy models: each one a definition, a check and a verdict."""
 
 from polyseme.models.base import Place, Verdict
+from polyseme.models.described import background_of, is_about
 from polyseme.models.registry import MODELS, Background, Model, check_models, read_spec
 
-__all__ = ["MODELS", "Background", "Model", "Place", "Verdict", "check_models", "read_spec"]
+__all__ = [
+    "MODELS",
+    "Background",
+    "Model",
+    "Place",
+    "Verdict",
+    "background_of",
+    "check_models",
+    "is_about",
+    "read_spec",
+]

@@ -7,7 +7,7 @@ It is then *resolved* into a schema (`polyseme.policy.resolving`), where domains
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from typing import Any
 from polyseme.errors import PolicyError, nearest
 from polyseme.files.documents import parse
 from polyseme.files.folder import Folder
-from polyseme.methods import METHODS
+from polyseme.methods import DECOYS, METHODS
+from polyseme.parameters import validated
 from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
 from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.reading import Reader
@@ -83,11 +84,16 @@ class Exclusion:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a table means and what is promised for it."""
+    """What a table means and what is promised for it.
+
+    method    how values that are protected by themselves are published
+    grouping  how records are put into classes or groups; None where they are not
+    """
 
     attributes: tuple[AttributePolicy, ...]
     models: tuple[ModelSpec, ...] = ()
     method: MethodSpec = field(default_factory=MethodSpec)
+    grouping: MethodSpec | None = None
     table: TableFormat = field(default_factory=TableFormat)
     record_key: str | None = None
     repeats: bool = False
@@ -153,10 +159,13 @@ def _read(reader: Reader, folder: Folder) -> Policy:
         read_attribute(name, inner) for name, inner in reader.at("attributes", given.get("attributes", {})).items()
     ]
     joint = read_joints(reader.at("joint", given["joint"])) if "joint" in given else ()
+    asked = reader.at("method", given["method"]) if "method" in given else None
+    method, grouping = (MethodSpec(), None) if asked is None else _methods(asked)
     policy = Policy(
         attributes=joined_attributes(attributes, joint, reader.at("joint", None)),
         models=_models(reader.at("models", given.get("models", []))),
-        method=_method(reader.at("method", given["method"])) if "method" in given else MethodSpec(),
+        method=method,
+        grouping=grouping,
         table=_table(reader.at("table", given["table"])) if "table" in given else TableFormat(),
         record_key=reader.at("record-key", given["record-key"]).text() if "record-key" in given else None,
         repeats=reader.at("repeats", given["repeats"]).flag() if "repeats" in given else False,
@@ -190,19 +199,30 @@ def _models(reader: Reader) -> tuple[ModelSpec, ...]:
     return tuple(models)
 
 
-def _method(reader: Reader) -> MethodSpec:
-    """`method: decoys`, or with parameters `method: {decoys: {}}`."""
+def _methods(reader: Reader) -> tuple[MethodSpec, MethodSpec | None]:
+    """`method: decoys`, or with parameters `method: {decoys: {}, full-domain: {suppression: 0.04}}`."""
     named = [(reader.value, reader.at(reader.value, {}))] if isinstance(reader.value, str) else list(reader.items())
     for name, inner in named:
         if name not in METHODS:
-            inner.problem("unknown method", f"known: {', '.join(METHODS)}")
-    found = [(name, inner) for name, inner in named if name in METHODS]
+            inner.problem("unknown method", nearest(name, METHODS) or f"known: {', '.join(METHODS)}")
     if not named and isinstance(reader.value, Mapping):
         reader.problem("no method", f"known: {', '.join(METHODS)}")
-    if not found:
-        return MethodSpec()
-    name, inner = found[0]
-    return MethodSpec(name, inner.mapping([parameter.name for parameter in METHODS[name].parameters]))
+    found = [_method(name, inner) for name, inner in named if name in METHODS]
+    groupers = [spec for spec in found if spec.name != DECOYS]
+    if len(groupers) > 1:
+        reader.problem("more than one method that groups records", "keep one, and decoys beside it if you like")
+    return MethodSpec(), groupers[0] if groupers else None
+
+
+def _method(name: str, reader: Reader) -> MethodSpec:
+    parameters = METHODS[name].parameters
+    given = reader.mapping([parameter.name for parameter in parameters])
+    known = {key: value for key, value in given.items() if key in {parameter.name for parameter in parameters}}
+    try:
+        return MethodSpec(name, validated("", parameters, known))
+    except PolicyError as error:
+        reader.adopt(PolicyError(replace(item, where=item.where.removeprefix(".")) for item in error.problems))
+        return MethodSpec(name)
 
 
 def _table(reader: Reader) -> TableFormat:

@@ -42,20 +42,27 @@ from polyseme.tables.coding.spelling import spelling, written
 
 __all__ = ["column_from", "columns_from", "entry_of"]
 
-_UNTOUCHED: Mapping[str, type[AsIs | Generalized | Grouped]] = {
-    "as-is": AsIs,
-    "generalized": Generalized,
-    "grouped": Grouped,
-}
-
 
 def entry_of(column: Column) -> dict[str, Any]:
     """The manifest's entry for a column."""
     entry: dict[str, Any] = {"name": column.name, "role": column.attribute.role.value}
     if isinstance(column, Sets):
         return {**entry, "published": "sets", **_sets_entry(column)}
-    kind = next(name for name, kind in _UNTOUCHED.items() if isinstance(column, kind))
-    return {**entry, "published": kind}
+    if isinstance(column, Generalized):
+        stands_for = {"stands_for": {label: list(texts) for label, texts in column.stands_for.items()}}
+        return {**entry, "published": "generalized", "level": column.level, **(stands_for if column.stands_for else {})}
+    if isinstance(column, Grouped):
+        return {**entry, "published": "grouped", "group": column.group, **_meaning_entry(column.attribute)}
+    return {**entry, "published": "as-is", **_meaning_entry(column.attribute)}
+
+
+def _meaning_entry(attribute: Attribute) -> dict[str, Any]:
+    """The domain and the distance of an attribute that classes or groups protect: models are checked with them."""
+    if attribute.domain is None:
+        return {}
+    # Such a column shows its values anyway, so that nothing is told by listing them.
+    entry = {"domain": _domain_to_dict(attribute.domain, False)}
+    return entry if attribute.distance is None else {**entry, "distance": dict(attribute.distance.parameters())}
 
 
 def _sets_entry(column: Sets) -> dict[str, Any]:
@@ -132,7 +139,7 @@ def columns_from(entries: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     """All columns of a manifest, or all that is wrong with them."""
     columns: list[Column] = []
     problems: list[Problem] = []
-    untouched = {entry["name"] for entry in entries if entry["published"] == "as-is"}
+    untouched = {entry["name"] for entry in entries if entry["published"] in ("as-is", "generalized")}
     for number, entry in enumerate(entries):
         where = f"$.attributes[{number}]"
         try:
@@ -141,7 +148,7 @@ def columns_from(entries: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
             problems += error.problems
         for key in ("impossible", "conditional"):
             if not untouched.issuperset(name for item in entry.get(key, ()) for name in item["when"]):
-                what = "a condition on an attribute that is not published as it is"
+                what = "a condition on an attribute that does not show one value for each record"
                 problems.append(Problem(f"{MANIFEST}: {where}.{key}", what, DAMAGED))
     if problems:
         raise ReleaseError(problems)
@@ -151,8 +158,12 @@ def columns_from(entries: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
 def column_from(entry: Mapping[str, Any], where: str = "$") -> Column:
     """The inverse of `entry_of`; `where` is the entry's place in the manifest."""
     role = Role(entry["role"])
-    if entry["published"] in _UNTOUCHED:
-        return _UNTOUCHED[entry["published"]](Attribute(entry["name"], role))
+    if entry["published"] == "generalized":
+        stands_for = {label: tuple(texts) for label, texts in entry.get("stands_for", {}).items()}
+        return Generalized(Attribute(entry["name"], role), entry["level"], stands_for)
+    if entry["published"] in ("as-is", "grouped"):
+        attribute = _meaning_from(entry, role, where)
+        return AsIs(attribute) if entry["published"] == "as-is" else Grouped(attribute, entry["group"])
     with _reading(f"{where}.domain"):
         domain = _domain_from_dict(entry["domain"])
         distributions = _distributions_from_dict(entry["domain"], domain.size)
@@ -186,6 +197,16 @@ def column_from(entry: Mapping[str, Any], where: str = "$") -> Column:
         repeats=entry.get("repeats", 1.0),
         posterior=_posterior(entry),
     )
+
+
+def _meaning_from(entry: Mapping[str, Any], role: Role, where: str) -> Attribute:
+    if "domain" not in entry:
+        return Attribute(entry["name"], role)
+    with _reading(f"{where}.domain"):
+        domain = _domain_from_dict(entry["domain"])
+    with _reading(f"{where}.distance"):
+        distance = distance_from(entry["distance"], domain.size) if "distance" in entry else None
+    return Attribute(entry["name"], role, domain, distance)
 
 
 def _strata_from(

@@ -8,7 +8,8 @@ Grouped      the values of a group of records, without saying which record has w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
@@ -32,23 +33,47 @@ class _Published:
 
 @dataclass(frozen=True)
 class AsIs(_Published):
-    """A column that nothing was done to."""
+    """A column that nothing was done to; a sensitive one only where records are put into classes that protect it."""
 
     in_words = "as it is"
 
 
 @dataclass(frozen=True)
 class Generalized(_Published):
-    """A column whose values were replaced by coarser ones."""
+    """A column whose values were replaced by coarser ones; `*` for nothing at all.
 
-    in_words = "as generalized values"
+    level       at which every record is shown that is not suppressed, 0 for the values themselves; None where records
+                differ
+    stands_for  the values that each label may stand for, where the policy lists them: values found in the table are
+                never published this way
+    """
+
+    level: int | None = None
+    stands_for: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def in_words(self) -> str:
+        if self.level is None:
+            return "generalized"
+        return f"generalized to level {self.level}" if self.level else "at level 0, as it is"
 
 
 @dataclass(frozen=True)
 class Grouped(_Published):
-    """A column whose values are published for groups of records."""
+    """A column in which each record shows all values of its group, sorted, without saying which is its own.
+
+    group  the column that says which records belong together
+    """
+
+    group: str = ""
 
     in_words = "by group"
+
+    @property
+    def domain(self) -> Domain:
+        if self.attribute.domain is None:
+            raise ReleaseError(f"'{self.name}' is published by group, but has no domain")
+        return self.attribute.domain
 
 
 @dataclass(frozen=True)

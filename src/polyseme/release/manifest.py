@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyseme.errors import Problem, ReleaseError, nearest
+from polyseme.models import is_about
+from polyseme.release.applied import Applied
 from polyseme.release.codec import columns_from, entry_of
-from polyseme.release.columns import AsIs, Column, Sets
+from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
 from polyseme.schema import Schema
 from polyseme.version import __version__
@@ -21,6 +23,7 @@ __all__ = ["Manifest"]
 class Manifest:
     """Everything public about a release.
 
+    applied    what was done to the whole table before; None where nothing was
     seeded     whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
     uncounted  whether the decoys are sticky, but the records per draw were not counted (a release of an older program):
                `repeats` is then taken as 1, and intervals are too narrow where people have several records
@@ -38,16 +41,26 @@ class Manifest:
     missing_values: tuple[str, ...] = ("",)
     data: Mapping[str, Any] = field(default_factory=dict)
     uncounted: bool = False
+    applied: Applied | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
             raise ReleaseError(f"{MANIFEST}: an attribute is listed more than once", DAMAGED)
-        bare = [item.name for item in self.columns if item.attribute.role.is_secret and isinstance(item, AsIs)]
+        bare = [item.name for item in self.columns if item.attribute.role.is_secret and not self._covered(item)]
         if bare:
             raise ReleaseError(
                 Problem(f"{MANIFEST}: '{name}'", "sensitive, but published as it is", "a release must not contain it")
                 for name in bare
             )
+        groups = {item.group for item in self.columns if isinstance(item, Grouped)} - set(self.names)
+        if groups:
+            raise ReleaseError(f"{MANIFEST}: the column that tells groups is not listed", DAMAGED)
+
+    def _covered(self, column: Column) -> bool:
+        """Whether something is promised for a sensitive column: by itself, or by the classes of its records."""
+        if isinstance(column, Sets):
+            return True
+        return self.applied is not None and any(is_about(model, column.name) for model in self.models)
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -65,9 +78,18 @@ class Manifest:
         return tuple(column for column in self.columns if isinstance(column, Sets))
 
     @property
-    def untouched(self) -> tuple[str, ...]:
-        """The names of the columns that are published as they are."""
-        return tuple(column.name for column in self.columns if isinstance(column, AsIs))
+    def shown(self) -> tuple[str, ...]:
+        """The names of the columns by which somebody may be known, as they are or generalized."""
+        return tuple(
+            column.name
+            for column in self.columns
+            if isinstance(column, AsIs | Generalized) and not column.attribute.role.is_secret
+        )
+
+    @property
+    def grouped(self) -> tuple[Grouped, ...]:
+        """The columns that show the values of a group."""
+        return tuple(column for column in self.columns if isinstance(column, Grouped))
 
     @property
     def schema(self) -> Schema:
@@ -78,7 +100,7 @@ class Manifest:
         document: dict[str, Any] = {
             "format": self.format,
             "polyseme": __version__,
-            "method": self.method,
+            "method": self.method if self.applied is None else self.applied.to_dict(),
             "form": self.form,
             "records": self.records,
             "rows": self.rows,
@@ -96,7 +118,7 @@ class Manifest:
     @property
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
-        return 1 if all(_in_format_1(column) for column in self.columns) else FORMAT
+        return 1 if self.applied is None and all(_in_format_1(column) for column in self.columns) else FORMAT
 
     def _entry(self, column: Column) -> dict[str, Any]:
         entry = entry_of(column)
@@ -113,12 +135,14 @@ class Manifest:
         """The inverse of `to_dict`; refuses what is damaged or newer than this program."""
         check_document(document)
         _check_repeats(document)
+        method = document["method"]
         made = cls(
             columns=columns_from(document["attributes"]),
             records=int(document["records"]),
             rows=int(document["rows"]),
             form=document["form"],
-            method=document["method"],
+            method=method if isinstance(method, str) else method["name"],
+            applied=None if isinstance(method, str) else Applied.from_dict(method),
             dropped=int(document["dropped"]),
             seeded=document["seeded"],
             sticky=document["sticky"],
@@ -133,7 +157,7 @@ class Manifest:
 
 
 def _in_format_1(column: Column) -> bool:
-    return isinstance(column, AsIs) or (
+    return (isinstance(column, AsIs) and column.attribute.domain is None) or (
         isinstance(column, Sets) and not column.attribute.conditional and not column.attribute.members
     )
 

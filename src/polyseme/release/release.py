@@ -78,21 +78,27 @@ class Release:
             raise ReleaseError("a release without data")
         path = self.folder / self.manifest.data["file"]
         if self.manifest.data["format"] == "parquet":
-            return ParquetSource(path, [item.name for item in self.manifest.sets])
+            return ParquetSource(path, [item.name for item in (*self.manifest.sets, *self.manifest.grouped)])
         if "guard" in self.manifest.data:
             return ReleasedCsvSource(path)
         return CsvSource(path, ",", well_formed=True)
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns; sets are list columns of labels, whatever the file format."""
-        protected, source = {column.name for column in self.manifest.sets}, self.source
+        source = self.source
         absent = [name for name in columns if name not in source.schema.names]
         if absent:
             raise ReleaseError(Problem(source.name, f"no column '{name}'", "run polyseme verify") for name in absent)
         for batch in source.batches(columns):
-            if self.manifest.data.get("format") == "csv" and self.manifest.form == "set":
-                batch = _parse_sets(batch, [name for name in columns if name in protected])
+            if self.manifest.data.get("format") == "csv":
+                batch = _parse_sets(batch, [name for name in columns if name in self._listed])
             yield batch
+
+    @cached_property
+    def _listed(self) -> list[str]:
+        """The columns whose cells are lists: sets of candidates, and the values of groups."""
+        sets = self.manifest.sets if self.manifest.form == "set" else ()
+        return [item.name for item in (*sets, *self.manifest.grouped)]
 
 
 def _parse_sets(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:

@@ -26,6 +26,7 @@ from polyseme.policy.resolving import match_columns, resolve
 from polyseme.randomness import read_key
 from polyseme.release import Release
 from polyseme.results.plan import Plan
+from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source, Watched
 from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
@@ -34,6 +35,7 @@ from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
+from polyseme.verbs.recoding import Treated, treat
 
 __all__ = ["anonymize", "make_job"]
 
@@ -92,7 +94,12 @@ def anonymize(
     cancellation = cancellation or Cancellation()
     source: Source = Watched(source_given(data, policy), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
-    job, made = make_job(source, policy, form, seed, key_file, records_per_person, allow_changed_strata)
+    resolved = _resolved(policy, source)
+    treated = None if policy.grouping is None else treat(policy, resolved, source, seed, cancellation)
+    job, made = make_job(
+        source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
+    )
+    source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
     _log.info(
         "anonymize: %d columns, %d of them protected, as %s, engine %s", len(job.columns), len(job.sets), form, engine
@@ -109,9 +116,9 @@ def anonymize(
         _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
     work = Run(job, source, progress, cancellation)
     if out is None:
-        release = publish_in_memory(work, policy, run)
+        release = publish_in_memory(work, policy, run, treated)
     else:
-        release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite)
+        release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite, treated)
     outcome = work.outcome
     _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
     _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
@@ -161,8 +168,14 @@ def make_job(
     key_file: str | Path | None,
     records_per_person: float | None = None,
     allow_changed_strata: bool = False,
+    resolved: Resolved | None = None,
+    treated: Treated | None = None,
 ) -> tuple[Job, Plan]:
-    """What is to be done, and the plan behind it."""
+    """What is to be done, and the plan behind it.
+
+    resolved  the policy's schema; made here where nobody has made it
+    treated   the table after its records were put into classes or groups, where the policy says so
+    """
     if key_file is not None and policy.record_key is None:
         raise PolicyError(
             "a key was given, but the policy names no record key",
@@ -170,16 +183,22 @@ def make_job(
         )
     if key_file is not None and seed is not None:
         raise PolicyError("a key and a seed cannot be combined", "omit the seed")
-    resolved = resolve(with_earlier_releases(policy), source)
-    require_protection(resolved)
+    resolved = resolved or _resolved(policy, source)
     matched = match_columns(policy, source)
-    types = {item.name: item.type for item in matched.attributes if item.type and not item.protect}
+    recoded = treated.recoded if treated is not None else frozenset()
+    types = {
+        item.name: item.type
+        for item in matched.attributes
+        if item.type and not item.protect and item.name not in recoded
+    }
     method = method_named(policy.method.name)
     made = method.plan(resolved, source.rows)
+    columns = method.columns(resolved, made)
+    categories = frozenset(item.name for item in source.schema if pa.types.is_dictionary(item.type))
     job = Job(
-        columns=method.columns(resolved, made),
+        columns=columns if treated is None else treated.arranged(columns),
         types=types,
-        categories=frozenset(item.name for item in source.schema if pa.types.is_dictionary(item.type)) - types.keys(),
+        categories=categories - types.keys() - recoded,
         missing_values=policy.table.missing_values,
         form=form,
         seed=seed,
@@ -189,3 +208,9 @@ def make_job(
         allow_changed_strata=allow_changed_strata,
     )
     return job, made
+
+
+def _resolved(policy: Policy, source: Source) -> Resolved:
+    resolved = resolve(with_earlier_releases(policy), source)
+    require_protection(resolved, policy.grouping is not None)
+    return resolved

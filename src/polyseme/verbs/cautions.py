@@ -17,7 +17,7 @@ from polyseme.errors import PolicyError, Problem
 from polyseme.policy import PROTECT_HINT, Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
-from polyseme.schema import Attribute, Resolved
+from polyseme.schema import Attribute, Resolved, Role
 from polyseme.strata import Placing
 from polyseme.tables.coding.codes import cast_column, without_words
 from polyseme.tables.io.source import Source
@@ -37,16 +37,19 @@ _NAMED = 6
 """Attributes that a warning names; the rest is meant by two dots."""
 
 
-def require_protection(resolved: Resolved, unnamed: bool = False) -> None:
-    """Refuse what would publish a sensitive attribute as it is; a policy that only verifies may have such ones."""
+def require_protection(resolved: Resolved, grouped: bool = False, unnamed: bool = False) -> None:
+    """Refuse what would publish a sensitive attribute as it is; a policy that only verifies may have such ones.
+
+    grouped  whether records are put into classes or groups, which protect what is not drawn as sets
+    """
     bare = [
         Problem(f"$.attributes.{item.name}", f"{item.role.value}, but nothing protects it", PROTECT_HINT)
         for item in resolved.schema.attributes
-        if item.role.is_secret and not item.protected
+        if item.role.is_secret and not item.protected and not (grouped and item.role is Role.SENSITIVE)
     ]
     if bare:
         raise PolicyError(bare)
-    if not resolved.schema.protected:
+    if not resolved.schema.protected and not grouped:
         raise PolicyError(
             "the policy protects no attribute that it names" if unnamed else "the policy protects no attribute",
             "the other columns are only known from the table: give it with --data"
@@ -87,14 +90,15 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
 
 
 def ungeneralized(policy: Policy) -> list[str]:
-    """Columns with a hierarchy that no method of this version uses: nobody must think that they were generalized."""
+    """Columns with a hierarchy that no method uses: nobody must think that they were generalized."""
     names = [item.name for item in policy.attributes if item.hierarchy is not None]
-    if not names:
+    if not names or policy.grouping is not None:
         return []
     shown = f"{', '.join(names[:_NAMED])}{' ..' if len(names) > _NAMED else ''}"
     return [
-        f"the policy gives a hierarchy for {shown}, but no method of this version generalizes: "
-        f"{'this column is' if len(names) == 1 else 'these columns are'} published as in the table, value by value."
+        f"the policy gives a hierarchy for {shown}, but names no method that generalizes: "
+        f"{'this column is' if len(names) == 1 else 'these columns are'} published as in the table, value by value. "
+        "Add method: {full-domain: {}} and models: [{k-anonymity: {k: 5}}]."
     ]
 
 

@@ -156,7 +156,7 @@ def _untouched(schema: Schema) -> list[str]:
 
 def from_release(release: Release) -> Looked:
     """The first records of a release, of the attributes whose cells are valid sets."""
-    items, names = release.manifest.sets, list(release.manifest.untouched)
+    items, names = release.manifest.sets, list(release.manifest.shown)
     held = len(names) + sum(item.l for item in items)
     most = min(_ROWS, _CELLS // held)
     texts: list[pl.DataFrame] = []

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from polyseme.errors import TableError
 from polyseme.policy import Policy
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
+from polyseme.verbs.recoding import Treated
 
 __all__ = ["publish_in_folder", "publish_in_memory"]
 
@@ -30,23 +32,29 @@ def _tables(run: Run, folder: Path, engine: Engine) -> Iterator[pa.Table]:
         yield table
 
 
-def publish_in_memory(run: Run, policy: Policy, engine: Engine) -> Release:
+def publish_in_memory(run: Run, policy: Policy, engine: Engine, treated: Treated | None = None) -> Release:
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
         tables = list(_tables(run, Path(folder), engine))
-    return in_memory(_manifest(run, policy), pa.concat_tables(tables))
+    return in_memory(_manifest(run, policy, treated), pa.concat_tables(tables))
 
 
 def publish_in_folder(
-    run: Run, policy: Policy, engine: Engine, out: Path, file_format: str, overwrite: bool
+    run: Run,
+    policy: Policy,
+    engine: Engine,
+    out: Path,
+    file_format: str,
+    overwrite: bool,
+    treated: Treated | None = None,
 ) -> Release:
     with ReleaseWriter.open(out, file_format, overwrite, run.cancellation) as writer:
         for table in _tables(run, writer.folder, engine):
             writer.write(table)
-        writer.finish(_manifest(run, policy))
+        writer.finish(_manifest(run, policy, treated))
     return writer.release
 
 
-def _manifest(run: Run, policy: Policy) -> Manifest:
+def _manifest(run: Run, policy: Policy, treated: Treated | None) -> Manifest:
     job, outcome = run.job, run.outcome
     if not outcome.records:
         raise TableError(
@@ -62,12 +70,17 @@ def _manifest(run: Run, policy: Policy) -> Manifest:
         rows=outcome.rows,
         form=job.form,
         method=policy.method.name,
-        dropped=outcome.dropped,
+        dropped=outcome.dropped + (treated.dropped if treated is not None else 0),
         seeded=job.seed is not None,
         sticky=job.key is not None,
-        models=tuple({model.name: dict(model.parameters)} for model in policy.models),
+        models=_models(policy) if treated is None else treated.models,
         missing_values=policy.table.missing_values,
+        applied=None if treated is None else treated.applied,
     )
+
+
+def _models(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+    return tuple({model.name: dict(model.parameters)} for model in policy.models)
 
 
 def _repeats(name: str, outcome: Outcome) -> float:

@@ -21,7 +21,7 @@ from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError
 from polyseme.evidence.verdicts import mechanism_verdict, posterior_verdict, sets_by_stratum
 from polyseme.logs import logged
-from polyseme.models import MODELS, Background, Verdict, check_models
+from polyseme.models import MODELS, Verdict, check_models
 from polyseme.models import diversity as set_diversity
 from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, Place, unchecked
@@ -29,14 +29,14 @@ from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
 from polyseme.promises import Promise
 from polyseme.promises.base import Candidates
-from polyseme.release import SEEDED, Release, Sets
+from polyseme.release import SEEDED, Grouped, Release, Sets
+from polyseme.release.classes import model_verdicts
 from polyseme.release.counts import SetCounts, stratum_column
 from polyseme.results.verification import Verification
-from polyseme.schema import Attribute, Role
 from polyseme.tables.classes import PublishedSets, published_sets
 from polyseme.tables.coding.codes import as_series, label_array
 from polyseme.tables.coding.sets import code_sets
-from polyseme.tables.counting.groups import Grouped
+from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.source import Source
 from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.learners import guessers_of_release
@@ -85,6 +85,7 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
         verdicts += map(_if_nobody_guesses, found) if release.manifest.seeded else found
         if item.stratified:
             verdicts.append(_believable_verdict(release, item, sets_by_stratum(counts, item)))
+    verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
     if release.manifest.models:
         verdicts += _model_verdicts(release)
     if not verdicts:
@@ -119,7 +120,7 @@ def _count_verdict(release: Release) -> Verdict:
     return Verdict("record-count", None, {"rows": stated}, holds, difference, 0.0, -difference, note=note)
 
 
-def _believable_verdict(release: Release, item: Sets, grouped: Grouped | None) -> Verdict:
+def _believable_verdict(release: Release, item: Sets, grouped: CountedSets | None) -> Verdict:
     """No record shows a candidate that is declared impossible for it."""
     if grouped is not None and not _holds_impossible(item, grouped):
         checked, rows = int(grouped.counts.sum()), np.zeros(0, dtype=np.int64)
@@ -141,7 +142,7 @@ def _believable_verdict(release: Release, item: Sets, grouped: Grouped | None) -
     )
 
 
-def _holds_impossible(item: Sets, grouped: Grouped) -> bool:
+def _holds_impossible(item: Sets, grouped: CountedSets) -> bool:
     """Whether any of the distinct sets holds a value that is impossible in its stratum."""
     places = grouped.cells[stratum_column(item)].to_numpy()[grouped.cell]
     return bool(_forbidden(item)[places[:, None], grouped.sets[0]].any())
@@ -198,7 +199,7 @@ def _candidates_verdict(sets: PublishedSets, l: int) -> Verdict:
     return replace(verdict, holds=False, violations=larger, note=f"{larger:,} sets have more candidates than {l}")
 
 
-def _distinct_sets(release: Release, item: Sets, grouped: Grouped | None) -> PublishedSets:
+def _distinct_sets(release: Release, item: Sets, grouped: CountedSets | None) -> PublishedSets:
     if grouped is None:
         return _row_sets(release, item)
     return PublishedSets.from_codes(grouped.sets[0], item.domain.size, item.name, counts=grouped.counts)
@@ -274,6 +275,23 @@ def _manifest_verdict(promise: Promise, item: Sets, worst: float, bound: float, 
     return Verdict(promise.name, item.name, promise.given(), False, float(worst), float(bound), margin, note=note)
 
 
+def _group_verdict(release: Release, item: Grouped) -> Verdict:
+    """All records of a group show the same values, as many as there are records: each has one of them."""
+    batches = [_frame(batch, (item.group, item.name)) for batch in release.batches([item.group, item.name])]
+    groups = (
+        pl.concat(batches)
+        .group_by(item.group)
+        .agg(
+            pl.len().alias("records"), pl.col(item.name).n_unique().alias("lists"), pl.col(item.name).first().list.len()
+        )
+    )
+    wrong = groups.filter((pl.col("lists") != 1) | (pl.col("records") != pl.col(item.name))).height
+    note = "" if not wrong else "records of a group show different values, or more or fewer than the group has records"
+    return Verdict(
+        "groups", item.name, {}, not wrong, float(wrong), 0.0, -float(wrong), (), groups.height, wrong, note=note
+    )
+
+
 def _model_verdicts(release: Release) -> tuple[Verdict, ...]:
     return _check_on_table(release, list(release.manifest.models))
 
@@ -281,26 +299,11 @@ def _model_verdicts(release: Release) -> tuple[Verdict, ...]:
 def _check_on_table(release: Release, specs: list[Mapping[str, Mapping[str, Any]]]) -> tuple[Verdict, ...]:
     names = release.manifest.names
     frame = pl.concat([_frame(batch, names) for batch in release.batches(names)])
-    attributes = release.manifest.schema.attributes
-    return check_models(
-        frame,
-        [attribute.name for attribute in attributes if attribute.role is Role.QUASI_IDENTIFIER],
-        specs,
-        sensitive=[attribute.name for attribute in attributes if attribute.protected],
-        background=_background(attributes),
-    )
+    return model_verdicts(frame, release.manifest.columns, specs)
 
 
 def _frame(batch: Any, names: tuple[str, ...]) -> pl.DataFrame:
     return pl.DataFrame({name: as_series(batch.column(name)) for name in names})
-
-
-def _background(attributes: tuple[Attribute, ...]) -> Background:
-    known = [attribute for attribute in attributes if attribute.domain is not None]
-    return Background(
-        domains={item.name: label_array(item.domain.values).to_pylist() for item in known if item.domain},
-        distances={item.name: item.distance for item in known if item.distance is not None},
-    )
 
 
 def verify_table(source: Source, policy: Policy) -> Verification:

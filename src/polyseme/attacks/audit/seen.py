@@ -23,7 +23,7 @@ __all__ = ["Part", "Reading", "Seen", "joined", "memory_of", "prints_of", "remem
 
 
 def untouched(release: Release) -> list[str]:
-    return list(release.manifest.untouched)
+    return list(release.manifest.shown)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,42 @@
+"""Anatomy: quasi-identifiers as they are, and each sensitive value somewhere in a group of at least l different ones.
+
+    |G| >= l,   no value twice in G      for every group G
+
+where
+    G  a group of records; each of them shows the values of all, in no order
+
+Somebody who finds a person's record in a group, and knows nothing else, is right about the value with probability
+1/|G|. What suppresses the fewest records, and makes the most groups, is known in closed form: see `bucketization`.
+
+Xiao and Tao (2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from polyseme.methods.bucketization import Grouping, bucketize, distinct
+from polyseme.methods.grouping import GroupingMethod, Task, grouped_attribute
+from polyseme.schema import Attribute
+
+__all__ = ["METHOD", "Anatomy"]
+
+
+class Anatomy:
+    """Groups of at least l records with different values."""
+
+    name: ClassVar[str] = "anatomy"
+
+    def models(
+        self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
+    ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
+        attribute = grouped_attribute(self.name, parameters, sensitive)
+        return ({"frequency-diversity": {"l": parameters["l"], "attribute": attribute.name}},)
+
+    def group(self, task: Task) -> Grouping:
+        values = task.data.sensitive[grouped_attribute(self.name, task.parameters, task.sensitive).name]
+        return bucketize(values.codes, distinct(len(values.labels)), task.parameters["l"], task.stream)
+
+
+METHOD: GroupingMethod = Anatomy()

@@ -1,0 +1,72 @@
+"""Buckets: like Anatomy, but the values of a group must also mean different things.
+
+    |G| >= l,   any two records of G have values at least d apart (more than e apart, with e)      for every group G
+
+where
+    G  a group of records; each of them shows the values of all, in no order
+    d  the least semantic distance between two of them
+    e  of the (l, e) paper: two values are e-similar when their lowest common ancestor is at most e levels up
+
+`algorithm: mbf` is that paper's maximal-bucket-first; the default is exact. See `bucketization`.
+
+Wang, Han, Wang and Wang (2013).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from polyseme.distances.structure import Structure
+from polyseme.errors import PolicyError, Problem
+from polyseme.methods.bucketization import Grouping, bucketize, dissimilar
+from polyseme.methods.grouping import GroupingMethod, Task, grouped_attribute
+from polyseme.schema import Attribute
+
+__all__ = ["METHOD", "Buckets"]
+
+
+class Buckets:
+    """Groups of at least l records whose values are far apart."""
+
+    name: ClassVar[str] = "buckets"
+
+    def models(
+        self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
+    ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
+        attribute = grouped_attribute(self.name, parameters, sensitive)
+        _require_meaning(parameters, attribute)
+        asked = {"l": parameters["l"], "attribute": attribute.name}
+        if parameters["e"] is not None:
+            return ({"le-diversity": {**asked, "e": parameters["e"]}},)
+        return ({"semantic-diversity": {**asked, "d": parameters["d"], "reading": "strict"}},)
+
+    def group(self, task: Task) -> Grouping:
+        attribute = grouped_attribute(self.name, task.parameters, task.sensitive)
+        codes, asked = task.data.sensitive[attribute.name].codes, task.parameters
+        return bucketize(codes, _structure(asked, attribute), asked["l"], task.stream, asked["algorithm"])
+
+
+def _structure(parameters: Mapping[str, Any], attribute: Attribute) -> Structure:
+    """Which values may share a group."""
+    if attribute.distance is None:
+        raise ValueError("buckets need a distance")
+    if parameters["e"] is not None:
+        return dissimilar(attribute.distance, parameters["e"])
+    return attribute.distance.structure(parameters["d"])
+
+
+def _require_meaning(parameters: Mapping[str, Any], attribute: Attribute) -> None:
+    problems = []
+    if (parameters["e"] is None) is (parameters["d"] is None):
+        problems.append(Problem("$.method.buckets", "expected one of e and d", "d: 2, or e: 1 as in the (l, e) paper"))
+    if attribute.distance is None:
+        what = "the values have no distance, so that none are far apart"
+        problems.append(
+            Problem(f"$.attributes.{attribute.name}", what, "distance: {tree: FILE.csv}, or method: anatomy")
+        )
+    if problems:
+        raise PolicyError(problems)
+
+
+METHOD: GroupingMethod = Buckets()

@@ -1,0 +1,149 @@
+"""A table as microdata: the codes of its quasi-identifiers and sensitive attributes, as a grouping method needs them.
+
+The whole table is read twice and held as codes: 4 bytes for each quasi-identifier and sensitive attribute of each
+record. Records without a value where the policy says `missing: drop` are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from polyseme.arrays import Bools, Ints
+from polyseme.errors import PolicyError, Problem, TableError
+from polyseme.hierarchies import Hierarchy, Rule, Suppression, coverage, fit, values_of
+from polyseme.hierarchies.fitting import missing_from
+from polyseme.methods.microdata import Ladder, Microdata, Sensitive
+from polyseme.policy import Policy
+from polyseme.policy.attributes import AttributePolicy
+from polyseme.schema import Attribute, Domain, Role, Schema
+from polyseme.tables.coding.codes import as_series, cast_column, encode, label_array
+from polyseme.tables.io.source import Source
+
+__all__ = ["ReadTable", "read_microdata"]
+
+_HINT = "add the values to the hierarchy; count them with: polyseme hierarchy check"
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """A table as microdata.
+
+    source     the table
+    kept       which rows of the table are records of the microdata
+    listed     the quasi-identifiers whose hierarchy lists its values, so that they are public
+    sensitive  the attributes that are published as they are or by group, with their domains
+    """
+
+    source: Source
+    data: Microdata
+    kept: Bools = field(repr=False)
+    listed: frozenset[str] = frozenset()
+    sensitive: tuple[Attribute, ...] = ()
+
+    @property
+    def dropped(self) -> int:
+        """Rows that are left out because a value is missing."""
+        return int(len(self.kept) - self.kept.sum())
+
+
+def read_microdata(policy: Policy, schema: Schema, source: Source) -> ReadTable:
+    """The records of a table that will be published, as codes; every problem at once.
+
+    policy  with its attributes in the order of the table's columns
+    """
+    keys = [item for item in policy.attributes if item.role is Role.QUASI_IDENTIFIER]
+    if not keys:
+        raise PolicyError(
+            "the policy has no quasi-identifier, so there are no classes to form",
+            "give the columns by which somebody may be known: role: quasi-identifier",
+        )
+    secret = [item for item in policy.attributes if item.role.is_secret and not item.protect]
+    kept = _kept(policy, source)
+    columns = {item.name: _column(policy, source, item, kept) for item in (*keys, *secret)}
+    hierarchies = _hierarchies(policy, keys, columns)
+    codes = [hierarchy.codes(columns[item.name]) for item, (hierarchy, _) in zip(keys, hierarchies)]
+    ladders = tuple(Ladder.of(item.name, hierarchy) for item, (hierarchy, _) in zip(keys, hierarchies))
+    # A missing value that may be anything is the last leaf of its ladder.
+    leaves = [np.where(column < 0, ladder.leaves - 1, column) for column, ladder in zip(codes, ladders)]
+    described = tuple(_described(item, schema[item.name], columns[item.name]) for item in secret)
+    sensitive = {item.name: _sensitive(item, columns[item.name]) for item in described}
+    data = Microdata(ladders, np.column_stack(leaves).astype(np.int32), sensitive)
+    listed = frozenset(item.name for item, (_, rule) in zip(keys, hierarchies) if rule.listed is not None)
+    return ReadTable(source, data, kept, listed, described)
+
+
+def _kept(policy: Policy, source: Source) -> Bools:
+    dropping = [item for item in policy.attributes if item.role.is_secret and item.missing.action == "drop"]
+    names = [item.name for item in dropping] or source.schema.names[:1]
+    words = policy.table.missing_values
+    parts = [np.zeros(0, dtype=np.bool_)]
+    for batch in source.batches(names):
+        kept = np.ones(batch.num_rows, dtype=np.bool_)
+        for place in range(len(dropping)):
+            kept &= as_series(batch.column(place), words).is_not_null().to_numpy()
+        parts.append(kept)
+    return np.concatenate(parts)
+
+
+def _column(policy: Policy, source: Source, item: AttributePolicy, kept: Bools) -> pl.Series:
+    """A column as it would be published."""
+    pieces = list(_pieces(policy, source, item))
+    whole = pl.concat(pieces, rechunk=False) if pieces else pl.Series(item.name, [], dtype=pl.String)
+    return whole if kept.all() else whole.filter(pl.Series(kept))
+
+
+def _pieces(policy: Policy, source: Source, item: AttributePolicy) -> Iterator[pl.Series]:
+    for batch in source.batches([item.name]):
+        series = as_series(batch.column(0), policy.table.missing_values).alias(item.name)
+        yield cast_column(series, item.type)[0] if item.type else series
+
+
+def _hierarchies(
+    policy: Policy, keys: Sequence[AttributePolicy], columns: dict[str, pl.Series]
+) -> list[tuple[Hierarchy, Rule]]:
+    """The hierarchy of each quasi-identifier; one without can only be suppressed."""
+    problems: list[Problem] = []
+    found: list[tuple[Hierarchy, Rule]] = []
+    for item in keys:
+        rule: Rule = Suppression() if item.hierarchy is None else item.hierarchy.open(policy.files)
+        values = values_of([columns[item.name]])
+        covered = coverage(rule, values)
+        if covered.complete:
+            missing = "leaf" if item.hierarchy is None else item.hierarchy.missing
+            found.append((fit(rule, values, missing), rule))
+        else:
+            problems.append(Problem(f"$.attributes.{item.name}.hierarchy", missing_from(covered, rule), _HINT))
+    if problems:
+        raise TableError(problems)
+    return found
+
+
+def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series) -> Attribute:
+    """The attribute with a domain: the declared one, or the values that occur, sorted."""
+    if series.null_count() and item.missing.action == "refuse":
+        raise TableError(
+            f"{series.null_count():,} records have no value of '{item.name}'",
+            "say what to do with them: missing: drop, or missing: {category: unknown}",
+        )
+    if attribute.domain is not None:
+        return attribute
+    label = (item.missing.label,) if item.missing.action == "category" else ()
+    values = tuple(series.drop_nulls().unique().sort().to_list())
+    return Attribute(item.name, item.role, Domain((*values, *label), False, None, item.missing))
+
+
+def _sensitive(attribute: Attribute, series: pl.Series) -> Sensitive:
+    if attribute.domain is None:
+        raise ValueError("a sensitive attribute has a domain here")
+    coded = encode(series, attribute.domain)
+    if coded.unseen:
+        raise TableError(
+            f"{coded.unseen:,} records have a value of '{attribute.name}' that is not in the declared domain",
+            "widen the domain, or correct the table",
+        )
+    codes: Ints = coded.codes
+    return Sensitive(attribute.name, codes, tuple(label_array(attribute.domain.values).to_pylist()))

@@ -1,0 +1,65 @@
+"""Tables in which some columns show something else, decided for each record of the whole table before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from polyseme.arrays import Bools, Ints
+from polyseme.tables.io.source import Source
+
+__all__ = ["Recoded", "RecodedSource"]
+
+
+@dataclass(frozen=True, eq=False)
+class Recoded:
+    """One column of all records that are kept.
+
+    codes   a place in `values` for each record
+    values  what is shown
+    """
+
+    codes: Ints
+    values: pa.Array
+
+    def rows(self, start: int, count: int) -> pa.Array:
+        return self.values.take(pa.array(self.codes[start : start + count]))
+
+
+class RecodedSource(Source):
+    """A table of which some records are left out, some columns are replaced, and some may be new."""
+
+    def __init__(self, source: Source, columns: Mapping[str, Recoded], kept: Bools) -> None:
+        self._source, self._columns, self._kept = source, columns, kept
+        self.name, self.typed = source.name, source.typed
+
+    @property
+    def schema(self) -> pa.Schema:
+        there = self._source.schema
+        fields = [
+            pa.field(name, self._columns[name].values.type) if name in self._columns else there.field(name)
+            for name in there.names
+        ]
+        new = [pa.field(name, column.values.type) for name, column in self._columns.items() if name not in there.names]
+        return pa.schema([*fields, *new])
+
+    @property
+    def rows(self) -> int | None:
+        return int(self._kept.sum())
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        there = [name for name in columns if name not in self._columns]
+        # Something must be read for the rows to come in batches.
+        read, done = 0, 0
+        for batch in self._source.batches(there or self._source.schema.names[:1]):
+            kept = self._kept[read : read + batch.num_rows]
+            read += batch.num_rows
+            batch = batch if kept.all() else batch.filter(pa.array(kept))
+            made = [
+                self._columns[name].rows(done, batch.num_rows) if name in self._columns else batch.column(name)
+                for name in columns
+            ]
+            done += batch.num_rows
+            yield pa.RecordBatch.from_arrays(made, names=list(columns))

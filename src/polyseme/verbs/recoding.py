@@ -1,0 +1,244 @@
+"""A table is put into classes or groups before it is published: what a policy's grouping method decides, applied.
+
+What was decided is checked by the models themselves, on the rows that will be published, before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.arrays import Bools, Ints
+from polyseme.cancellation import Cancellation
+from polyseme.errors import ImpossibleError, InternalError, Problem, TableError
+from polyseme.hierarchies import TOP
+from polyseme.methods import grouping_named
+from polyseme.methods.bucketization import Grouping
+from polyseme.methods.goal import Goal
+from polyseme.methods.grouping import GroupingMethod, Task, grouped_attribute
+from polyseme.methods.microdata import Cells, Recoding
+from polyseme.models import background_of, is_about
+from polyseme.policy import MethodSpec, Policy
+from polyseme.policy.microdata import ReadTable, read_microdata
+from polyseme.policy.resolving import match_columns
+from polyseme.randomness import StreamKey
+from polyseme.release import Applied, AsIs, Column, Generalized, Grouped
+from polyseme.release.classes import model_verdicts
+from polyseme.schema import Attribute, Resolved, Role
+from polyseme.tables.coding.codes import label_array
+from polyseme.tables.io.source import Source
+from polyseme.tables.recoded import Recoded, RecodedSource
+
+__all__ = ["Treated", "treat"]
+
+_GROUP = "group"
+_LISTED = 10_000
+"""Declared values of a quasi-identifier up to which the manifest lists what its labels may stand for (some 200 kB)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Treated:
+    """A table after a grouping method.
+
+    source   the rows as they go on to be published
+    columns  how the columns are published that are not drawn as sets, by name; a column of groups is the last
+    applied  what was done
+    recoded  the columns that are shown otherwise than in the table
+    dropped  rows that were left out because a value was missing
+    models   what is promised: the policy's models, and what the method promises by itself
+    """
+
+    source: Source
+    columns: Mapping[str, Column]
+    applied: Applied
+    recoded: frozenset[str]
+    dropped: int
+    models: tuple[Mapping[str, Any], ...] = ()
+
+    def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """All columns, in the table's order."""
+        there = {column.name for column in columns}
+        new = [column for name, column in self.columns.items() if name not in there]
+        return (*(self.columns.get(column.name, column) for column in columns), *new)
+
+
+def treat(policy: Policy, resolved: Resolved, source: Source, seed: int | None, cancellation: Cancellation) -> Treated:
+    """Group the records of a table as the policy says; refuses, with the reason, what cannot be reached."""
+    spec = policy.grouping
+    if spec is None:
+        raise ValueError("the policy names no grouping method")
+    method = grouping_named(spec.name)
+    read = read_microdata(match_columns(policy, source), resolved.schema, source)
+    if not read.data.records:
+        raise TableError(f"{source.name}: no records to publish")
+    sensitive = {item.name: item for item in read.sensitive}
+    models = _models(policy, method, spec, sensitive)
+    stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
+    goal = _goal(policy, resolved, read)
+    found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
+    made = _generalized(read, found, goal, spec) if isinstance(found, Recoding) else _grouped(read, found, spec)
+    _require_reached(made, models, _rows(made))
+    return replace(made, models=models)
+
+
+def _models(
+    policy: Policy, method: GroupingMethod, spec: MethodSpec, sensitive: Mapping[str, Attribute]
+) -> tuple[Mapping[str, Any], ...]:
+    """The policy's models and the method's own; refuses a sensitive attribute that none of them is about."""
+    models = tuple({model.name: dict(model.parameters)} for model in policy.models)
+    models = (*models, *method.models(spec.parameters, sensitive))
+    bare = [
+        Problem(
+            f"$.attributes.{name}",
+            "sensitive, and published with its class, but no model limits what a class tells about it",
+            f"add a model: {{distinct-diversity: {{l: 3, attribute: {name}}}}}, or protect: {{diversity: {{l: 3}}}}",
+        )
+        for name in sensitive
+        if not any(is_about(model, name) for model in models)
+    ]
+    if bare:
+        raise ImpossibleError(bare)
+    return models
+
+
+def _goal(policy: Policy, resolved: Resolved, read: ReadTable) -> Goal:
+    """The models that classes must reach: those about values that are published as sets are none of theirs."""
+    drawn = {item.name for item in resolved.schema.protected}
+    specs = [
+        {model.name: dict(model.parameters)}
+        for model in policy.models
+        if model.parameters.get("attribute") not in drawn
+    ]
+    return Goal.of(specs, read.data, background_of(read.sensitive))
+
+
+# -- generalized ---------------------------------------------------------------------------------------------------
+
+
+def _generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) -> Treated:
+    withheld = bool(found.suppressed.any()) and not _fine_together(read, found.suppressed, goal)
+    kept = ~found.suppressed if withheld else np.ones(read.data.records, dtype=np.bool_)
+    columns: dict[str, Column] = {}
+    shown: dict[str, Recoded] = {}
+    for place, (ladder, cells) in enumerate(zip(read.data.ladders, found.cells, strict=True)):
+        shown[ladder.name] = _shown(found, place, cells, kept)
+        level = found.levels[place] if found.levels else None
+        stands_for = _stands_for(ladder.labels[0], cells) if ladder.name in read.listed else {}
+        columns[ladder.name] = Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
+    for item in read.sensitive:
+        shown[item.name] = _values(read, item, kept)
+        columns[item.name] = AsIs(item)
+    applied = Applied(
+        spec.name,
+        spec.parameters,
+        classes=len(found.shown),
+        suppressed=int(found.suppressed.sum()),
+        withheld=withheld,
+        levels=dict(zip(read.data.names, found.levels)),
+        loss=found.loss,
+        gap=found.gap,
+    )
+    return _treated(read, kept, shown, columns, applied)
+
+
+def _fine_together(read: ReadTable, suppressed: Bools, goal: Goal) -> bool:
+    """Whether the suppressed records, as one class in which nothing is shown, reach the goal themselves."""
+    if goal.relative:
+        # What they would be compared with is the rest of the table, to which they do not belong.
+        return False
+    rows = np.flatnonzero(suppressed)
+    return bool(goal.fine(*goal.counted(np.zeros(len(rows), dtype=np.int64), 1, rows)).all())
+
+
+def _shown(found: Recoding, place: int, cells: Cells, kept: Bools) -> Recoded:
+    """One quasi-identifier of the records that are kept; `*` for suppressed ones."""
+    codes = np.append(found.shown[:, place], len(cells.labels))[found.classes[kept]]
+    return Recoded(codes, pa.array([*cells.labels, TOP], type=pa.string()))
+
+
+def _stands_for(leaves: Sequence[str | None], cells: Cells) -> dict[str, tuple[str, ...]]:
+    if len(leaves) > _LISTED:
+        return {}
+    listed = {
+        label: tuple(text for leaf in codes.tolist() if (text := leaves[leaf]) is not None)
+        for label, codes in zip(cells.labels, cells.leaves, strict=True)
+        if label is not None
+    }
+    return {} if all(texts == (label,) for label, texts in listed.items()) else listed
+
+
+def _values(read: ReadTable, item: Attribute, kept: Bools) -> Recoded:
+    """A sensitive column as its domain has it."""
+    values = item.domain.values if item.domain is not None else ()
+    return Recoded(read.data.sensitive[item.name].codes[kept], label_array(values))
+
+
+# -- grouped -------------------------------------------------------------------------------------------------------
+
+
+def _grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
+    kept = ~found.suppressed
+    name = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive}).name
+    taken = {*read.data.names, *(item.name for item in read.sensitive)}
+    group = _GROUP if _GROUP not in taken else f"{name} {_GROUP}"
+    columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in read.data.names}
+    shown: dict[str, Recoded] = {}
+    for item in read.sensitive:
+        if item.name == name:
+            shown[name] = Recoded(found.groups[kept], _lists(read, item, found, kept))
+            columns[name] = Grouped(item, group)
+        else:
+            shown[item.name] = _values(read, item, kept)
+            columns[item.name] = AsIs(item)
+    shown[group] = Recoded(found.groups[kept], pa.array(np.arange(1, found.count + 1)))
+    columns[group] = AsIs(Attribute(group, Role.INSENSITIVE))
+    applied = Applied(
+        spec.name,
+        spec.parameters,
+        classes=found.count,
+        suppressed=int(found.suppressed.sum()),
+        withheld=True,
+        loss=float(found.suppressed.sum()),
+        gap=found.gap,
+    )
+    return _treated(read, kept, shown, columns, applied)
+
+
+def _lists(read: ReadTable, item: Attribute, found: Grouping, kept: Bools) -> pa.Array:
+    """The values of each group, in the order of the domain."""
+    codes, groups = read.data.sensitive[item.name].codes[kept], found.groups[kept]
+    order = np.lexsort((codes, groups))
+    values = item.domain.values if item.domain is not None else ()
+    flat = label_array(values).take(pa.array(codes[order]))
+    bounds: Ints = np.searchsorted(groups[order], np.arange(found.count + 1))
+    return pa.ListArray.from_arrays(pa.array(bounds, type=pa.int32()), flat)
+
+
+# -- both ----------------------------------------------------------------------------------------------------------
+
+
+def _treated(
+    read: ReadTable, kept: Bools, shown: Mapping[str, Recoded], columns: Mapping[str, Column], applied: Applied
+) -> Treated:
+    rows = read.kept.copy()
+    rows[rows] = kept
+    return Treated(RecodedSource(read.source, shown, rows), columns, applied, frozenset(shown), read.dropped)
+
+
+def _require_reached(made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame) -> None:
+    """Refuse rows on which a model does not hold: a method must reach what it was asked to, so that is our fault."""
+    verdicts = model_verdicts(rows, list(made.columns.values()), models)
+    broken = [f"{verdict.model} ({verdict.note or verdict.worst})" for verdict in verdicts if not verdict.holds]
+    if broken:
+        raise InternalError(f"{made.applied.name} did not reach what it was asked to: {', '.join(broken)}")
+
+
+def _rows(made: Treated) -> pl.DataFrame:
+    """The rows as they will be published, without the columns that are drawn as sets."""
+    batches = [pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches(list(made.columns))]
+    return pl.concat(batches)
