@@ -1,0 +1,161 @@
+"""Similarity that is not transitive: the configuration linear programme.
+
+    maximise   sum over S of |S| y(S)     subject to     sum over S with v in S of y(S) <= n(v)   for every v,   y >= 0
+
+where
+    S     a set of l to 2 l - 1 kinds that may share a group; larger ones can be split
+    y(S)  how many groups have just these kinds
+    n(v)  records of kind v
+
+Whole numbers y are groupings, so the value of the programme bounds how many records can be placed. Columns enter as
+their price says. Of the solution the whole parts stay, but for a few groups of each set; these and what is left over
+are placed by an integer programme with a limit on its search. `gap` is the bound, rounded down, minus what was placed.
+
+Values with the same neighbours that may not share a group are one kind. Each set also counts for a little less than any
+record, so that of equally good solutions the one with more groups is preferred.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, linprog, milp
+from scipy.sparse import csc_array
+
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.distances.structure import Structure
+from polyseme.errors import ImpossibleError
+from polyseme.methods.bucketization.places import Places
+from polyseme.methods.bucketization.structures import compatible_pairs
+
+__all__ = ["SETS_LIMIT", "of_pairs"]
+
+SETS_LIMIT = 200_000
+"""Most sets that are looked at, by judgement: some seconds."""
+_AT_A_TIME = 200
+"""Columns that enter the linear programme in one go."""
+_FREE = 2
+"""Groups of each set that the integer programme may form otherwise."""
+_NODES = 200
+"""Nodes that the integer programme may look at; a limit in seconds would not give the same groups everywhere."""
+_INTEGER_COLUMNS = 20_000
+_SLACK = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class _Programme:
+    """The sets by kinds, one column each: (kinds, sets); what each counts for; and the records of each kind."""
+
+    columns: csc_array
+    worth: Floats
+    records: Ints
+
+
+def of_pairs(counts: Ints, structure: Structure, l: int) -> Places:
+    """From the records of each value."""
+    present = np.flatnonzero(counts)
+    pairs, kind = _merged(compatible_pairs(structure, present))
+    kinds = np.zeros(len(counts), dtype=np.int64)
+    kinds[present] = kind
+    records = np.bincount(kind, weights=counts[present], minlength=len(pairs)).astype(np.int64)
+    sets = _sets(pairs, l)
+    total = int(counts.sum())
+    if not sets:
+        return Places.of_sets(kinds, [], [], total, 0)
+    programme = _programme(sets, records, l)
+    times, gap = _solved(programme)
+    used = np.flatnonzero(times)
+    return Places.of_sets(kinds, [sets[column] for column in used], times[used].tolist(), total, gap)
+
+
+def _merged(pairs: Bools) -> tuple[Bools, Ints]:
+    """Pairs of kinds, and the kind of each value. Equal rows exclude each other: none has itself for a neighbour."""
+    _, first, kind = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
+    return pairs[np.ix_(first, first)], kind.astype(np.int64)
+
+
+def _sets(pairs: Bools, l: int) -> list[Ints]:
+    """All sets of l to 2 l - 1 kinds that may share a group, grown by one kind at a time."""
+    later = np.triu(pairs)
+    sets, open_ = np.arange(len(pairs))[:, None], later
+    found: list[Ints] = [*sets] if l == 1 else []
+    seen = len(sets)
+    for size in range(2, 2 * l):
+        seen += int(open_.sum())
+        if seen > SETS_LIMIT or seen * len(pairs) > 500 * SETS_LIMIT:
+            raise ImpossibleError(
+                f"more than {SETS_LIMIT:,} sets of {l} to {2 * l - 1} of the {len(pairs):,} kinds of values "
+                "may share a group: too many for the exact algorithm",
+                "use the algorithm 'mbf', a distance that is a line or a tree with the measure 'ancestor', or broader "
+                "values",
+            )
+        owner, kind = np.nonzero(open_)
+        sets, open_ = np.column_stack([sets[owner], kind]), open_[owner] & later[kind]
+        found += [*sets] if size >= l else []
+    return found
+
+
+def _programme(sets: list[Ints], records: Ints, l: int) -> _Programme:
+    sizes = np.array([len(members) for members in sets])
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    shape = (len(records), len(sets))
+    columns = csc_array((np.ones(starts[-1]), np.concatenate(sets), starts), shape=shape)
+    # There are at most records / l groups, so that all of them together count for less than half a record.
+    return _Programme(columns, sizes + 0.5 * l / (int(records.sum()) + l), records)
+
+
+def _solved(programme: _Programme) -> tuple[Ints, int]:
+    """How many groups each set makes, and the gap."""
+    relaxed, bound, reduced = _relaxed(programme)
+    kept = np.maximum(np.floor(relaxed + _SLACK).astype(np.int64) - _FREE, 0)
+    left = programme.records - (programme.columns @ kept).astype(np.int64)
+    some = np.sort(np.argsort(-reduced, kind="stable")[:_INTEGER_COLUMNS])
+    more, limit = _whole(programme, some, left)
+    times = kept.copy()
+    times[some] += more
+    if not kept.any() and len(some) == len(kept):
+        bound = min(bound, limit)
+    placed = int((programme.columns @ times).sum())
+    return times, max(0, int(np.floor(bound + _SLACK)) - placed)
+
+
+def _relaxed(programme: _Programme) -> tuple[Floats, float, Floats]:
+    """The solution of the linear programme, its value, and what each set would gain at the prices of records."""
+    price = np.zeros(len(programme.records))
+    gain = programme.worth.copy()
+    active = np.zeros(len(gain), dtype=bool)
+    while True:
+        waiting = np.where(active, -np.inf, gain)
+        enter = np.argsort(-waiting, kind="stable")[:_AT_A_TIME]
+        enter = enter[waiting[enter] > 1e-9]
+        if not len(enter):
+            break
+        active[enter] = True
+        columns = np.flatnonzero(active)
+        found = linprog(
+            -programme.worth[columns], programme.columns[:, columns], programme.records, method="highs"
+        )
+        price = np.maximum(-found.ineqlin.marginals, 0.0)
+        gain = programme.worth - programme.columns.T @ price
+    # Weak duality: whatever the prices are, nothing is worth more than all records at them and the largest gain left.
+    solution = np.zeros(len(gain))
+    solution[columns] = found.x
+    most = programme.records.sum() * max(0.0, float(gain.max()))
+    return solution, float(price @ programme.records) + most, gain
+
+
+def _whole(programme: _Programme, some: Ints, left: Ints) -> tuple[Ints, float]:
+    """The integer programme for what is left, over some of the sets; and a bound on its value."""
+    columns = programme.columns[:, some]
+    found = milp(
+        -programme.worth[some],
+        constraints=LinearConstraint(columns, ub=left),
+        integrality=np.ones(len(some)),
+        bounds=Bounds(0, np.inf),
+        options={"node_limit": _NODES, "mip_rel_gap": 0.0},
+    )
+    bound = np.inf if found.mip_dual_bound is None else -float(found.mip_dual_bound)
+    if found.x is None:
+        return np.zeros(len(some), dtype=np.int64), bound
+    return np.round(found.x).astype(np.int64), bound
