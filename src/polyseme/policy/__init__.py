@@ -290,7 +290,7 @@ def _check_names(reader: Reader, policy: Policy) -> None:
 
 def _check_protected(reader: Reader, policy: Policy) -> None:
     """A sensitive attribute without protection is an oversight, unless the policy may be meant for verifying only."""
-    if policy.models or policy.protect_all_but is not None:
+    if policy.models or policy.grouping is not None or policy.protect_all_but is not None:
         return
     for attribute in policy.attributes:
         if attribute.role.is_secret and not attribute.protect:

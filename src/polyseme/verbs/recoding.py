@@ -90,8 +90,8 @@ def _models(
     policy: Policy, method: GroupingMethod, spec: MethodSpec, sensitive: Mapping[str, Attribute]
 ) -> tuple[Mapping[str, Any], ...]:
     """The policy's models and the method's own; refuses a sensitive attribute that none of them is about."""
-    models = tuple({model.name: dict(model.parameters)} for model in policy.models)
-    models = (*models, *method.models(spec.parameters, sensitive))
+    own = method.models(spec.parameters, sensitive)
+    models = (*({model.name: model.parameters} for model in policy.models), *own)
     bare = [
         Problem(
             f"$.attributes.{name}",
@@ -202,7 +202,7 @@ def _grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
         spec.parameters,
         classes=found.count,
         suppressed=int(found.suppressed.sum()),
-        withheld=True,
+        withheld=bool(found.suppressed.any()),
         loss=float(found.suppressed.sum()),
         gap=found.gap,
     )
