@@ -135,6 +135,12 @@ def command(
             }
         )
         return
+    if manifest.applied is not None:
+        from polyseme.results.grouping import applied_lines
+
+        withheld = manifest.applied.suppressed if manifest.applied.withheld else 0
+        for line in applied_lines(manifest.applied, manifest.records + withheld):
+            click.echo(line)
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
     click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
     for item in manifest.sets:

@@ -48,6 +48,7 @@ class Treated:
     source   the rows as they go on to be published
     columns  how the columns are published that are not drawn as sets, by name; a column of groups is the last
     applied  what was done
+    records  before any was suppressed
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
     models   what is promised: the policy's models, and what the method promises by itself
@@ -56,6 +57,7 @@ class Treated:
     source: Source
     columns: Mapping[str, Column]
     applied: Applied
+    records: int
     recoded: frozenset[str]
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
@@ -227,7 +229,9 @@ def _treated(
 ) -> Treated:
     rows = read.kept.copy()
     rows[rows] = kept
-    return Treated(RecodedSource(read.source, shown, rows), columns, applied, frozenset(shown), read.dropped)
+    return Treated(
+        RecodedSource(read.source, shown, rows), columns, applied, read.data.records, frozenset(shown), read.dropped
+    )
 
 
 def _require_reached(made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame) -> None:

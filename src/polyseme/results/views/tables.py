@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from polyseme.models.base import Verdict
+from polyseme.results.grouping import GroupingPlan
 from polyseme.results.views.formats import NOTHING, count, parameters, percent, points, quantity, yes_no
 from polyseme.results.views.protocols import Planned, Reached, Scored, Setting, Tried
 
@@ -112,9 +113,15 @@ def _trade(entry: Mapping[str, Any]) -> str:
     return text if floor is None else f"{text}. At p = 1 no mechanism goes below {quantity(floor)}"
 
 
+def grouping_lines(plan: Planned) -> list[str]:
+    """What becomes of the records as a whole."""
+    document = plan.to_dict()
+    return GroupingPlan.from_dict(document["method"]).lines() if "method" in document else []
+
+
 def plan_remarks(plan: Planned) -> list[str]:
     """Obstacles, what would work instead, and warnings."""
-    remarks = list(plan.to_dict().get("remarks", ()))
+    remarks = [*grouping_lines(plan), *plan.to_dict().get("remarks", ())]
     for name, entry in plan.to_dict()["attributes"].items():
         if not entry["feasible"]:
             remarks.append(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip())

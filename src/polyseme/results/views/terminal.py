@@ -79,8 +79,9 @@ def plan_view(plan: Planned) -> RenderableType:
     """What a policy comes to, attribute by attribute."""
     records = plan.to_dict()["records"]
     title = "Plan" if records is None else f"Plan for {records:,} records"
-    table = _table(PLAN_HEAD, plan_rows(plan))
-    return Group(_title(title), table, *_guessing(planned_learners(plan)), *_remarks(plan_remarks(plan)))
+    rows = plan_rows(plan)
+    table = [_table(PLAN_HEAD, rows)] if rows else []
+    return Group(_title(title), *table, *_guessing(planned_learners(plan)), *_remarks(plan_remarks(plan)))
 
 
 def _guessing(learners: Mapping[str, Document]) -> list[RenderableType]:
