@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -112,19 +113,20 @@ def anonymize(
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, seen)
-    if asked is not None:
-        _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
-    work = Run(job, source, progress, cancellation)
-    if out is None:
-        release = publish_in_memory(work, policy, run, treated)
-    else:
-        release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite, treated)
-    outcome = work.outcome
-    _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
-    _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
-    _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
-    if asked is not None:
-        asked.record(release)
+    with asked.turn() if asked is not None else nullcontext():
+        if asked is not None:
+            _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
+        work = Run(job, source, progress, cancellation)
+        if out is None:
+            release = publish_in_memory(work, policy, run, treated)
+        else:
+            release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite, treated)
+        outcome = work.outcome
+        _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
+        _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
+        _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
+        if asked is not None:
+            asked.record(release)
     return release
 
 

@@ -100,6 +100,7 @@ def frontier_view(name: str, settings: Iterable[Setting]) -> RenderableType:
 def tradeoff_view(name: str, tried: Iterable[Tried]) -> RenderableType:
     """What somebody who knows the distribution of one attribute reaches, against precision."""
     note = "alpha: how strongly decoys follow the distribution; p: how often sets are drawn around the true value"
+    note += "; own: each stratum has its own"
     title = _title(f"Learners of {name}: settings that no other one of at least this d beats")
     return Group(title, _table(TRIED_HEAD, tried_rows(tried)), *_remarks([note]))
 
