@@ -140,6 +140,11 @@ class Goal:
         """Whether classes are compared with the whole table."""
         return any(demand.spec.model.relative for demand in self.demands)
 
+    @property
+    def mapped(self) -> bool:
+        """Whether classes are compared with a population."""
+        return any(demand.spec.model.name == "k-map" for demand in self.demands)
+
     def fine(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Bools:
         """Whether each class fulfils all models."""
         fine = np.ones(len(sizes), dtype=bool)
