@@ -11,8 +11,8 @@ import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.errors import PolicyError, QuestionError, TableError
+from polyseme.spelling import spelled
 from polyseme.tables.coding.codes import MISSING, UNSEEN
-from polyseme.tables.coding.spelling import spelled
 
 __all__ = ["MISSING_LABEL", "TOP", "Hierarchy", "MissingAs"]
 

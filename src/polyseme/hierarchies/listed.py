@@ -17,7 +17,7 @@ from polyseme.files.delimited import SEPARATORS, Row, read_rows, text_rows, writ
 from polyseme.files.documents import is_document, read_document
 from polyseme.hierarchies.hierarchy import TOP, Hierarchy
 from polyseme.hierarchies.rules import Rule
-from polyseme.tables.coding.spelling import spellings
+from polyseme.spelling import spellings
 
 __all__ = ["Listed", "arx_text", "read_listed"]
 

@@ -31,7 +31,7 @@ from polyseme.models import (
 from polyseme.models.base import Verdict, unchecked
 from polyseme.parameters import MOST, Parameter, validated
 from polyseme.plugins import Registry
-from polyseme.schema import Label
+from polyseme.spelling import Label
 from polyseme.tables.classes import Classes, Counts, PublishedSets, classes_of, published_sets
 from polyseme.tables.coding.labels import MissingAs
 

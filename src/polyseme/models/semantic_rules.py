@@ -30,8 +30,8 @@ import polars as pl
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.models.base import SHOWN, Place, Verdict, unchecked
+from polyseme.spelling import spelled, spelling
 from polyseme.tables.classes import SUPPRESSED, class_of_rows
-from polyseme.tables.coding.spelling import spelled, spelling
 
 __all__ = ["Condition", "Rule", "check", "read_rules"]
 

@@ -28,9 +28,9 @@ from polyseme.policy.generalizing import hierarchy_problems
 from polyseme.policy.impossible import with_constraints
 from polyseme.policy.joining import between_members, joined_name, unweighted, with_joints
 from polyseme.policy.reading import Reader
-from polyseme.schema import Attribute, Bins, Distributions, Domain, Label, Periods, Resolved, Role, Schema
+from polyseme.schema import Attribute, Bins, Distributions, Domain, Periods, Resolved, Role, Schema
+from polyseme.spelling import Label, spelling, spellings, written
 from polyseme.tables.coding.codes import missing_label, numbers, period_labels, require_labels
-from polyseme.tables.coding.spelling import spelling, spellings, written
 from polyseme.tables.io.source import Source
 
 __all__ = ["match_columns", "resolve"]

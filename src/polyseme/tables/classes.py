@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
-from polyseme.schema import Label
+from polyseme.spelling import Label
 from polyseme.tables.coding.labels import MissingAs, encode, require_columns
 from polyseme.tables.counting.published import PublishedSets, published_sets, ragged_blocks
 

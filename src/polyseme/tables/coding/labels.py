@@ -13,7 +13,8 @@ import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.errors import Problem, TableError, nearest
-from polyseme.schema import Domain, Label
+from polyseme.schema import Domain
+from polyseme.spelling import Label
 from polyseme.tables.coding.codes import encode as encode_column
 
 __all__ = ["MissingAs", "encode", "require_columns"]

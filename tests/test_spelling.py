@@ -23,11 +23,11 @@ from polyseme.mechanism import Mechanism
 from polyseme.models import semantic_rules
 from polyseme.release.writer import in_memory
 from polyseme.schema import Condition, Constraint, Domain
+from polyseme.spelling import names_of, spelled, spelled_key, spelling, spellings
 from polyseme.strata import Strata, Stratum
 from polyseme.tables.coding.codes import encode
 from polyseme.tables.coding.keys import key_texts
 from polyseme.tables.coding.readings import alike, plain_text
-from polyseme.tables.coding.spelling import names_of, spelled, spelled_key, spelling, spellings
 
 SAME = [
     ["30", "30.0", "30.00", "30.", " 30", "30 ", "30\r", "+30", "3e+01", "3.0E1"],
