@@ -39,16 +39,17 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 # The functions below import polars: taxonomies are listed and distances declared by commands that start without it.
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Label", "names_of", "spelled", "spelled_key", "spelling", "spellings", "with_text", "written"]
+__all__ = ["Label", "different", "names_of", "spelled", "spelled_key", "spelling", "spellings", "with_text", "written"]
 
 Label: TypeAlias = str | int | float | bool
 """A value as a policy declares it."""
+_L = TypeVar("_L", bound=Label)
 
 _BLANKS = " \u00a0\u3000"
 """At the end of a text any blank goes, because line ends leave carriage returns there; at its beginning only spaces,
@@ -114,6 +115,22 @@ def spelling(value: Label | date) -> str:
 def written(value: Label | date) -> str:
     """A label as a text column writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def different(labels: Iterable[_L]) -> dict[str, _L]:
+    """The values that some labels stand for, by their spelling, in the order in which they come.
+
+    Each is written as it comes first, or as it is spelled where some label is.
+
+    >>> different(["30.0", "True", "30", "TRUE"])
+    {'30': '30', 'true': 'True'}
+    """
+    labels = list(labels)
+    found: dict[str, _L] = {}
+    for label, name in zip(labels, spellings(labels)):
+        if name not in found or written(label) == name:
+            found[name] = label
+    return found
 
 
 def names_of(values: Sequence[Label]) -> list[str]:

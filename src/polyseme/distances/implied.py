@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from polyseme.distances.paths import row_places
 from polyseme.files.delimited import read_rows
 from polyseme.files.documents import is_document, read_document
 from polyseme.files.folder import Folder, as_folder
-from polyseme.spelling import spellings, written
+from polyseme.spelling import different, written
 
 __all__ = ["policy_file", "policy_values"]
 
@@ -59,16 +59,8 @@ def _leaves(argument: Any, folder: Folder) -> tuple[str, ...] | None:
         if not is_document(file):
             return tuple(paths[0][0] for paths in row_places(cells for _, cells in read_rows(file)).values())
         argument = read_document(file)
-    return _different(_in_order(argument))
-
-
-def _different(labels: Iterable[str]) -> tuple[str, ...]:
-    """Each value once, as it is written first; whether it may be there twice is for the tree to say."""
-    texts = list(labels)
-    found: dict[str, str] = {}
-    for name, text in zip(spellings(texts), texts):
-        found.setdefault(name, text)
-    return tuple(found.values())
+    # Whether a value may be there twice is for the tree to say.
+    return tuple(different(_in_order(argument)).values())
 
 
 def _in_order(tree: Any) -> Iterator[str]:
