@@ -10,7 +10,7 @@ import numpy as np
 
 from polyseme.arrays import Bools, Ints
 from polyseme.hierarchies import Hierarchy
-from polyseme.schema import Label
+from polyseme.spelling import Label
 
 __all__ = ["SUPPRESSED", "Cells", "Ladder", "Microdata", "Recoding", "Sensitive"]
 

@@ -18,11 +18,11 @@ from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
 from polyseme.release import Release, Sets
 from polyseme.schema import Attribute, Condition, Role, Schema
+from polyseme.spelling import spelled
 from polyseme.strata import Strata
 from polyseme.strata.groups import Groups
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.sets import code_sets
-from polyseme.tables.coding.spelling import spelled
 from polyseme.tables.io.source import Source
 
 __all__ = ["Looked", "declared", "from_release", "look"]
