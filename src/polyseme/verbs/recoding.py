@@ -186,8 +186,7 @@ def _values(read: ReadTable, item: Attribute, kept: Bools) -> Recoded:
 def _grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     kept = ~found.suppressed
     name = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive}).name
-    taken = {*read.data.names, *(item.name for item in read.sensitive)}
-    group = _GROUP if _GROUP not in taken else f"{name} {_GROUP}"
+    group = _free_name(name, read.source.schema.names)
     columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in read.data.names}
     shown: dict[str, Recoded] = {}
     for item in read.sensitive:
@@ -209,6 +208,12 @@ def _grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
         gap=found.gap,
     )
     return _treated(read, kept, shown, columns, applied)
+
+
+def _free_name(attribute: str, taken: Sequence[str]) -> str:
+    """What the column of groups is called."""
+    names = [_GROUP, f"{attribute} {_GROUP}", *(f"{_GROUP} {number}" for number in range(2, len(taken) + 3))]
+    return next(name for name in names if name not in taken)
 
 
 def _lists(read: ReadTable, item: Attribute, found: Grouping, kept: Bools) -> pa.Array:
@@ -235,11 +240,26 @@ def _treated(
 
 
 def _require_reached(made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame) -> None:
-    """Refuse rows on which a model does not hold: a method must reach what it was asked to, so that is our fault."""
+    """Refuse rows on which a model does not hold.
+
+    A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
+    quasi-identifiers as they are, so that it depends on the table whether models about them hold.
+    """
     verdicts = model_verdicts(rows, list(made.columns.values()), models)
-    broken = [f"{verdict.model} ({verdict.note or verdict.worst})" for verdict in verdicts if not verdict.holds]
+    broken = [verdict for verdict in verdicts if not verdict.holds]
+    if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
+        raise ImpossibleError(
+            Problem(
+                f"$.method.{made.applied.name}",
+                f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
+                f"({verdict.note or f'the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}'})",
+                "remove the model, or use full-domain or mondrian",
+            )
+            for verdict in broken
+        )
     if broken:
-        raise InternalError(f"{made.applied.name} did not reach what it was asked to: {', '.join(broken)}")
+        named = ", ".join(f"{verdict.model} ({verdict.note or verdict.worst})" for verdict in broken)
+        raise InternalError(f"{made.applied.name} did not reach what it was asked to: {named}")
 
 
 def _rows(made: Treated) -> pl.DataFrame:
