@@ -76,6 +76,15 @@ class Dendrogram:
             sums[..., parents] += np.add.reduceat(sums[..., nodes], first, axis=-1)
         return sums
 
+    def nearest(self) -> Floats:
+        """How far each value is from the nearest other one: (F,)."""
+        alone = self._sums(np.ones(len(self.leaves))) == 1.0
+        node, climbed = self.leaves.copy(), np.zeros(len(self.leaves))
+        for _ in range(len(self.starts) - 1):
+            climbed += np.where(alone[node], 2.0 * self.weights[node], 0.0)
+            node = np.maximum(self.parents[node], 0)
+        return climbed
+
     def moved(self, difference: Floats) -> Floats:
         """The earth mover's distance for differences of distributions: (.., F) -> (..)."""
         return np.asarray(np.abs(self._sums(difference)) @ self.weights)

@@ -90,6 +90,10 @@ class Ground(ABC):
             out[rows] = self.work(shift)
         return out
 
+    def nearest(self, size: int) -> Floats:
+        """At least how much it costs to move from each value of a domain of `size` to another: (F,)."""
+        return np.zeros(size)
+
     def among(self, codes: Ints, size: int) -> Ground:
         """The same ground for distributions over some values of a domain of `size`."""
         return self if len(codes) == size else _Among(self, codes, size)
@@ -112,6 +116,9 @@ class Equal(Ground):
         records = int(counts.total.sum())
         extra = np.maximum(counts.count * records - counts.total[counts.value] * counts.sizes[counts.owner], 0)
         return np.asarray(np.add.reduceat(extra, counts.starts[:-1]) / (counts.sizes * records))
+
+    def nearest(self, size: int) -> Floats:
+        return np.ones(size)
 
     def among(self, codes: Ints, size: int) -> Ground:
         return self
@@ -139,6 +146,9 @@ class Ordered(Ground):
         order = np.argsort(self.positions)
         gaps = np.diff(np.asarray(self.positions, dtype=np.float64)[order])
         return np.asarray(np.abs(np.cumsum(difference[..., order], axis=-1)[..., :-1]) @ gaps / gaps.sum())
+
+    def nearest(self, size: int) -> Floats:
+        return np.full(size, 1.0 / max(size - 1, 1)) if self.positions is None else super().nearest(size)
 
     def of_classes(self, counts: ClassCounts) -> Floats:
         """Sum of absolute differences of the cumulative distributions, over F - 1.
@@ -197,6 +207,9 @@ class Hierarchical(Ground):
 
     def work(self, difference: Floats) -> Floats:
         return self.tree.moved(difference)
+
+    def nearest(self, size: int) -> Floats:
+        return self.tree.nearest()
 
     def of_classes(self, counts: ClassCounts) -> Floats:
         share = counts.count / counts.sizes[counts.owner]

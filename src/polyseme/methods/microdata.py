@@ -75,14 +75,16 @@ class Sensitive:
 class Microdata:
     """The records of a table as codes.
 
-    ladders    the quasi-identifiers
-    codes      the leaf of each record on each ladder: (n, q), all of them at least 0
-    sensitive  by name
+    ladders     the quasi-identifiers
+    codes       the leaf of each record on each ladder: (n, q), all of them at least 0
+    sensitive   by name
+    population  the leaves of the people of a reference population, for k-map: (m, q)
     """
 
     ladders: tuple[Ladder, ...]
     codes: Ints = field(repr=False)
     sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
+    population: Ints | None = field(default=None, repr=False)
 
     @property
     def records(self) -> int:

@@ -11,22 +11,34 @@ Wong, Li, Fu and Wang (2006).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from polyseme.models.base import Score, Verdict, judge
+from polyseme.arrays import Bools
+from polyseme.models.base import SLACK, Score, Verdict, judge
 from polyseme.models.frequency_diversity import largest_count
 from polyseme.tables.classes import Counts
 
-__all__ = ["check"]
+__all__ = ["check", "relaxed", "score"]
+
+
+def score(counts: Counts, alpha: float, k: int) -> Score:
+    """The largest share of a value in each class."""
+    share = largest_count(counts) / counts.sizes
+    small = counts.sizes < k
+    note = f"{int(small.sum()):,} classes have fewer than {k} records" if np.any(small) else ""
+    return Score(share, (share <= alpha) & ~small, alpha, at_least=False, note=note)
+
+
+def relaxed(counts: Counts, alpha: float, k: int) -> Bools:
+    """Whether each class has k records, and as many values as are needed for shares of at most alpha."""
+    return np.asarray((counts.sizes >= k) & (counts.distinct >= math.ceil(1.0 / alpha - SLACK)))
 
 
 def check(counts: Counts, alpha: float, k: int) -> Verdict:
     """Is every class large enough, and no value too frequent in it? The worst value is the largest share."""
-
-    def score() -> Score:
-        share = largest_count(counts) / counts.sizes
-        small = counts.sizes < k
-        note = f"{int(small.sum()):,} classes have fewer than {k} records" if np.any(small) else ""
-        return Score(share, (share <= alpha) & ~small, alpha, at_least=False, note=note)
-
-    return judge("alpha-k-anonymity", counts.attribute, {"alpha": alpha, "k": k}, counts, counts.sizes, score)
+    parameters = {"alpha": alpha, "k": k}
+    return judge(
+        "alpha-k-anonymity", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, alpha, k)
+    )

@@ -13,19 +13,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from polyseme.arrays import Bools, Floats, Ints
 
-__all__ = ["SHOWN", "TOLERANCE", "Place", "Score", "Verdict", "judge", "unchecked"]
+__all__ = ["SHOWN", "SLACK", "TOLERANCE", "Merging", "Place", "Score", "Verdict", "judge", "unchecked"]
 
 TOLERANCE = 1e-12
 """Slack where a comparison cannot be made in integers."""
 
+SLACK = 1e-9
+"""Room that a relaxation leaves for rounding: it must never refuse what its model allows."""
+
 SHOWN = 5
 """How many of the worst classes a verdict names."""
+
+
+Merging: TypeAlias = Literal["absorbing", "additive", "neither"]
+"""What becomes of classes that are merged: fine with anything is fine; fine with fine is fine; neither is certain."""
 
 
 @dataclass(frozen=True)

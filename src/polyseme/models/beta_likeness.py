@@ -18,26 +18,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.models.base import TOLERANCE, Score, Verdict, judge
+from polyseme.arrays import Bools
+from polyseme.models.base import SLACK, TOLERANCE, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check"]
+__all__ = ["check", "relaxed", "score"]
+
+
+def score(counts: Counts, beta: float, enhanced: bool = False) -> Score:
+    """The largest gain of a value in each class."""
+    expected = counts.total[counts.value] * counts.sizes[counts.owner]
+    gain = np.maximum(counts.count * counts.records - expected, 0) / expected
+    fine = gain <= beta
+    if enhanced:
+        surprise = -np.log(counts.total[counts.value] / counts.records)
+        fine &= gain <= surprise + TOLERANCE
+        scale = np.minimum(surprise / beta, 1.0)
+        gain = np.divide(gain, scale, out=np.zeros(len(gain)), where=gain > 0)
+    starts = counts.starts[:-1]
+    return Score(np.maximum.reduceat(gain, starts), np.logical_and.reduceat(fine, starts), beta, at_least=False)
+
+
+def relaxed(counts: Counts, beta: float, enhanced: bool = False) -> Bools:
+    """Whether the values of each class may have all of it: q_s <= (1 + gain) p_s sums up to at least 1."""
+    share = counts.total / counts.records
+    gain = np.full(len(share), beta)
+    if enhanced:
+        gain = np.minimum(gain, -np.log(share, out=np.zeros(len(share)), where=share > 0))
+    return np.asarray(counts.held((1.0 + gain) * share) >= 1.0 - SLACK)
 
 
 def check(counts: Counts, beta: float, enhanced: bool = False) -> Verdict:
     """Is the relative gain of every value in every class within the bound?"""
-
-    def score() -> Score:
-        expected = counts.total[counts.value] * counts.sizes[counts.owner]
-        gain = np.maximum(counts.count * counts.records - expected, 0) / expected
-        fine = gain <= beta
-        if enhanced:
-            surprise = -np.log(counts.total[counts.value] / counts.records)
-            fine &= gain <= surprise + TOLERANCE
-            scale = np.minimum(surprise / beta, 1.0)
-            gain = np.divide(gain, scale, out=np.zeros(len(gain)), where=gain > 0)
-        starts = counts.starts[:-1]
-        return Score(np.maximum.reduceat(gain, starts), np.logical_and.reduceat(fine, starts), beta, at_least=False)
-
     parameters = {"beta": beta, "enhanced": enhanced}
-    return judge("beta-likeness", counts.attribute, parameters, counts, counts.sizes, score)
+    return judge(
+        "beta-likeness", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, beta, enhanced)
+    )

@@ -15,20 +15,32 @@ Li, Li and Venkatasubramanian (2007).
 
 from __future__ import annotations
 
+import numpy as np
+
+from polyseme.arrays import Bools
 from polyseme.distances.ground import Equal, Ground
-from polyseme.models.base import TOLERANCE, Score, Verdict, judge
+from polyseme.models.base import SLACK, TOLERANCE, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check"]
+__all__ = ["check", "relaxed", "score"]
+
+
+def score(counts: Counts, t: float, ground: Ground | None = None) -> Score:
+    """The distance of each class from the whole table."""
+    ground = ground or Equal()
+    value = ground.of_classes(counts)
+    slack = 0.0 if isinstance(ground, Equal) else TOLERANCE
+    return Score(value, value <= t + slack, t, at_least=False)
+
+
+def relaxed(counts: Counts, t: float, ground: Ground | None = None) -> Bools:
+    """Whether what each class lacks costs at most t to bring to the nearest other value, which it may not lack."""
+    cost = (ground or Equal()).nearest(counts.domain_size) * counts.total / counts.records
+    return np.asarray(cost.sum() - counts.held(cost) <= t + SLACK)
 
 
 def check(counts: Counts, t: float, ground: Ground | None = None) -> Verdict:
     """Is every class within t of the whole table? The worst value is the largest distance."""
     ground = ground or Equal()
-
-    def score() -> Score:
-        value = ground.of_classes(counts)
-        slack = 0.0 if isinstance(ground, Equal) else TOLERANCE
-        return Score(value, value <= t + slack, t, at_least=False)
-
-    return judge("closeness", counts.attribute, {"t": t, "ground": ground.name}, counts, counts.sizes, score)
+    parameters = {"t": t, "ground": ground.name}
+    return judge("closeness", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, t, ground))

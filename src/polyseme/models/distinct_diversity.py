@@ -5,19 +5,27 @@
 
 from __future__ import annotations
 
-from polyseme.models.base import Score, Verdict, judge
+import math
+
+import numpy as np
+
+from polyseme.arrays import Bools
+from polyseme.models.base import SLACK, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check"]
+__all__ = ["at_least", "check", "score"]
+
+
+def score(counts: Counts, l: int) -> Score:
+    """How many different values each class has."""
+    return Score(counts.distinct, counts.distinct >= l, l, at_least=True)
+
+
+def at_least(counts: Counts, l: float) -> Bools:
+    """Whether each class has l different values, which every other kind of l-diversity implies."""
+    return np.asarray(counts.distinct >= math.ceil(l - SLACK))
 
 
 def check(counts: Counts, l: int) -> Verdict:
     """Does every class have at least l different values?"""
-    return judge(
-        "distinct-diversity",
-        counts.attribute,
-        {"l": l},
-        counts,
-        counts.sizes,
-        lambda: Score(counts.distinct, counts.distinct >= l, l, at_least=True),
-    )
+    return judge("distinct-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score(counts, l))

@@ -19,7 +19,7 @@ from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check", "largest_count"]
+__all__ = ["check", "largest_count", "score"]
 
 
 def largest_count(counts: Counts) -> Ints:
@@ -27,13 +27,14 @@ def largest_count(counts: Counts) -> Ints:
     return np.maximum.reduceat(counts.count, counts.starts[:-1])
 
 
+def score(counts: Counts, l: float) -> Score:
+    """The largest l that each class satisfies."""
+    largest = largest_count(counts)
+    value = counts.sizes / largest
+    fine = largest * int(l) <= counts.sizes if float(l).is_integer() else value >= l
+    return Score(value, fine, l, at_least=True)
+
+
 def check(counts: Counts, l: float) -> Verdict:
     """Is every value at most a share 1/l of its class?"""
-
-    def score() -> Score:
-        largest = largest_count(counts)
-        value = counts.sizes / largest
-        fine = largest * int(l) <= counts.sizes if float(l).is_integer() else value >= l
-        return Score(value, fine, l, at_least=True)
-
-    return judge("frequency-diversity", counts.attribute, {"l": l}, counts, counts.sizes, score)
+    return judge("frequency-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score(counts, l))

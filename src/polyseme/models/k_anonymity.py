@@ -9,10 +9,16 @@ where
 
 from __future__ import annotations
 
+from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import Classes
 
-__all__ = ["check"]
+__all__ = ["check", "score"]
+
+
+def score(sizes: Ints, k: int, note: str = "") -> Score:
+    """How many records each class has."""
+    return Score(sizes, sizes >= k, k, at_least=True, note=note)
 
 
 def check(classes: Classes, k: int) -> Verdict:
@@ -24,8 +30,4 @@ def check(classes: Classes, k: int) -> Verdict:
     2.0
     """
     note = f"{classes.suppressed:,} suppressed rows set aside" if classes.suppressed else ""
-
-    def score() -> Score:
-        return Score(classes.sizes, classes.sizes >= k, k, at_least=True, note=note)
-
-    return judge("k-anonymity", None, {"k": k}, classes, classes.sizes, score)
+    return judge("k-anonymity", None, {"k": k}, classes, classes.sizes, lambda: score(classes.sizes, k, note))

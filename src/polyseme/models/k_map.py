@@ -12,22 +12,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
+from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import classes_of, match_counts
 
-__all__ = ["check"]
+__all__ = ["check", "score"]
+
+
+def score(matches: Ints, k: int) -> Score:
+    """How many people of the reference each class fits."""
+    return Score(matches, matches >= k, k, at_least=True)
 
 
 def check(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str], k: int) -> Verdict:
     """Does every class of `frame` match at least k rows of `reference`?"""
     classes = classes_of(frame, quasi_identifiers)
-
-    def score() -> Score:
-        matches = match_counts(frame, reference, quasi_identifiers)
-        value = np.asarray(matches, dtype=np.int64)
-        return Score(value, value >= k, k, at_least=True)
-
-    return judge("k-map", None, {"k": k}, classes, classes.sizes, score)
+    return judge(
+        "k-map",
+        None,
+        {"k": k},
+        classes,
+        classes.sizes,
+        lambda: score(match_counts(frame, reference, quasi_identifiers), k),
+    )

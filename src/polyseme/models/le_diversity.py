@@ -17,7 +17,7 @@ Wang, Han, Wang and Wang (2013), Definitions 2 and 3; their Equation 7 has its s
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from polyseme.distances.base import Distance
 from polyseme.models.base import Score, Verdict, judge
@@ -25,28 +25,32 @@ from polyseme.models.far_apart import closest_pairs
 from polyseme.models.frequency_diversity import largest_count
 from polyseme.tables.classes import Counts
 
-__all__ = ["check"]
+__all__ = ["Represented", "check", "score"]
+
+Represented: TypeAlias = Literal["distinct", "frequency"]
 
 
-def check(
-    counts: Counts,
-    distance: Distance,
-    l: int,
-    e: float,
-    represented: Literal["distinct", "frequency"] = "distinct",
-) -> Verdict:
+def score(counts: Counts, distance: Distance, l: int, e: float, represented: Represented = "distinct") -> Score:
+    """The smallest similarity number in each class; its number of values where only that fails."""
+    apart = closest_pairs(counts, distance)
+    enough = counts.distinct >= l if represented == "distinct" else largest_count(counts) * l <= counts.sizes
+    similar, few = int((apart <= e).sum()), int((~enough).sum())
+    fine = (apart > e) & enough
+    if few and not similar:
+        worst = counts.distinct if represented == "distinct" else counts.sizes / largest_count(counts)
+        return Score(worst, fine, l, at_least=True, note=f"{few:,} classes have too few values")
+    note = f"{few:,} classes have too few values" if few else ""
+    return Score(apart, fine, e, at_least=True, note=note)
+
+
+def check(counts: Counts, distance: Distance, l: int, e: float, represented: Represented = "distinct") -> Verdict:
     """Has every class l values, no two of them e-similar?"""
-
-    def score() -> Score:
-        apart = closest_pairs(counts, distance)
-        enough = counts.distinct >= l if represented == "distinct" else largest_count(counts) * l <= counts.sizes
-        similar, few = int((apart <= e).sum()), int((~enough).sum())
-        fine = (apart > e) & enough
-        if few and not similar:
-            worst = counts.distinct if represented == "distinct" else counts.sizes / largest_count(counts)
-            return Score(worst, fine, l, at_least=True, note=f"{few:,} classes have too few values")
-        note = f"{few:,} classes have too few values" if few else ""
-        return Score(apart, fine, e, at_least=True, note=note)
-
     parameters = {"l": l, "e": e, "represented": represented}
-    return judge("le-diversity", counts.attribute, parameters, counts, counts.sizes, score)
+    return judge(
+        "le-diversity",
+        counts.attribute,
+        parameters,
+        counts,
+        counts.sizes,
+        lambda: score(counts, distance, l, e, represented),
+    )

@@ -18,7 +18,7 @@ from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check"]
+__all__ = ["check", "score"]
 
 
 def _head_and_tail(counts: Counts, l: int) -> tuple[Ints, Ints]:
@@ -30,13 +30,15 @@ def _head_and_tail(counts: Counts, l: int) -> tuple[Ints, Ints]:
     return descending[counts.starts[:-1]], tail
 
 
+def score(counts: Counts, c: float, l: int) -> Score:
+    """The most frequent value of each class over what remains from the l-th on."""
+    head, tail = _head_and_tail(counts, l)
+    value = np.divide(head, tail, out=np.full(len(head), np.inf), where=tail > 0)
+    fine = head < int(c) * tail if float(c).is_integer() else value < c
+    return Score(value, fine, c, at_least=False)
+
+
 def check(counts: Counts, c: float, l: int) -> Verdict:
     """Is the most frequent value of every class below c times what remains from the l-th on?"""
-
-    def score() -> Score:
-        head, tail = _head_and_tail(counts, l)
-        value = np.divide(head, tail, out=np.full(len(head), np.inf), where=tail > 0)
-        fine = head < int(c) * tail if float(c).is_integer() else value < c
-        return Score(value, fine, c, at_least=False)
-
-    return judge("recursive-diversity", counts.attribute, {"c": c, "l": l}, counts, counts.sizes, score)
+    parameters = {"c": c, "l": l}
+    return judge("recursive-diversity", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, c, l))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
+from polyseme.arrays import Bools
 from polyseme.distances.base import Distance
 from polyseme.distances.ground import GROUNDS, Ground, ground_from
 from polyseme.distances.tree import TreeDistance
@@ -28,7 +29,7 @@ from polyseme.models import (
     semantic_diversity,
     semantic_rules,
 )
-from polyseme.models.base import Verdict, unchecked
+from polyseme.models.base import Merging, Score, Verdict, unchecked
 from polyseme.parameters import MOST, Parameter, validated
 from polyseme.plugins import Registry
 from polyseme.schema import Label
@@ -66,6 +67,14 @@ class Model:
     semantic whether it needs a distance
     check    on the classes of a table: (counts, background, parameters)
     on_sets  on published sets, where the model says something about them
+
+    What a search for classes needs to know; a plugin may leave it out, and can then only be checked:
+
+    score     the number that `check` judges: (counts, background, parameters)
+    merging   what becomes of classes that are merged, while the whole table stays the same: (attribute, background,
+              parameters); with "additive" and "neither", `relaxed` may help
+    relaxed   which classes meet a condition that the model implies, and that a class keeps whatever is merged with it
+    relative  whether classes are compared with the whole table
     """
 
     name: str
@@ -74,6 +83,10 @@ class Model:
     semantic: bool = False
     check: Callable[[Counts, Background, dict[str, Any]], Verdict] | None = None
     on_sets: Callable[[PublishedSets, Background, dict[str, Any]], Verdict] | None = None
+    score: Callable[[Counts, Background, dict[str, Any]], Score] | None = None
+    merging: Callable[[str, Background, dict[str, Any]], Merging] = lambda attribute, background, asked: "neither"
+    relaxed: Callable[[Counts, Background, dict[str, Any]], Bools] | None = None
+    relative: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,44 +144,108 @@ def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) ->
     return verdict
 
 
-def _le(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
-    return le_diversity.check(counts, background.distances[counts.attribute], **asked)
-
-
-def _semantic(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
-    return semantic_diversity.check(counts, background.distances[counts.attribute], **asked)
-
-
 def _semantic_sets(sets: PublishedSets, background: Background, asked: dict[str, Any]) -> Verdict:
     # A published set is taken at its word: strict is the only reading there is.
     return semantic_diversity.check_sets(sets, background.distances[sets.attribute], asked["l"], asked["d"])
 
 
-def _plain(check: Callable[..., Verdict]) -> Callable[[Counts, Background, dict[str, Any]], Verdict]:
-    return lambda counts, background, asked: check(counts, **asked)
+def _closeness_score(counts: Counts, background: Background, asked: dict[str, Any]) -> Score:
+    return closeness.score(counts, asked["t"], _required_ground(counts, background, asked))
+
+
+def _closeness_relaxed(counts: Counts, background: Background, asked: dict[str, Any]) -> Bools:
+    return closeness.relaxed(counts, asked["t"], _required_ground(counts, background, asked))
+
+
+def _required_ground(counts: Counts, background: Background, asked: dict[str, Any]) -> Ground:
+    ground = _ground(counts, background, asked["ground"])
+    if ground is None:
+        raise PolicyError(
+            Problem(f"hierarchies.{counts.attribute}", "no hierarchy of the values was given", "or use ground: equal")
+        )
+    return ground
+
+
+_Answer = TypeVar("_Answer")
+_Asked: TypeAlias = Callable[[Counts, Background, dict[str, Any]], _Answer]
+
+
+def _plain(function: Callable[..., _Answer]) -> _Asked[_Answer]:
+    return lambda counts, background, asked: function(counts, **asked)
+
+
+def _distant(function: Callable[..., _Answer]) -> _Asked[_Answer]:
+    """For a model that needs the attribute's distance."""
+    return lambda counts, background, asked: function(counts, background.distances[counts.attribute], **asked)
+
+
+def _values(counts: Counts, background: Background, asked: dict[str, Any]) -> Bools:
+    return distinct_diversity.at_least(counts, asked["l"])
+
+
+def _always(merging: Merging) -> Callable[[str, Background, dict[str, Any]], Merging]:
+    return lambda attribute, background, asked: merging
+
+
+def _delta_merging(attribute: str, background: Background, asked: dict[str, Any]) -> Merging:
+    # A value that one class lacks, and is let off, can become too rare by being diluted.
+    return "additive" if asked["absent"] == "violates" else "neither"
+
+
+def _semantic_merging(attribute: str, background: Background, asked: dict[str, Any]) -> Merging:
+    return semantic_diversity.merging(background.distances.get(attribute), asked["d"], asked["reading"])
 
 
 _ALL = (
-    Model("k-anonymity", (_K,), about=False),
-    Model("k-map", (_K, Parameter("reference", "file", required=False)), about=False),
+    Model("k-anonymity", (_K,), about=False, merging=_always("absorbing")),
+    Model("k-map", (_K, Parameter("reference", "file", required=False)), about=False, merging=_always("absorbing")),
     Model(
         "alpha-k-anonymity",
         (Parameter("alpha", low=0, high=1, above=True, example=0.5), _K),
         check=_plain(alpha_k_anonymity.check),
+        score=_plain(alpha_k_anonymity.score),
+        merging=_always("additive"),
+        relaxed=_plain(alpha_k_anonymity.relaxed),
     ),
-    Model("distinct-diversity", (_L,), check=_plain(distinct_diversity.check)),
-    Model("frequency-diversity", (_REAL_L,), check=_plain(frequency_diversity.check)),
-    Model("entropy-diversity", (_REAL_L,), check=_plain(entropy_diversity.check)),
+    Model(
+        "distinct-diversity",
+        (_L,),
+        check=_plain(distinct_diversity.check),
+        score=_plain(distinct_diversity.score),
+        merging=_always("absorbing"),
+    ),
+    Model(
+        "frequency-diversity",
+        (_REAL_L,),
+        check=_plain(frequency_diversity.check),
+        score=_plain(frequency_diversity.score),
+        merging=_always("additive"),
+        relaxed=_values,
+    ),
+    Model(
+        "entropy-diversity",
+        (_REAL_L,),
+        check=_plain(entropy_diversity.check),
+        score=_plain(entropy_diversity.score),
+        merging=_always("additive"),
+        relaxed=_values,
+    ),
     Model(
         "recursive-diversity",
         (Parameter("c", low=0, high=MOST, above=True, example=3), _L),
         check=_plain(recursive_diversity.check),
+        score=_plain(recursive_diversity.score),
+        merging=_always("additive"),
+        relaxed=_values,
     ),
     Model(
         "diversity",
         (_L,),
         check=_plain(frequency_diversity.check),
         on_sets=lambda sets, background, asked: diversity.check(sets, **asked),
+        score=_plain(frequency_diversity.score),
+        merging=_always("additive"),
+        relaxed=_values,
     ),
     Model(
         "closeness",
@@ -177,6 +254,10 @@ _ALL = (
             Parameter("ground", "choice", choices=GROUNDS, default="equal", required=False),
         ),
         check=_closeness,
+        score=_closeness_score,
+        merging=_always("additive"),
+        relaxed=_closeness_relaxed,
+        relative=True,
     ),
     Model(
         "beta-likeness",
@@ -185,6 +266,10 @@ _ALL = (
             Parameter("enhanced", "switch", default=False, required=False),
         ),
         check=_plain(beta_likeness.check),
+        score=_plain(beta_likeness.score),
+        merging=_always("additive"),
+        relaxed=_plain(beta_likeness.relaxed),
+        relative=True,
     ),
     Model(
         "delta-disclosure",
@@ -193,6 +278,10 @@ _ALL = (
             Parameter("absent", "choice", choices=("violates", "ignored"), default="violates", required=False),
         ),
         check=_plain(delta_disclosure.check),
+        score=_plain(delta_disclosure.score),
+        merging=_delta_merging,
+        relaxed=_plain(delta_disclosure.relaxed),
+        relative=True,
     ),
     Model(
         "le-diversity",
@@ -202,7 +291,9 @@ _ALL = (
             Parameter("represented", "choice", choices=("distinct", "frequency"), default="distinct", required=False),
         ),
         semantic=True,
-        check=_le,
+        check=_distant(le_diversity.check),
+        score=_distant(le_diversity.score),
+        relaxed=_values,
     ),
     Model(
         "semantic-diversity",
@@ -212,7 +303,10 @@ _ALL = (
             Parameter("reading", "choice", choices=("strict", "exists", "frequency"), default="strict", required=False),
         ),
         semantic=True,
-        check=_semantic,
+        check=_distant(semantic_diversity.check),
+        score=_distant(semantic_diversity.score),
+        merging=_semantic_merging,
+        relaxed=_distant(semantic_diversity.relaxed),
         on_sets=_semantic_sets,
     ),
     Model("semantic-rules", (Parameter("rules", "rules"),), about=False),

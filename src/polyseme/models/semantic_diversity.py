@@ -33,12 +33,14 @@ import numpy as np
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.base import Distance
-from polyseme.models.base import Score, Verdict, judge
+from polyseme.distances.structure import Clusters
+from polyseme.models.base import Merging, Score, Verdict, judge
+from polyseme.models.distinct_diversity import at_least
 from polyseme.models.diversity import strangers
 from polyseme.models.far_apart import closest_pairs, heaviest_balls, largest_subsets
 from polyseme.tables.classes import Counts, PublishedSets
 
-__all__ = ["Reading", "check", "check_sets"]
+__all__ = ["Reading", "check", "check_sets", "merging", "relaxed", "score"]
 
 Reading = Literal["strict", "exists", "frequency"]
 
@@ -56,20 +58,43 @@ def check_sets(sets: PublishedSets, distance: Distance, l: int, d: float) -> Ver
     return judge("semantic-diversity", sets.attribute, {"l": l, "d": d}, sets, sets.counts, score)
 
 
+def score(counts: Counts, distance: Distance, l: int, d: float, reading: Reading = "strict") -> Score:
+    """How far apart the values of each class are, in the given reading."""
+    if reading == "strict":
+        return _strict(counts.distinct, closest_pairs(counts, distance), l, d, "classes")
+    if reading == "exists":
+        subsets = largest_subsets(counts, distance, l, d)
+        return Score(subsets, subsets >= l, l, at_least=True)
+    balls = heaviest_balls(counts, distance, d)
+    return Score(counts.sizes / balls, balls * l <= counts.sizes, l, at_least=True)
+
+
+def merging(distance: Distance | None, d: float, reading: Reading) -> Merging:
+    """A set of distant values stays one. Shares of a ball add up where balls are the same around all their values."""
+    if reading == "exists":
+        return "absorbing"
+    clustered = distance is not None and isinstance(distance.structure(d), Clusters)
+    return "additive" if reading == "frequency" and clustered else "neither"
+
+
+def relaxed(counts: Counts, distance: Distance, l: int, d: float, reading: Reading = "strict") -> Bools:
+    """Whether l values of each class are far apart: what all readings have in common."""
+    if reading == "strict":
+        return at_least(counts, l)
+    return np.asarray(largest_subsets(counts, distance, l, d) >= l)
+
+
 def check(counts: Counts, distance: Distance, l: int, d: float, reading: Reading = "strict") -> Verdict:
     """Has every class l values far apart, in the given reading?"""
-
-    def score() -> Score:
-        if reading == "strict":
-            return _strict(counts.distinct, closest_pairs(counts, distance), l, d, "classes")
-        if reading == "exists":
-            subsets = largest_subsets(counts, distance, l, d)
-            return Score(subsets, subsets >= l, l, at_least=True)
-        balls = heaviest_balls(counts, distance, d)
-        return Score(counts.sizes / balls, balls * l <= counts.sizes, l, at_least=True)
-
     parameters = {"l": l, "d": d, "reading": reading}
-    return judge("semantic-diversity", counts.attribute, parameters, counts, counts.sizes, score)
+    return judge(
+        "semantic-diversity",
+        counts.attribute,
+        parameters,
+        counts,
+        counts.sizes,
+        lambda: score(counts, distance, l, d, reading),
+    )
 
 
 def _strict(distinct: Ints, apart: Floats, l: int, d: float, things: str) -> Score:

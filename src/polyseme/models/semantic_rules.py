@@ -28,12 +28,15 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Bools, Ints
-from polyseme.errors import PolicyError, Problem, nearest
-from polyseme.models.base import SHOWN, Place, Verdict, unchecked
-from polyseme.tables.classes import SUPPRESSED, class_of_rows
+from polyseme.errors import PolicyError, Problem, TableError, nearest
+from polyseme.models.base import SHOWN, Merging, Place, Score, Verdict, unchecked
+from polyseme.tables.classes import SUPPRESSED, Counts, class_of_rows
 from polyseme.tables.coding.spelling import spelled, spelling
 
-__all__ = ["Condition", "Rule", "check", "read_rules"]
+__all__ = ["OUTCOMES", "Condition", "Rule", "check", "merging", "outcomes", "read_rules", "relaxed", "score"]
+
+OUTCOMES = ("otherwise", "met", "silent")
+"""What a record says of a condition: something else, that it is met, or nothing."""
 
 _COMPARE: Mapping[str, Callable[[pl.Series, float], pl.Series]] = {
     "above": lambda numbers, edge: numbers > edge,
@@ -181,15 +184,54 @@ def _check_rule(frame: pl.DataFrame, quasi_identifiers: Sequence[str], rule: Rul
     if not frame.height:
         return _unchecked(rule, "the table has no rows")
     columns = {name: _Column.of(frame[name]) for name in rule.attributes}
-    unreadable = [name for name in columns if _numeric(name, rule) and columns[name].unreadable]
-    if unreadable:
-        count = sum(columns[name].unreadable for name in unreadable)
-        return _unchecked(rule, f"{count:,} values of {', '.join(map(repr, unreadable))} are not numbers")
+    if unreadable := _unreadable(columns, rule):
+        return _unchecked(rule, unreadable)
     met, silent = _meets(columns, rule.condition)
     if rule.form == "never-all":
         return _class_verdict(rule, class_of_rows(frame, quasi_identifiers), met, silent)
     bad = met & ~_meets(columns, rule.then)[0] if rule.then else met
     return _record_verdict(rule, met, bad)
+
+
+def score(counts: Counts) -> Score:
+    """How many records each class gives away, from counts of `OUTCOMES` for one `never-all` rule."""
+    told, mute = (_counted(counts, outcome) for outcome in (1, 2))
+    bad = (told > 0) & (told + mute == counts.sizes)
+    return Score(np.where(bad, counts.sizes, 0), ~bad, 0.0, at_least=False)
+
+
+def merging(outcomes: Ints) -> Merging:
+    """One record that says otherwise is enough; a class that says nothing can be given away by another."""
+    return "additive" if np.any(outcomes == OUTCOMES.index("silent")) else "absorbing"
+
+
+def relaxed(counts: Counts) -> Bools:
+    """Whether some record of each class does not meet the condition."""
+    return np.asarray(_counted(counts, 1) < counts.sizes)
+
+
+def outcomes(frame: pl.DataFrame, rule: Rule) -> Ints:
+    """What each record of a table says of the rule's condition, as places in `OUTCOMES`."""
+    columns = {name: _Column.of(frame[name]) for name in rule.attributes}
+    if unreadable := _unreadable(columns, rule):
+        raise TableError(f"rule {rule.name}: {unreadable}")
+    return _outcomes(*_meets(columns, rule.condition))
+
+
+def _unreadable(columns: Mapping[str, _Column], rule: Rule) -> str:
+    """What to say of values that a rule compares as numbers and that are none; empty without any."""
+    names = [name for name in columns if _numeric(name, rule) and columns[name].unreadable]
+    count = sum(columns[name].unreadable for name in names)
+    return f"{count:,} values of {', '.join(map(repr, names))} are not numbers" if names else ""
+
+
+def _outcomes(met: Bools, silent: Bools) -> Ints:
+    return np.where(met, 1, np.where(silent, 2, 0)).astype(np.int64)
+
+
+def _counted(counts: Counts, outcome: int) -> Ints:
+    held = np.where(counts.value == outcome, counts.count, 0)
+    return np.bincount(counts.owner, held, len(counts.sizes)).astype(np.int64)
 
 
 def _unchecked(rule: Rule, note: str) -> Verdict:
@@ -207,11 +249,9 @@ def _class_verdict(rule: Rule, owner: Ints, met: Bools, silent: Bools) -> Verdic
     kept = owner >= 0
     if not kept.any():
         return _unchecked(rule, "the table has no rows that are not suppressed")
-    count = int(owner.max()) + 1
-    sizes = np.bincount(owner[kept], minlength=count)
-    told = np.bincount(owner[kept & met], minlength=count)
-    mute = np.bincount(owner[kept & silent], minlength=count)
-    bad = np.flatnonzero((told > 0) & (told + mute == sizes))
+    counts = Counts.from_codes(owner[kept], _outcomes(met, silent)[kept], len(OUTCOMES), rule.name)
+    sizes, count = counts.sizes, len(counts.sizes)
+    bad = np.flatnonzero(~score(counts).fine)
     bad = bad[np.argsort(-sizes[bad], kind="stable")]
     rows = np.flatnonzero(kept)
     first = rows[np.unique(owner[rows], return_index=True)[1]]

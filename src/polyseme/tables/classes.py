@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Floats, Ints
 from polyseme.schema import Label
 from polyseme.tables.coding.labels import MissingAs, encode, require_columns
 from polyseme.tables.counting.published import PublishedSets, published_sets, ragged_blocks
@@ -92,6 +92,10 @@ class Counts:
     def distinct(self) -> Ints:
         """How many different values each class has."""
         return np.diff(self.starts)
+
+    def held(self, weights: Floats) -> Floats:
+        """The weights of the values that each class has, summed."""
+        return np.asarray(np.add.reduceat(weights[self.value], self.starts[:-1]), dtype=np.float64)
 
     def blocks(self) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Classes with equally many values together: class numbers (m,), values (m, k) and counts (m, k)."""

@@ -1,0 +1,1 @@
+from polyseme.methods.full_domain.search import Search, Progress

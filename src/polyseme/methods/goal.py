@@ -1,0 +1,307 @@
+"""A goal: the models that every class of a table must fulfil, all of them together.
+
+    goal = Goal.of([{"k-anonymity": {"k": 5}}, {"closeness": {"t": 0.2}}], data, background)
+    goal.fine(*goal.counted(classes, number))           # from the class of each record
+    goal.fine(sizes, counts)                            # from counts that somebody has already
+
+Classes are given as `sizes` and, for each attribute in `goal.sensitive`, as `Counts`. What becomes of classes that are
+merged says which way a search can prune:
+
+    absorbing   fine with anything is fine
+    additive    fine with fine is fine (absorbing goals are additive too)
+
+Models that compare classes with the whole table (`goal.relative`: closeness, beta-likeness, delta-disclosure) take
+`total` of the counts for it. A verifier sees only what is published, so the whole table is then *what is not
+suppressed*: `goal.kept` says which classes can be published together. It sets aside the classes that violate, compares
+the rest with the rest, and goes on until nothing violates. Without suppression both readings are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from polyseme.arrays import Bools, Ints
+from polyseme.errors import InvalidInput, PolicyError, Problem
+from polyseme.methods.microdata import Microdata, Sensitive
+from polyseme.models import Background, k_anonymity, k_map, read_spec, semantic_rules
+from polyseme.models.base import Merging, Score
+from polyseme.models.registry import Spec
+from polyseme.models.semantic_rules import OUTCOMES, Rule
+from polyseme.tables.classes import Counts
+
+__all__ = ["Demand", "Goal", "among", "tally"]
+
+Specs: TypeAlias = Iterable[Spec | Mapping[str, Mapping[str, Any]]]
+
+_DENSE = 8
+"""Cells for each record up to which a whole table of classes and values is quicker than sorting."""
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """One model for one attribute.
+
+    attribute  the name of its counts; empty for a model of sizes
+    merging    what becomes of classes that are merged
+    """
+
+    spec: Spec
+    attribute: str
+    background: Background = field(repr=False)
+    merging: Merging
+
+    @property
+    def name(self) -> str:
+        """The model, and what it is about."""
+        about = f" of {self.attribute}" if self.spec.model.about else ""
+        return f"{self.spec.model.name}{about}"
+
+    def score(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Score:
+        """The model's number for each class, and whether it is fine."""
+        model, asked = self.spec.model, self.spec.parameters
+        if model.name == "k-anonymity":
+            return k_anonymity.score(sizes, asked["k"])
+        if model.name == "k-map":
+            return k_map.score(sizes if population is None else population, asked["k"])
+        if model.name == "semantic-rules":
+            return semantic_rules.score(counts[self.attribute])
+        assert model.score is not None  # noqa: S101 - seen to by `Goal.of`
+        return model.score(self._domain(counts[self.attribute]), self.background, asked)
+
+    def promising(self, counts: Mapping[str, Counts], fine: Bools, suppressing: bool) -> Bools:
+        """Which classes meet what a class keeps when others are merged with it, and every fine class meets."""
+        model = self.spec.model
+        if self.merging == "absorbing" or (self.merging == "additive" and not suppressing) or fine.all():
+            return fine
+        if model.name == "semantic-rules":
+            return semantic_rules.relaxed(counts[self.attribute])
+        if model.relaxed is None:
+            return np.ones(len(fine), dtype=bool)
+        return model.relaxed(self._domain(counts[self.attribute]), self.background, self.spec.parameters)
+
+    def _domain(self, counts: Counts) -> Counts:
+        """Without a declared domain the values are those that occur: some may have been suppressed everywhere."""
+        if self.attribute in self.background.domains or counts.total.all():
+            return counts
+        occurring = counts.total > 0
+        code = np.cumsum(occurring) - 1
+        labels = tuple(label for label, there in zip(counts.labels, occurring) if there)
+        return replace(counts, value=code[counts.value], total=counts.total[occurring], labels=labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Goal:
+    """What every class must fulfil.
+
+    demands    one or several models, each for one attribute
+    sensitive  the attributes whose counts are needed, by name; one for each `never-all` rule is among them
+    """
+
+    demands: tuple[Demand, ...]
+    sensitive: Mapping[str, Sensitive] = field(repr=False)
+
+    @classmethod
+    def of(cls, specs: Specs, data: Microdata, background: Background | None = None) -> Goal:
+        """The goal of policy entries for a table; a model without an attribute is meant for every sensitive one."""
+        background = background or Background()
+        problems: list[Problem] = []
+        demands: list[Demand] = []
+        needed: dict[str, Sensitive] = {}
+        for number, given in enumerate(specs):
+            where = f"models[{number}]"
+            try:
+                spec = given if isinstance(given, Spec) else read_spec(given, where)
+                for demand, sensitive in _demands(spec, data, background, f"{where}.{spec.model.name}"):
+                    demands.append(demand)
+                    needed |= {} if sensitive is None else {demand.attribute: sensitive}
+            except InvalidInput as error:
+                problems += error.problems
+        if problems:
+            raise PolicyError(problems)
+        return cls(tuple(demands), needed)
+
+    @property
+    def absorbing(self) -> bool:
+        """Whether a fine class stays fine whatever is merged with it."""
+        return all(demand.merging == "absorbing" for demand in self.demands)
+
+    @property
+    def additive(self) -> bool:
+        """Whether fine classes stay fine when they are merged."""
+        return all(demand.merging != "neither" for demand in self.demands)
+
+    @property
+    def relative(self) -> bool:
+        """Whether classes are compared with the whole table."""
+        return any(demand.spec.model.relative for demand in self.demands)
+
+    @property
+    def mapped(self) -> bool:
+        """Whether classes are compared with a population."""
+        return any(demand.spec.model.name == "k-map" for demand in self.demands)
+
+    def fine(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Bools:
+        """Whether each class fulfils all models."""
+        fine = np.ones(len(sizes), dtype=bool)
+        for demand in self.demands if len(sizes) else ():
+            fine &= demand.score(sizes, counts, population).fine
+        return fine
+
+    def judged(
+        self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None, suppressing: bool = False
+    ) -> tuple[Bools, Bools]:
+        """Whether each class is fine, and whether it is promising.
+
+        If more records than may be suppressed are in classes that are not promising, this partition is not admissible,
+        and neither is any finer one. `suppressing` says whether any may be.
+        """
+        fine, promising = np.ones((2, len(sizes)), dtype=bool)
+        for demand in self.demands if len(sizes) else ():
+            here = demand.score(sizes, counts, population).fine
+            fine &= here
+            promising &= demand.promising(counts, here, suppressing)
+        return fine, promising
+
+    def kept(
+        self,
+        sizes: Ints,
+        counts: Mapping[str, Counts],
+        population: Ints | None = None,
+        fine: Bools | None = None,
+    ) -> Bools:
+        """Which classes can be published together when the others are suppressed; `fine` if that is known already."""
+        kept = self.fine(sizes, counts, population) if fine is None else fine.copy()
+        while self.relative and kept.any() and not kept.all():
+            rest = {name: among(held, kept) for name, held in counts.items()}
+            still = self.fine(sizes[kept], rest, None if population is None else population[kept])
+            if still.all():
+                break
+            kept[kept] = still
+        return kept
+
+    def counted(self, classes: Ints, number: int, records: Ints | None = None) -> tuple[Ints, dict[str, Counts]]:
+        """Sizes and counts, from the class of each record (or of the given ones), numbered from 0 without gaps."""
+        sizes = np.bincount(classes, minlength=number).astype(np.int64)
+        counts = {
+            name: tally(item, classes, item.codes if records is None else item.codes[records], number, sizes)
+            for name, item in self.sensitive.items()
+        }
+        return sizes, counts
+
+
+def tally(of: Sensitive, classes: Ints, codes: Ints, number: int, sizes: Ints, weights: Ints | None = None) -> Counts:
+    """Counts of one attribute from classes and codes of records, or of `weights` records each."""
+    size = len(of.labels)
+    keys = classes * size + codes
+    if number * size <= _DENSE * len(keys):
+        table = np.bincount(keys, weights, number * size)
+        keys = np.flatnonzero(table)
+        count = table[keys].astype(np.int64)
+    elif weights is None:
+        keys, count = np.unique(keys, return_counts=True)
+    else:
+        keys, group = np.unique(keys, return_inverse=True)
+        count = np.bincount(group, weights, len(keys)).astype(np.int64)
+    owner, value = np.divmod(keys, max(size, 1))
+    starts = np.searchsorted(owner, np.arange(number + 1)).astype(np.int64)
+    total = np.bincount(value, count, size).astype(np.int64)
+    return Counts(of.name, sizes, np.zeros(number, dtype=np.int64), starts, value, count, total, of.labels)
+
+
+def among(counts: Counts, kept: Bools) -> Counts:
+    """The counts of some classes, which are then the whole table."""
+    entries = kept[counts.owner]
+    value, count = counts.value[entries], counts.count[entries]
+    return replace(
+        counts,
+        sizes=counts.sizes[kept],
+        first=counts.first[kept],
+        starts=np.concatenate(([0], np.cumsum(counts.distinct[kept]))),
+        value=value,
+        count=count,
+        total=np.bincount(value, count, counts.domain_size).astype(np.int64),
+    )
+
+
+def _demands(
+    spec: Spec, data: Microdata, background: Background, where: str
+) -> Iterator[tuple[Demand, Sensitive | None]]:
+    """What one entry asks for, with the attribute that it has to count."""
+    if spec.model.name == "semantic-rules":
+        yield from _rules(spec, data, background, where)
+    elif not spec.model.about:
+        if spec.model.name == "k-map" and data.population is None:
+            raise PolicyError(Problem(where, "no reference table was given", "reference: FILE"))
+        yield Demand(spec, "", background, "absorbing"), None
+    else:
+        yield from _about(spec, data, background, where)
+
+
+def _about(
+    spec: Spec, data: Microdata, background: Background, where: str
+) -> Iterator[tuple[Demand, Sensitive | None]]:
+    names = (spec.attribute,) if spec.attribute else tuple(data.sensitive)
+    problems = [problem for name in names for problem in _obstacles(spec, name, data, background, where)]
+    if not names:
+        problems.append(Problem(where, "no sensitive attribute was named", "attribute: NAME"))
+    if problems:
+        raise PolicyError(problems)
+    for name in names:
+        sensitive = data.sensitive[name]
+        demand = Demand(spec, name, background, spec.model.merging(name, background, spec.parameters))
+        if data.records:
+            # Whatever else the model needs and does not find, it says here.
+            whole = tally(sensitive, np.zeros_like(sensitive.codes), sensitive.codes, 1, np.array([data.records]))
+            demand.score(whole.sizes, {name: whole})
+        yield demand, sensitive
+
+
+def _obstacles(spec: Spec, name: str, data: Microdata, background: Background, where: str) -> Iterator[Problem]:
+    if name not in data.sensitive:
+        yield Problem(f"{where}.attribute", f"'{name}' is not a sensitive attribute", "give it the role sensitive")
+    elif name in data.names:
+        yield Problem(f"{where}.attribute", f"'{name}' is a quasi-identifier too, so its classes are others")
+    elif spec.model.score is None:
+        yield Problem(where, "this model can be checked, but has no score by which to search")
+    elif spec.model.semantic:
+        distance = background.distances.get(name)
+        if distance is None:
+            yield Problem(where, f"no semantic distance was given for '{name}'", "distance: ..")
+        elif distance.size != len(data.sensitive[name].labels):
+            yield Problem(where, f"the distance and the domain of '{name}' differ in size")
+
+
+def _rules(
+    spec: Spec, data: Microdata, background: Background, where: str
+) -> Iterator[tuple[Demand, Sensitive | None]]:
+    problems = [
+        problem
+        for number, rule in enumerate(spec.parameters["rules"])
+        for problem in _rule_obstacles(rule, data, f"{where}.rules[{number}]")
+    ]
+    if problems:
+        raise PolicyError(problems)
+    for rule in spec.parameters["rules"]:
+        columns = {name: _column(data.sensitive[name]) for name in rule.attributes}
+        name = f"{where}: {rule.name}"
+        codes = semantic_rules.outcomes(pl.DataFrame(columns), rule)
+        yield Demand(spec, name, background, semantic_rules.merging(codes)), Sensitive(name, codes, OUTCOMES)
+
+
+def _column(of: Sensitive) -> pl.Series:
+    return pl.Series(of.name, of.labels, strict=False).gather(of.codes)
+
+
+def _rule_obstacles(rule: Rule, data: Microdata, where: str) -> Iterator[Problem]:
+    if rule.form != "never-all":
+        yield Problem(where, "a rule about single records cannot be met by forming classes", "use method: rules")
+    for name in rule.attributes:
+        if name in data.names:
+            yield Problem(where, f"'{name}' is a quasi-identifier, which changes as classes are formed")
+        elif name not in data.sensitive:
+            yield Problem(where, f"'{name}' is not a sensitive attribute", "give it the role sensitive")
