@@ -21,6 +21,7 @@ from polyseme.studies.income import (
     income_table,
     with_age_bands,
 )
+from polyseme.verbs.report import make_page
 from polyseme.verbs.tradeoff import tradeoff
 
 
@@ -126,3 +127,17 @@ def test_a_learner_of_the_demo_is_told_by_sex_and_age(demo_policy: Policy) -> No
 
 def test_plans_show_the_span_of_the_truth_probability(demo_policy: Policy) -> None:
     assert "0.478..1" in str(ps.plan(demo_policy, 100_000))
+
+
+def test_a_report_speaks_of_the_strata_that_people_are_in(demo_policy: Policy) -> None:
+    """Not of the mechanism for records that no condition applies to, of which there are none."""
+    release = ps.anonymize(with_age_bands(income_table(20_000)), demo_policy, seed=1, warn=lambda _: None)
+    page = make_page(release, verification=ps.verify(release))
+    (fact,) = page.facts
+    planned = ps.plan(demo_policy, 20_000)["income"].facts
+    assert planned is not None
+    assert fact.expected_mse == pytest.approx(planned.expected_mse, rel=0.05)
+    assert (round(fact.p, 3), fact.p_most) == (0.478, 1.0)
+    (promise,) = page.promises
+    assert "With probability 0.478 to 1, by group, they are drawn around the true value" in promise.text
+    assert all(check.margin is None or check.margin >= 0 for check in page.checks if check.holds)
