@@ -63,6 +63,7 @@ def anonymize(
     ledger: str | Path | None = None,
     people: str | None = None,
     accept_risk: bool = False,
+    apply: Release | str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = lambda rows: None,
     warn: Warn | None = None,
@@ -79,6 +80,8 @@ def anonymize(
     ledger       a file that keeps what was published about the same people: asked before, told afterwards
     people       whom the release is about; may be left out where the ledger knows one group of people
     accept_risk  publish also where sets can be intersected with those of earlier releases in the ledger
+    apply        an earlier release whose levels of generalization are used again; records that would break a promise
+                 are suppressed, and more than the policy allows are refused
     progress     told how many more rows were read
     warn         told what the data holder should hear before publishing; by default a Python warning of that category
     cancellation stops the work from another thread: it then raises `Cancelled`, and nothing is left behind
@@ -96,7 +99,10 @@ def anonymize(
     source: Source = Watched(source_given(data, policy), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
     resolved = _resolved(policy, source)
-    treated = None if policy.grouping is None else treat(policy, resolved, source, seed, cancellation)
+    if apply is not None and policy.grouping is None:
+        raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
+    pattern = release_given(apply).manifest if apply is not None else None
+    treated = None if policy.grouping is None else treat(policy, resolved, source, seed, cancellation, pattern)
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
     )

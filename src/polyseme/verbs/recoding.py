@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
 from polyseme.cancellation import Cancellation
-from polyseme.errors import ImpossibleError, InternalError, Problem, TableError
+from polyseme.errors import ImpossibleError, InternalError, Problem, QuestionError, TableError
 from polyseme.hierarchies import TOP
 from polyseme.methods import grouping_named
 from polyseme.methods.bucketization import Grouping
@@ -27,7 +27,7 @@ from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import ReadTable, read_microdata
 from polyseme.policy.resolving import match_columns
 from polyseme.randomness import StreamKey
-from polyseme.release import Applied, AsIs, Column, Generalized, Grouped
+from polyseme.release import Applied, AsIs, Column, Generalized, Grouped, Manifest
 from polyseme.release.classes import model_verdicts
 from polyseme.schema import Attribute, Resolved, Role
 from polyseme.tables.coding.codes import label_array
@@ -37,6 +37,7 @@ from polyseme.tables.recoded import Recoded, RecodedSource
 __all__ = ["Treated", "treat"]
 
 _GROUP = "group"
+_LEVELLED = "full-domain"
 _LISTED = 10_000
 """Declared values of a quasi-identifier up to which the manifest lists what its labels may stand for (some 200 kB)."""
 
@@ -69,8 +70,18 @@ class Treated:
         return (*(self.columns.get(column.name, column) for column in columns), *new)
 
 
-def treat(policy: Policy, resolved: Resolved, source: Source, seed: int | None, cancellation: Cancellation) -> Treated:
-    """Group the records of a table as the policy says; refuses, with the reason, what cannot be reached."""
+def treat(
+    policy: Policy,
+    resolved: Resolved,
+    source: Source,
+    seed: int | None,
+    cancellation: Cancellation,
+    earlier: Manifest | None = None,
+) -> Treated:
+    """Group the records of a table as the policy says; refuses, with the reason, what cannot be reached.
+
+    earlier  a release whose levels of generalization are taken over, so that nothing is searched
+    """
     spec = policy.grouping
     if spec is None:
         raise ValueError("the policy names no grouping method")
@@ -82,7 +93,11 @@ def treat(policy: Policy, resolved: Resolved, source: Source, seed: int | None, 
     models = _models(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
     goal = _goal(policy, resolved, read)
-    found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
+    found: Recoding | Grouping
+    if earlier is None:
+        found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
+    else:
+        found = _at_levels(read, goal, _levels_of(earlier, spec, read), float(spec.parameters["suppression"]))
     made = _generalized(read, found, goal, spec) if isinstance(found, Recoding) else _grouped(read, found, spec)
     _require_reached(made, models, _rows(made))
     return replace(made, models=models)
@@ -117,6 +132,43 @@ def _goal(policy: Policy, resolved: Resolved, read: ReadTable) -> Goal:
         if model.parameters.get("attribute") not in drawn
     ]
     return Goal.of(specs, read.data, background_of(read.sensitive))
+
+
+# -- taken over ----------------------------------------------------------------------------------------------------
+
+
+def _levels_of(earlier: Manifest, spec: MethodSpec, read: ReadTable) -> list[int]:
+    """The level of each quasi-identifier in an earlier release; refuses a release that has none for each."""
+    applied = earlier.applied
+    if spec.name != _LEVELLED or applied is None or not applied.levels:
+        raise QuestionError(
+            Problem(
+                "apply", "only levels of generalization can be taken over, and this has none", "method: full-domain"
+            )
+        )
+    heights = {ladder.name: ladder.height for ladder in read.data.ladders}
+    if heights.keys() != applied.levels.keys() or any(level > heights[name] for name, level in applied.levels.items()):
+        raise QuestionError(
+            Problem("apply", "the release generalizes other columns, or by other hierarchies, than the policy")
+        )
+    return [applied.levels[name] for name in read.data.names]
+
+
+def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> Recoding:
+    """All records at given levels; those that would break a promise are suppressed, if they are few enough."""
+    whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.records, dtype=np.bool_), None, None)
+    kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)))
+    suppressed = ~kept[whole.classes]
+    if suppressed.sum() > limit * read.data.records:
+        raise ImpossibleError(
+            Problem(
+                "apply",
+                f"at these levels {int(suppressed.sum()):,} of {read.data.records:,} records would break what is "
+                f"promised, more than the policy lets be suppressed ({limit:.2%})",
+                "wait for more records, allow more suppression, or search levels for this table",
+            )
+        )
+    return Recoding.of_levels(read.data, levels, suppressed, None, None)
 
 
 # -- generalized ---------------------------------------------------------------------------------------------------
