@@ -19,6 +19,7 @@ from polyseme.reports.assembling import release_page
 from polyseme.reports.document import Distribution, Page
 from polyseme.results.findings import Finding
 from polyseme.results.verification import Verification
+from polyseme.spelling import written
 from polyseme.strata import Stratum
 from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import ask
@@ -135,7 +136,7 @@ def _distributions(
     return [
         Distribution(
             attribute=item.name,
-            labels=[str(value) for value in item.domain.values],
+            labels=[written(value) for value in item.domain.values],
             published=published[index],
             estimate=estimated.values[index],
             low=estimated.low[index],
