@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from polyseme.arrays import Floats
+from polyseme.arrays import Floats, Ints
 from polyseme.methods.full_domain.lattice import Lattice, Node, outer_sum
 from polyseme.methods.microdata import Microdata
 
@@ -39,7 +39,9 @@ class Guide:
         told = []
         for ladder, axis, leaves in zip(data.ladders, lattice.axes, data.codes.T, strict=True):
             frequency = np.bincount(leaves, minlength=ladder.leaves)
-            bits = np.array([_entropy(np.bincount(ladder.groups[level], frequency)) for level in axis])
+            bits = np.array(
+                [_entropy(np.bincount(ladder.groups[level], frequency).astype(np.float64)) for level in axis]
+            )
             told.append(bits / bits[0] if len(bits) and bits[0] > 0 else np.linspace(1.0, 0.0, len(axis)))
         return cls(tuple(told))
 
@@ -51,7 +53,9 @@ class Guide:
         """How likely it is that more than `limit` records violate, at each node of a box."""
         rows, seen = np.array(self.places), np.array(self.seen)
         # Nothing is known of an attribute that was never moved: it is taken to matter like the others.
-        prior = np.concatenate(([seen.min(initial=0.0)], np.full(len(self.told), np.ptp(seen) / max(len(self.told), 1))))
+        prior = np.concatenate(
+            ([seen.min(initial=0.0)], np.full(len(self.told), np.ptp(seen) / max(len(self.told), 1)))
+        )
         gram = rows.T @ rows + _RIDGE * np.eye(rows.shape[1])
         fitted = prior + np.linalg.solve(gram, rows.T @ (seen - rows @ prior))
         errors = seen - rows @ fitted
@@ -62,6 +66,6 @@ class Guide:
         return np.asarray(1.0 / (1.0 + np.exp(np.clip(-1.7 * excess / spread, -50.0, 50.0))))
 
 
-def _entropy(frequency: Floats) -> float:
+def _entropy(frequency: Floats | Ints) -> float:
     share = frequency[frequency > 0] / max(float(frequency.sum()), 1.0)
     return float(-(share * np.log2(share)).sum())

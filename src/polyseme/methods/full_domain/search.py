@@ -24,10 +24,12 @@ from polyseme.arrays import Bools, Floats, Ints
 from polyseme.cancellation import Cancellation
 from polyseme.methods.full_domain.checking import Check, Checker
 from polyseme.methods.full_domain.guide import Guide
-from polyseme.methods.full_domain.lattice import Lattice, Node, box, counts_above, counts_below, outer_sum
+from polyseme.methods.full_domain.lattice import Lattice, Node, Singles, box, counts_above, counts_below, outer_sum
 
 __all__ = ["Found", "Progress", "Search"]
 
+_TIGHT = 0.8
+"""The box around the candidates is looked for again when fewer than this part of them are left."""
 _SAME = 1e-12
 """Losses that differ by a smaller part are one loss."""
 
@@ -75,7 +77,11 @@ class Search:
         self.best: _Best | None = None
         self._candidates: Bools = np.ones(lattice.shape, dtype=bool)
         self._possible: Bools | None = None if lattice.whole else np.ones(lattice.shape, dtype=bool)
-        self._suppressing, self._hoping = (Guide.of(checker.data, lattice) for _ in range(2))
+        self._seen: Bools = np.zeros(lattice.shape, dtype=bool)
+        self._within, self._held = (slice(0, None),) * len(lattice.shape), self._candidates.size
+        self._suppressing = Guide.of(checker.data, lattice)
+        # Where every model can be pruned by, what violates is what has no hope.
+        self._hoping = self._suppressing if checker.prunes else Guide.of(checker.data, lattice)
         self._rank: Ints | None = None
         if checker.loss.separable:
             costs = checker.loss.of_levels(checker.data)
@@ -83,8 +89,9 @@ class Search:
             self._least = self._loss if lattice.whole else lattice.lowest(costs)
             self._rank = _ranked(self._loss)
         else:
-            self._loss = np.zeros(lattice.shape)
-            self._least = self._loss if lattice.whole else np.zeros(lattice.shape)
+            # Below anything that will be found: no node is cleared by one that nobody has looked at.
+            self._loss = np.full(lattice.shape, -1.0)
+            self._least = self._loss if lattice.whole else self._loss.copy()
 
     def run(
         self,
@@ -120,15 +127,17 @@ class Search:
         if self.best is None:
             return math.inf
         left = self._candidates if self._possible is None else self._candidates | self._possible
-        return max(0.0, self.best.loss - float(np.min(self._least, initial=self.best.loss, where=left)))
+        least = max(0.0, float(np.min(self._least, initial=self.best.loss, where=left)))
+        return max(0.0, self.best.loss - least)
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def _look(self, node: Node) -> None:
         check = self.checks[node] = self.checker.check(self.lattice.levels(node))
         self._suppressing.learn(node, check.suppressed)
-        self._hoping.learn(node, check.hopeless)
-        self._candidates[node] = False
+        if self._hoping is not self._suppressing:
+            self._hoping.learn(node, check.hopeless)
+        self._candidates[node], self._seen[node] = False, True
         if self.checker.rules_out(check):
             below = tuple(slice(place + 1) for place in node)
             self._candidates[below] = False
@@ -164,7 +173,7 @@ class Search:
         if best is None:
             return
         if self._rank is None:
-            # Classes are merged somewhere between two nodes with different losses; with the same loss they are the same.
+            # Nodes above one with the same loss have the same classes, and lose the tie.
             self._candidates &= self._loss < best.loss
             return
         rank = self._rank[best.node]
@@ -180,21 +189,26 @@ class Search:
         """The node that can be expected to take away most candidates; None when none is left."""
         if not self._candidates.any():
             return None
-        within = box(self._candidates)
+        within = self._box()
         candidates = self._candidates[within]
         limit = self.checker.limit
-        gain = self._hoping.violating(within, limit) * counts_below(candidates)
-        gain += (1.0 - self._suppressing.violating(within, limit)) * self._cleared(within, candidates)
+        hopeless = self._hoping.violating(within, limit)
+        violating = hopeless if self._hoping is self._suppressing else self._suppressing.violating(within, limit)
+        gain = hopeless * counts_below(candidates) + (1.0 - violating) * self._cleared(within, candidates)
         # A candidate goes in any case, so that every step takes away something.
         gain[candidates] += 1.0
-        for node in self.checks:
-            place = tuple(at - side.start for at, side in zip(node, within))
-            if all(0 <= at < length for at, length in zip(place, gain.shape)):
-                gain[place] = -1.0
+        gain[self._seen[within]] = -1.0
         found = np.unravel_index(int(np.argmax(gain)), gain.shape) if gain.ndim else ()
         return tuple(int(at) + side.start for at, side in zip(found, within))
 
-    def _cleared(self, within: tuple[slice, ...], candidates: Bools) -> Ints | Floats:
+    def _box(self) -> tuple[slice, ...]:
+        """A box that holds all candidates; nodes outside of it tell less than the nearest one inside."""
+        left = int(np.count_nonzero(self._candidates))
+        if left < _TIGHT * self._held:
+            self._within, self._held = box(self._candidates), left
+        return self._within
+
+    def _cleared(self, within: tuple[slice, ...], candidates: Bools) -> Ints | Singles:
         """How many candidates each node would take away if it were admissible."""
         if self._rank is None:
             return counts_above(candidates)
@@ -202,7 +216,9 @@ class Search:
         first = int(ranks.min())
         held = np.bincount(ranks[candidates] - first, minlength=int(ranks.max()) - first + 1)
         above = np.cumsum(held[::-1])[::-1]
-        return np.asarray(above[ranks - first] * (ranks <= (self._rank.max() if self.best is None else self._rank[self.best.node])))
+        return np.asarray(
+            above[ranks - first] * (ranks <= (self._rank.max() if self.best is None else self._rank[self.best.node]))
+        )
 
 
 def _ranked(losses: Floats) -> Ints:
