@@ -142,6 +142,11 @@ class Goal:
         """Whether classes are compared with the whole table."""
         return any(demand.spec.model.relative for demand in self.demands)
 
+    @property
+    def mapped(self) -> bool:
+        """Whether classes are compared with a population."""
+        return any(demand.spec.model.name == "k-map" for demand in self.demands)
+
     def fine(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Bools:
         """Whether each class fulfils all models."""
         fine = np.ones(len(sizes), dtype=bool)
@@ -180,6 +185,16 @@ class Goal:
                 break
             kept[kept] = still
         return kept
+
+    def among(self, records: Ints) -> Goal:
+        """The same goal for some of the records."""
+        return Goal(
+            self.demands, {name: replace(item, codes=item.codes[records]) for name, item in self.sensitive.items()}
+        )
+
+    def totals(self) -> dict[str, Ints]:
+        """How often each value of each attribute occurs in all records."""
+        return {name: np.bincount(item.codes, minlength=len(item.labels)) for name, item in self.sensitive.items()}
 
     def counted(self, classes: Ints, number: int, records: Ints | None = None) -> tuple[Ints, dict[str, Counts]]:
         """Sizes and counts, from the class of each record (or of the given ones), numbered from 0 without gaps."""

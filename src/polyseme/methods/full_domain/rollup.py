@@ -1,0 +1,199 @@
+"""Tables at the levels of a node, each made from a smaller table below it where there is one.
+
+A row stands for all records with the same groups and the same sensitive values. Going up only merges rows, so a node's
+table follows from that of any node below it. Tables that are clearly smaller than what they were made from are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from polyseme.arrays import Bools, Ints
+from polyseme.methods.goal import Goal, tally
+from polyseme.methods.keys import Groups, grouped, packed
+from polyseme.methods.microdata import Microdata, Sensitive
+from polyseme.tables.classes import Counts
+
+__all__ = ["Partition", "Rollup"]
+
+_WORTH = 0.8
+"""A table is kept if it has fewer rows than this part of what it was made from."""
+_CELLS = 24_000_000
+"""The most cells of all tables that are kept, 8 bytes each; the largest go first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """The classes of a node as counts; `population` is for k-map."""
+
+    sizes: Ints
+    counts: dict[str, Counts]
+    population: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Different rows at some levels.
+
+    levels   of each ladder
+    codes    for each ladder, the group of each row
+    secret   the combination of sensitive values of each row
+    weights  how many records each row stands for, and how many people of the population if there is one
+    """
+
+    levels: tuple[int, ...]
+    codes: tuple[Ints, ...] = field(repr=False)
+    secret: Ints = field(repr=False)
+    weights: tuple[Ints, ...] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        return len(self.secret)
+
+    @property
+    def cells(self) -> int:
+        return self.rows * (len(self.codes) + 1 + len(self.weights))
+
+
+class Rollup:
+    """The partitions of the nodes of one table."""
+
+    def __init__(self, data: Microdata, goal: Goal) -> None:
+        self._ladders = data.ladders
+        self._sensitive = goal.sensitive
+        self._maps: dict[tuple[int, int, int], Ints] = {}
+        secret, self._values = _combinations(list(goal.sensitive.values()), data.records)
+        self._span = len(self._values[0]) if self._values else 1
+        self._kept = [self._base(data, secret, goal.mapped)]
+        self._cells = 0
+        self._levels, self._rows = self._indexed()
+
+    def partition(self, levels: Sequence[int]) -> Partition:
+        """The classes of a node."""
+        source = self._source(levels)
+        columns = [self._column(source, place, level) for place, level in enumerate(levels)]
+        groups = self._grouped(columns, source.secret, source.weights)
+        if len(groups.row) < _WORTH * source.rows:
+            self._keep(source, levels, groups)
+        return self._partition(groups)
+
+    def _base(self, data: Microdata, secret: Ints, mapped: bool) -> _Table:
+        """The different rows of the table itself, and of the population if somebody asks for it."""
+        codes, weights = data.codes, [np.ones(data.records, dtype=np.int64)]
+        if mapped and data.population is not None:
+            people = len(data.population)
+            codes, secret = np.concatenate([codes, data.population]), np.append(secret, np.zeros(people, np.int64))
+            counted = np.append(weights[0], np.zeros(people, dtype=np.int64))
+            weights = [counted, 1 - counted]
+        columns = [(column, ladder.leaves) for column, ladder in zip(codes.T, self._ladders, strict=True)]
+        groups = self._grouped(columns, secret, weights)
+        bottom = (0,) * len(self._ladders)
+        return _Table(bottom, tuple(column[groups.row] for column in codes.T), secret[groups.row], groups.sums)
+
+    def _grouped(self, columns: Sequence[tuple[Ints, int]], secret: Ints, weights: Sequence[Ints]) -> Groups:
+        """Rows by class, and by sensitive values within a class."""
+        return grouped(*packed([*columns, (secret, self._span)], len(secret)), weights)
+
+    def _source(self, levels: Sequence[int]) -> _Table:
+        below = (self._levels <= np.asarray(levels, dtype=np.int64)).all(axis=1)
+        return self._kept[int(np.argmin(np.where(below, self._rows, np.iinfo(np.int64).max)))]
+
+    def _column(self, source: _Table, place: int, level: int) -> tuple[Ints, int]:
+        """The group of each row at a level, and how many there are."""
+        size = self._ladders[place].size(level)
+        if size == 1 or source.levels[place] == level:
+            return source.codes[place], size
+        return self._map(place, source.levels[place], level)[source.codes[place]], size
+
+    def _map(self, place: int, low: int, high: int) -> Ints:
+        """The group at the higher level of each group at the lower one."""
+        if (place, low, high) not in self._maps:
+            ladder = self._ladders[place]
+            found = np.zeros(ladder.size(low), dtype=np.int64)
+            found[ladder.groups[low]] = ladder.groups[high]
+            self._maps[place, low, high] = found
+        return self._maps[place, low, high]
+
+    def _keep(self, source: _Table, levels: Sequence[int], groups: Groups) -> None:
+        codes = tuple(
+            self._map(place, source.levels[place], level)[source.codes[place][groups.row]]
+            for place, level in enumerate(levels)
+        )
+        table = _Table(tuple(levels), codes, source.secret[groups.row], groups.sums)
+        self._kept.append(table)
+        self._cells += table.cells
+        self._levels = np.vstack([self._levels, np.array([levels], dtype=np.int64)])
+        self._rows = np.append(self._rows, table.rows)
+        if self._cells > _CELLS:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let the largest tables go, but for the first, which everything can be made from."""
+        while self._cells > _CELLS:
+            largest = max(self._kept[1:], key=lambda item: item.cells)
+            self._cells -= largest.cells
+            self._kept.remove(largest)
+        self._levels, self._rows = self._indexed()
+
+    def _indexed(self) -> tuple[Ints, Ints]:
+        """The levels and the numbers of rows of the tables that are kept."""
+        levels = np.array([table.levels for table in self._kept], dtype=np.int64)
+        return levels.reshape(len(self._kept), len(self._ladders)), np.array([table.rows for table in self._kept])
+
+    def _partition(self, groups: Groups) -> Partition:
+        """Groups are sorted by class, then by the combination of sensitive values."""
+        owner = groups.keys // self._span if self._span > 1 else groups.keys
+        fresh = np.ones(len(owner), dtype=bool)
+        fresh[1:] = owner[1:] != owner[:-1]
+        heads = np.flatnonzero(fresh)
+        weights = [np.add.reduceat(weight, heads) if len(heads) else heads for weight in groups.sums]
+        if len(weights) > 1:
+            return self._mapped(groups, fresh, weights)
+        counts = {
+            name: self._counts(item, place, groups, fresh, heads, weights[0]) for place, (name, item) in self._named
+        }
+        return Partition(weights[0], counts)
+
+    @property
+    def _named(self) -> list[tuple[int, tuple[str, Sensitive]]]:
+        return list(enumerate(self._sensitive.items()))
+
+    def _counts(self, item: Sensitive, place: int, groups: Groups, fresh: Bools, heads: Ints, sizes: Ints) -> Counts:
+        value = self._values[place][groups.keys % self._span]
+        if len(self._sensitive) > 1:
+            return tally(item, np.cumsum(fresh) - 1, value, len(sizes), sizes, groups.sums[0])
+        starts = np.append(heads, len(value))
+        total = np.bincount(value, groups.sums[0], len(item.labels)).astype(np.int64)
+        return Counts(item.name, sizes, np.zeros_like(sizes), starts, value, groups.sums[0], total, item.labels)
+
+    def _mapped(self, groups: Groups, fresh: Bools, weights: Sequence[Ints]) -> Partition:
+        """The same with people of a population, who may be in classes without a record."""
+        there = weights[0] > 0
+        number, entries = np.cumsum(there) - 1, groups.sums[0] > 0
+        owner = number[(np.cumsum(fresh) - 1)[entries]]
+        sizes = weights[0][there]
+        counts = {
+            name: tally(
+                item,
+                owner,
+                self._values[place][groups.keys % self._span][entries],
+                len(sizes),
+                sizes,
+                groups.sums[0][entries],
+            )
+            for place, (name, item) in self._named
+        }
+        return Partition(sizes, counts, weights[1][there])
+
+
+def _combinations(sensitive: Sequence[Sensitive], records: int) -> tuple[Ints, tuple[Ints, ...]]:
+    """The combination of sensitive values of each record, and the value of each attribute in each combination."""
+    if not sensitive:
+        return np.zeros(records, dtype=np.int64), ()
+    keys, space = packed([(item.codes, len(item.labels)) for item in sensitive], records)
+    groups = grouped(keys, space, [])
+    secret = np.searchsorted(groups.keys, keys).astype(np.int64)
+    return secret, tuple(item.codes[groups.row] for item in sensitive)

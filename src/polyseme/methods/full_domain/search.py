@@ -1,0 +1,232 @@
+"""The node of least loss among those that are admissible: exact, and at any moment with a bound on what is left.
+
+A set of *candidates* shrinks until it is empty:
+
+- a node that rules out what is below it takes all of that away;
+- an admissible node takes away everything with a larger loss;
+- where the loss follows from the classes, any node takes away what is above it once its loss is not below the best one.
+
+The node that is looked at, candidate or not, is the one that can be expected to take away most. Ties: least loss, then
+fewest records suppressed, then the lowest level of the first quasi-identifier, of the second, and so on. Losses that
+differ by less than one part in 10^12 are equal: they were summed in another order.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.cancellation import Cancellation
+from polyseme.methods.full_domain.checking import Check, Checker
+from polyseme.methods.full_domain.guide import Guide
+from polyseme.methods.full_domain.lattice import Lattice, Node, Singles, box, counts_above, counts_below, outer_sum
+
+__all__ = ["Found", "Progress", "Search"]
+
+_TIGHT = 0.8
+"""The box around the candidates is looked for again when fewer than this part of them are left."""
+_SAME = 1e-12
+"""Losses that differ by a smaller part are one loss."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search is.
+
+    checks      nodes looked at
+    candidates  nodes that may still be the best
+    loss        of the best node so far; None without any
+    gap         how much smaller the least loss can be at the most; None without any admissible node
+    """
+
+    checks: int
+    candidates: int
+    loss: float | None = None
+    gap: float | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best node that was found: its levels, loss and suppressed records, and the gap that is left."""
+
+    levels: tuple[int, ...]
+    loss: float
+    suppressed: int
+    gap: float
+    checks: int
+
+
+@dataclass(frozen=True)
+class _Best:
+    node: Node
+    loss: float
+    suppressed: int
+
+
+class Search:
+    """One search; `run` may be called once."""
+
+    def __init__(self, checker: Checker, lattice: Lattice) -> None:
+        self.checker, self.lattice = checker, lattice
+        self.checks: dict[Node, Check] = {}
+        self.best: _Best | None = None
+        self._candidates: Bools = np.ones(lattice.shape, dtype=bool)
+        self._possible: Bools | None = None if lattice.whole else np.ones(lattice.shape, dtype=bool)
+        self._seen: Bools = np.zeros(lattice.shape, dtype=bool)
+        self._within, self._held = (slice(0, None),) * len(lattice.shape), self._candidates.size
+        self._suppressing = Guide.of(checker.data, lattice)
+        # Where every model can be pruned by, what violates is what has no hope.
+        self._hoping = self._suppressing if checker.prunes else Guide.of(checker.data, lattice)
+        self._rank: Ints | None = None
+        if checker.loss.separable:
+            costs = checker.loss.of_levels(checker.data)
+            self._loss = outer_sum([cost[axis] for cost, axis in zip(costs, lattice.axes, strict=True)])
+            self._least = self._loss if lattice.whole else lattice.lowest(costs)
+            self._rank = _ranked(self._loss)
+        else:
+            # Below anything that will be found: no node is cleared by one that nobody has looked at.
+            self._loss = np.full(lattice.shape, -1.0)
+            self._least = self._loss if lattice.whole else self._loss.copy()
+
+    def run(
+        self,
+        time_limit: float | None = None,
+        cancellation: Cancellation | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Found | None:
+        """The best node, or None where no node is admissible. After `time_limit` seconds, the best one so far."""
+        started = time.monotonic()
+        # The top is the cheapest to look at; where nothing can be done it mostly says so.
+        node: Node | None = self.lattice.top
+        while node is not None:
+            if cancellation is not None:
+                cancellation.check()
+            self._look(node)
+            if progress is not None:
+                progress(self.state())
+            late = time_limit is not None and time.monotonic() - started >= time_limit
+            node = None if late and self.best is not None else self._next()
+        if self.best is None:
+            return None
+        best, gap = self.best, self.gap
+        return Found(self.lattice.levels(best.node), best.loss, best.suppressed, gap, len(self.checks))
+
+    def state(self) -> Progress:
+        loss = None if self.best is None else self.best.loss
+        gap = None if self.best is None else self.gap
+        return Progress(len(self.checks), int(np.count_nonzero(self._candidates)), loss, gap)
+
+    @property
+    def gap(self) -> float:
+        """How much smaller than the best so far the loss of some other node can be."""
+        if self.best is None:
+            return math.inf
+        left = self._candidates if self._possible is None else self._candidates | self._possible
+        least = max(0.0, float(np.min(self._least, initial=self.best.loss, where=left)))
+        return max(0.0, self.best.loss - least)
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    def _look(self, node: Node) -> None:
+        check = self.checks[node] = self.checker.check(self.lattice.levels(node))
+        self._suppressing.learn(node, check.suppressed)
+        if self._hoping is not self._suppressing:
+            self._hoping.learn(node, check.hopeless)
+        self._candidates[node], self._seen[node] = False, True
+        if self.checker.rules_out(check):
+            below = tuple(slice(place + 1) for place in node)
+            self._candidates[below] = False
+            if self._possible is not None:
+                self._possible[below] = False
+        if self._rank is None:
+            self._learn_loss(node, check.loss)
+        if self.checker.admits(check):
+            self._compare(node, check)
+        self._clear()
+
+    def _learn_loss(self, node: Node, loss: float) -> None:
+        """Nothing above a node has a smaller loss."""
+        above = tuple(slice(place, None) for place in node)
+        np.maximum(self._loss[above], loss, out=self._loss[above])
+        if self._least is not self._loss:
+            covering = self.lattice.covering(node)
+            np.maximum(self._least[covering], loss, out=self._least[covering])
+
+    def _compare(self, node: Node, check: Check) -> None:
+        loss = check.loss if self._rank is None else float(self._loss[node])
+        if self.best is None or self._key(node, loss, check.suppressed) < self._key(
+            self.best.node, self.best.loss, self.best.suppressed
+        ):
+            self.best = _Best(node, loss, check.suppressed)
+
+    def _key(self, node: Node, loss: float, suppressed: int) -> tuple[float, int, Node]:
+        return (loss if self._rank is None else float(self._rank[node])), suppressed, node
+
+    def _clear(self) -> None:
+        """Take away what cannot be better than the best."""
+        best = self.best
+        if best is None:
+            return
+        if self._rank is None:
+            # Nodes above one with the same loss have the same classes, and lose the tie.
+            self._candidates &= self._loss < best.loss
+            return
+        rank = self._rank[best.node]
+        self._candidates &= self._rank <= rank
+        if best.suppressed == 0:
+            later = np.flatnonzero(self._candidates & (self._rank == rank))
+            place = np.ravel_multi_index(best.node, self.lattice.shape) if best.node else 0
+            self._candidates.reshape(-1)[later[later > place]] = False
+
+    # -- choosing --------------------------------------------------------------------------------------------------
+
+    def _next(self) -> Node | None:
+        """The node that can be expected to take away most candidates; None when none is left."""
+        if not self._candidates.any():
+            return None
+        within = self._box()
+        candidates = self._candidates[within]
+        limit = self.checker.limit
+        hopeless = self._hoping.violating(within, limit)
+        violating = hopeless if self._hoping is self._suppressing else self._suppressing.violating(within, limit)
+        gain = hopeless * counts_below(candidates) + (1.0 - violating) * self._cleared(within, candidates)
+        # A candidate goes in any case, so that every step takes away something.
+        gain[candidates] += 1.0
+        gain[self._seen[within]] = -1.0
+        found = np.unravel_index(int(np.argmax(gain)), gain.shape) if gain.ndim else ()
+        return tuple(int(at) + side.start for at, side in zip(found, within))
+
+    def _box(self) -> tuple[slice, ...]:
+        """A box that holds all candidates; nodes outside of it tell less than the nearest one inside."""
+        left = int(np.count_nonzero(self._candidates))
+        if left < _TIGHT * self._held:
+            self._within, self._held = box(self._candidates), left
+        return self._within
+
+    def _cleared(self, within: tuple[slice, ...], candidates: Bools) -> Ints | Singles:
+        """How many candidates each node would take away if it were admissible."""
+        if self._rank is None:
+            return counts_above(candidates)
+        ranks = self._rank[within]
+        first = int(ranks.min())
+        held = np.bincount(ranks[candidates] - first, minlength=int(ranks.max()) - first + 1)
+        above = np.cumsum(held[::-1])[::-1]
+        return np.asarray(
+            above[ranks - first] * (ranks <= (self._rank.max() if self.best is None else self._rank[self.best.node]))
+        )
+
+
+def _ranked(losses: Floats) -> Ints:
+    """The place of each loss among the different ones."""
+    flat = losses.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    new = np.diff(ordered) > _SAME * np.abs(ordered[1:])
+    ranks = np.empty(len(flat), dtype=np.int64)
+    ranks[order] = np.concatenate(([0], np.cumsum(new)))
+    return ranks.reshape(losses.shape)
