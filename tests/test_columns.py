@@ -11,9 +11,9 @@ import pytest
 
 import polyseme as ps
 from polyseme.errors import ReleaseError
-from polyseme.release import AsIs, Column, Generalized, Grouped, Manifest, Sets
+from polyseme.release import Applied, AsIs, Column, Generalized, Grouped, Manifest, Sets
 from polyseme.release.documents import checksum
-from polyseme.schema import Attribute, Role
+from polyseme.schema import Attribute, Domain, Role
 
 POLICY = """
 attributes:
@@ -42,20 +42,53 @@ def test_a_release_of_sets_needs_no_more_than_format_1(release: ps.Release) -> N
     assert release.manifest.to_dict()["format"] == 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "word", "role"),
-    [(Generalized, "generalized", Role.QUASI_IDENTIFIER), (Grouped, "grouped", Role.SENSITIVE)],
-)
+ILLNESSES = Domain(("a", "b", "c"))
+GROUP = AsIs(Attribute("group", Role.INSENSITIVE))
+OTHERS = [
+    (Generalized(Attribute("zip", Role.QUASI_IDENTIFIER)), {"published": "generalized", "level": None}),
+    (
+        Generalized(Attribute("zip", Role.QUASI_IDENTIFIER), 1, {"1**": ("101", "102")}),
+        {"published": "generalized", "level": 1, "stands_for": {"1**": ["101", "102"]}},
+    ),
+    (
+        Grouped(Attribute("zip", Role.SENSITIVE, ILLNESSES), "group"),
+        {
+            "published": "grouped",
+            "group": "group",
+            "domain": {"values": ["a", "b", "c"], "ordered": False, "source": "policy"},
+        },
+    ),
+    (
+        AsIs(Attribute("zip", Role.SENSITIVE, ILLNESSES)),
+        {"published": "as-is", "domain": {"values": ["a", "b", "c"], "ordered": False, "source": "policy"}},
+    ),
+]
+
+
+def grouped_by(release: ps.Release, column: Column) -> Manifest:
+    """The release as if its records had been put into classes."""
+    columns = (*release.manifest.columns, GROUP, column)
+    models = ({"distinct-diversity": {"l": 2, "attribute": "zip"}},)
+    return replace(release.manifest, columns=columns, applied=Applied("full-domain", classes=2), models=models)
+
+
+@pytest.mark.parametrize(("column", "entry"), OTHERS, ids=["generalized", "level", "grouped", "in-classes"])
 def test_other_columns_need_format_2_and_are_read_back(
-    release: ps.Release, kind: type[Generalized | Grouped], word: str, role: Role
+    release: ps.Release, column: Column, entry: dict[str, Any]
 ) -> None:
-    manifest = with_column(release, kind(Attribute("zip", role)))
+    manifest = grouped_by(release, column)
     document = json.loads(manifest.to_json())
     assert document["format"] == 2
-    assert document["attributes"][-1] == {"name": "zip", "role": role.value, "published": word}
+    assert document["method"]["name"] == "full-domain"
+    assert document["attributes"][-1] == {"name": "zip", "role": column.attribute.role.value, **entry}
     again = Manifest.from_dict(document)
-    assert isinstance(again["zip"], kind)
+    assert type(again["zip"]) is type(column)
     assert again.to_json() == manifest.to_json()
+
+
+def test_a_group_that_is_not_there_is_noticed(release: ps.Release) -> None:
+    with pytest.raises(ReleaseError, match="the column that tells groups is not listed"):
+        grouped_by(release, Grouped(Attribute("zip", Role.SENSITIVE, ILLNESSES), "bucket"))
 
 
 def test_format_1_has_no_such_columns(release: ps.Release) -> None:
@@ -74,14 +107,14 @@ def test_no_sensitive_column_is_published_as_it_is(release: ps.Release) -> None:
         with_column(release, AsIs(Attribute("salary", Role.SENSITIVE)))
 
 
+def test_classes_protect_only_what_their_models_are_about(release: ps.Release) -> None:
+    with pytest.raises(ReleaseError, match="'salary': sensitive, but published as it is"):
+        grouped_by(release, AsIs(Attribute("salary", Role.SENSITIVE, ILLNESSES)))
+
+
 def test_what_was_done_to_a_column_is_said_in_words(release: ps.Release) -> None:
-    shown = with_column(release, Grouped(Attribute("zip", Role.SENSITIVE)))
-    assert [column.in_words for column in shown.columns] == ["as it is", "sets of 2", "by group"]
+    shown = grouped_by(release, Grouped(Attribute("zip", Role.SENSITIVE, ILLNESSES), "group"))
+    assert [column.in_words for column in shown.columns] == ["as it is", "sets of 2", "as it is", "by group"]
     assert "by group" in replace(release, manifest=shown)._repr_html_()
-
-
-def test_a_question_about_a_column_without_sets_is_refused(release: ps.Release) -> None:
-    for column in (Generalized(Attribute("zip", Role.QUASI_IDENTIFIER)), Grouped(Attribute("zip", Role.SENSITIVE))):
-        shown = replace(release, manifest=with_column(release, column))
-        with pytest.raises(ps.QuestionError, match=f"'zip' is published {column.in_words}"):
-            ps.estimate(shown, of=["zip"])
+    levels = [Generalized(Attribute("zip", Role.QUASI_IDENTIFIER), level).in_words for level in (None, 0, 2)]
+    assert levels == ["generalized", "at level 0, as it is", "generalized to level 2"]

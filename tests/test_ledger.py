@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from click.testing import CliRunner
 
 import polyseme as ps
 from polyseme.cli import cli
+from polyseme.files.turns import turn
 from polyseme.randomness import new_key
 
 POLICY = """
@@ -224,3 +227,70 @@ def test_the_commands(tmp_path: Path) -> None:
     assert not (tmp_path / "b").exists()
     assert run(cli, [*asked, "--ledger", file, "--accept-risk"]).exit_code == 0
     assert "yes" in run(cli, ["ledger", "show", file]).output
+
+
+ADDING = """
+import sys, time
+from pathlib import Path
+import polyseme as ps
+release, ledger, ready = sys.argv[1:]
+release = ps.Release.open(release)
+Path(ready).touch()
+while len(list(Path(ready).parent.glob("ready-*"))) < 2:
+    time.sleep(0.001)
+ps.record(ledger, release, "patients")
+"""
+
+
+def test_processes_that_add_at_the_same_moment_lose_nothing(tmp_path: Path) -> None:
+    """Each begins when the other is ready too; without turns both read the empty ledger, and the last one wins."""
+    for name in ("one", "two"):
+        publish(tmp_path / name)
+    ledger = tmp_path / "ledger.json"
+    running = [
+        subprocess.Popen([sys.executable, "-c", ADDING, tmp_path / name, ledger, tmp_path / f"ready-{name}"])
+        for name in ("one", "two")
+    ]
+    assert [process.wait(timeout=120) for process in running] == [0, 0]
+    assert len(ps.Ledger.load(ledger).publications) == 2
+    assert not list(tmp_path.glob(".*lock"))
+
+
+PUBLISHING = """
+import sys, time
+from pathlib import Path
+import polars as pl
+import polyseme as ps
+from polyseme.errors import RiskError
+folder, name = Path(sys.argv[1]), sys.argv[2]
+people = pl.read_parquet(folder / "people.parquet")
+policy = ps.Policy.load(folder / "policy.yaml")
+(folder / f"ready-{name}").touch()
+while len(list(folder.glob("ready-*"))) < 2:
+    time.sleep(0.001)
+try:
+    ps.anonymize(
+        people, policy, folder / name, warn=lambda text: None, ledger=folder / "ledger.json", people="patients"
+    )
+except RiskError:
+    sys.exit(3)
+"""
+
+
+def test_of_two_fresh_releases_at_the_same_moment_the_second_is_refused(tmp_path: Path) -> None:
+    people().write_parquet(tmp_path / "people.parquet")
+    (tmp_path / "policy.yaml").write_text(POLICY, encoding="utf-8")
+    running = [subprocess.Popen([sys.executable, "-c", PUBLISHING, tmp_path, name]) for name in ("one", "two")]
+    assert sorted(process.wait(timeout=120) for process in running) == [0, 3]
+    assert len(ps.Ledger.load(tmp_path / "ledger.json").publications) == 1
+
+
+def test_a_turn_ends_with_its_process(tmp_path: Path) -> None:
+    """A process that is killed in its turn keeps nobody waiting."""
+    script = "import sys, os; from pathlib import Path; from polyseme.files.turns import turn\n"
+    script += "with turn(Path(sys.argv[1])): os._exit(9)"
+    killed = subprocess.run([sys.executable, "-c", script, tmp_path / "ledger.json"], check=False)
+    assert killed.returncode == 9
+    with turn(tmp_path / "ledger.json"):
+        pass
+    assert not list(tmp_path.glob(".*lock"))

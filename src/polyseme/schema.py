@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import Distance
 from polyseme.promises import Promises
+from polyseme.spelling import Label, written
 
 __all__ = [
     "OTHERWISE",
@@ -26,7 +27,6 @@ __all__ = [
     "Constraint",
     "Distributions",
     "Domain",
-    "Label",
     "Member",
     "Missing",
     "Periods",
@@ -34,8 +34,6 @@ __all__ = [
     "Role",
     "Schema",
 ]
-
-Label: TypeAlias = str | int | float | bool
 
 
 class Role(Enum):
@@ -94,9 +92,9 @@ class Domain:
         return len(self.values)
 
     @cached_property
-    def codes(self) -> Mapping[Label, int]:
-        """The code of each value."""
-        return {value: code for code, value in enumerate(self.values)}
+    def codes(self) -> Mapping[str, int]:
+        """The code of each value, by the way it is written: to Python true and 1 are the same key."""
+        return {written(value): code for code, value in enumerate(self.values)}
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ def _given(shares: Floats | None, allowed: Ints) -> Floats | None:
 class Condition:
     """What the untouched attributes of a record have to be: each of those named has one of its texts.
 
-    The texts are spellings (see `polyseme.tables.coding.spelling`). Without any name it is the condition of the records
+    The texts are spellings (see `polyseme.spelling`). Without any name it is the condition of the records
     that fulfil none of the others.
     """
 

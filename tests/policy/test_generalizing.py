@@ -57,7 +57,7 @@ def test_declared_values_without_a_place_are_named() -> None:
 
 def test_nobody_must_think_that_the_column_was_generalized() -> None:
     made = policy("{prefix: 2}")
-    with pytest.warns(ps.PolicyWarning, match="a hierarchy for age, but no method of this version generalizes"):
+    with pytest.warns(ps.PolicyWarning, match="a hierarchy for age, but names no method that generalizes"):
         release = ps.anonymize(TABLE, made, seed=1)
     assert sorted(release.table["age"].unique().to_pylist()) == ["31", "47", "QQMARKQQ"]
     assert any("hierarchy for age" in remark for remark in ps.plan(made, data=TABLE).remarks)

@@ -260,3 +260,22 @@ def test_without_charts_groups_are_tables_and_not_without_end(monkeypatch: pytes
     assert "place = 12" not in text
     assert "3 more groups are not listed" in words(text)
     assert words(text).count("Estimated From To") == 13
+
+
+def test_every_cell_of_a_narrow_table_says_what_it_is() -> None:
+    """On a narrow screen rows become blocks: a cell without a label, or with another one's, would say nothing."""
+    tables = re.findall(r"<table>.*?</table>", render_page(page()), re.S)
+    assert len(tables) >= 5
+    for table in tables:
+        head, body = table.split("<tbody>")
+        titles = [re.sub(r"<[^>]+>", "", title) for title in re.findall(r"<th[^>]*>(.*?)</th>", head)]
+        rows = [row for row in re.findall(r"<tr[ >].*?</tr>", body, re.S) if "colspan" not in row]
+        for row in rows:
+            assert re.findall(r'<td data-label="([^"]*)"', row) == titles[1:]
+            assert row.count("<td") == len(titles) - 1
+
+
+def test_strata_of_which_some_lie_are_not_called_truthful() -> None:
+    text = words(render_page(page(facts=(fact(p=0.5, p_most=1.0),))))
+    assert "0.5 to 1" in text
+    assert "otherwise blindly" in text

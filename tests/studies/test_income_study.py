@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
+
 import numpy as np
 import polars as pl
+import pytest
 
+import polyseme as ps
 from polyseme.policy import Policy
-from polyseme.studies.income import INCOME_CLASSES, INCOME_POLICY, REPRESENTATIVE_VALUES, income_table
+from polyseme.results.views.terminal import as_text, tradeoff_view
+from polyseme.studies.income import (
+    DEMO_POLICY,
+    INCOME_CLASSES,
+    INCOME_POLICY,
+    REPRESENTATIVE_VALUES,
+    income_statistics,
+    income_table,
+    with_age_bands,
+)
+from polyseme.verbs.report import make_page
+from polyseme.verbs.tradeoff import tradeoff
 
 
 def test_table_is_as_described() -> None:
@@ -60,3 +76,68 @@ def test_policy_loads_and_fits_the_table() -> None:
     (income,) = policy.protected
     assert income.values == INCOME_CLASSES
     assert income.protect.given() == {"semantic-diversity": {"l": 3, "d": 2}}
+
+
+def test_statistics_are_public_and_coarse() -> None:
+    """They come from the law: no seed, no table; and are what the table has up to sampling error."""
+    lines = income_statistics().splitlines()
+    assert lines[1] == "sex,age,income,people"
+    assert len(lines) == 2 + 10 * 14
+    stated = pl.read_csv(io.StringIO("\n".join(lines[1:])))
+    assert stated["people"].sum() == pytest.approx(100_000, abs=50)
+    seen = with_age_bands(income_table()).group_by("sex", "age", "income").len("seen")
+    both = stated.join(seen, on=["sex", "age", "income"], how="full", coalesce=True).fill_null(0)
+    assert both.height == 140
+    assert ((both["people"] - both["seen"]).abs() <= 5 * (both["people"] + 1).sqrt()).all()
+
+
+@pytest.fixture
+def demo_policy(tmp_path: Path) -> Policy:
+    (tmp_path / "statistics.csv").write_text(income_statistics(), encoding="utf-8")
+    (tmp_path / "policy.yaml").write_text(DEMO_POLICY, encoding="utf-8")
+    return Policy.load(tmp_path / "policy.yaml")
+
+
+def test_no_setting_beats_the_demo(demo_policy: Policy) -> None:
+    made = ps.plan(demo_policy, 100_000)
+    tried = tradeoff(made)["income"]
+    (chosen,) = [one for one in tried if one.chosen]
+    assert (chosen.l, chosen.d, chosen.alpha, chosen.p) == (2, 2, None, None)
+    assert chosen.success == pytest.approx(0.5, abs=1e-6)
+    assert chosen.worst <= 0.5 + 1e-9
+    assert chosen.error == pytest.approx(14.7e-4, rel=0.01)
+    assert made["income"].facts is not None
+    assert made["income"].facts.expected_mse == pytest.approx(chosen.error**2, rel=0.02)
+    assert not chosen.dominated
+    even = next(one for one in tried if (one.l, one.d, one.alpha, one.p) == (3, 2, 0, 1))
+    assert even.dominated
+    assert "the policy's" in as_text(tradeoff_view("income", tried))
+    assert "own" in as_text(tradeoff_view("income", tried))
+
+
+def test_a_learner_of_the_demo_is_told_by_sex_and_age(demo_policy: Policy) -> None:
+    """The columns that decide the stratum are part of what groups are called, also where no other column tells more."""
+    told = ps.plan(demo_policy, data=with_age_bands(income_table(20_000))).attributes[0].learner
+    assert told is not None
+    assert told.by == ("sex", "age")
+    assert told.conditional is not None
+    assert told.conditional.group.startswith("sex = ")
+    assert told.conditional.after == pytest.approx(0.5, abs=0.02)
+
+
+def test_plans_show_the_span_of_the_truth_probability(demo_policy: Policy) -> None:
+    assert "0.478..1" in str(ps.plan(demo_policy, 100_000))
+
+
+def test_a_report_speaks_of_the_strata_that_people_are_in(demo_policy: Policy) -> None:
+    """Not of the mechanism for records that no condition applies to, of which there are none."""
+    release = ps.anonymize(with_age_bands(income_table(20_000)), demo_policy, seed=1, warn=lambda _: None)
+    page = make_page(release, verification=ps.verify(release))
+    (fact,) = page.facts
+    planned = ps.plan(demo_policy, 20_000)["income"].facts
+    assert planned is not None
+    assert fact.expected_mse == pytest.approx(planned.expected_mse, rel=0.05)
+    assert (round(fact.p, 3), fact.p_most) == (0.478, 1.0)
+    (promise,) = page.promises
+    assert "With probability 0.478 to 1, by group, they are drawn around the true value" in promise.text
+    assert all(check.margin is None or check.margin >= 0 for check in page.checks if check.holds)

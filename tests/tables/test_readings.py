@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from polyseme.errors import TableError
+from polyseme.spelling import with_text
 from polyseme.tables.coding.readings import alike, plain_text, published_types, read_as
-from polyseme.tables.coding.spelling import with_text
 
 WORDS = ("", "?")
 

@@ -9,8 +9,10 @@ where
     share(q, v)  estimated from the published sets of the group, with a few people like everybody else added
 
 The groups are those of the columns that tell most about the candidates (`estimators/learnt.py`), as long as a group has
-enough records. With the original, success is the observed share of right guesses. Without, it is the adversary's own
-mean confidence: who estimates and guesses from the same sets is a little too sure of it, so no promise is judged by it.
+enough records. With the original, success is the observed share of right guesses. Without, each third of the records is
+judged by shares estimated from the other two, and how often that is right is estimated without bias
+(`estimators/judging.py`): it exceeds the bound when three standard errors above it. Where valid sets are too many to go
+through, the adversary's own mean confidence is shown, and judges nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +24,14 @@ import numpy as np
 from polyseme.arrays import Floats, Ints
 from polyseme.attacks.base import largest_share, significantly_above
 from polyseme.attacks.scene import Scene, Shown
+from polyseme.estimators.judging import judged_groups
 from polyseme.estimators.learnt import combined, learnt_shares, most_groups, telling
 from polyseme.results.findings import Finding
 
 __all__ = ["attack", "lacks"]
+
+_FOLDS = 3
+"""Without the original, each third of the records is judged by what was learnt from the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +63,15 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         best = _guessed(shown, learnt_shares(shown.sets, group, shown.mechanism), group)
     success = best.success(truth)
     detail = {"marginal": marginal.success(truth), "groups": float(1 if group is None else group.max() + 1)}
+    exceeded = False
+    if truth is not None:
+        exceeded = significantly_above(float((best.value == truth).sum()), len(truth), bound)
+    elif (judged := judged_groups(shown.sets, everybody, shown.mechanism, _FOLDS)) is not None:
+        detail |= {"marginal": judged.success, "confidence": best.success(None)}
+        if group is not None:
+            judged = judged_groups(shown.sets, group, shown.mechanism, _FOLDS) or judged
+        success, exceeded = judged.success, bound is not None and judged.surely_above(bound)
+        detail |= {"error": judged.error}
     detail |= {} if group is None else {"conditional": success}
     finding = Finding(
         "published-estimate",
@@ -64,7 +79,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         success,
         bound,
         largest_share(truth, margin[0]),
-        truth is not None and significantly_above(float((best.value == truth).sum()), len(truth), bound),
+        exceeded,
         knows="the release: how the values are distributed, also in groups of people, as anybody can estimate it",
         gains="the value, where most people of a kind have one of few values",
         helps="a promise about learners, decoys that are believable for the person (a prior by group), or p < 1",

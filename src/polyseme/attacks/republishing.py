@@ -20,8 +20,8 @@ from polyseme.coupling import Coupled
 from polyseme.randomness import StickyStream, experiment
 from polyseme.release import Column, Manifest, Sets
 from polyseme.release.codec import entry_of
+from polyseme.spelling import names_of
 from polyseme.strata import Stratum
-from polyseme.tables.coding.spelling import names_of
 
 __all__ = ["changed_since", "changing_strata", "intersected"]
 

@@ -60,6 +60,12 @@ from polyseme.engines import ENGINES
 @click.option("--people", help="With --ledger, whom the table is about; needed unless the ledger knows one group only.")
 @click.option("--accept-risk", is_flag=True, help="With --ledger, publish although sets can be intersected.")
 @click.option(
+    "--apply",
+    type=PathType,
+    help="An earlier release whose levels of generalization are used again, for further rows of the same kind. Rows "
+    "that would break a promise are suppressed; more than the policy allows are refused.",
+)
+@click.option(
     "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
 )
 @allow_outside_option
@@ -79,6 +85,7 @@ def command(
     ledger: Path | None,
     people: str | None,
     accept_risk: bool,
+    apply: Path | None,
     seed: int | None,
     allow_outside: bool,
     force: bool,
@@ -115,6 +122,7 @@ def command(
             ledger=ledger,
             people=people,
             accept_risk=accept_risk,
+            apply=apply,
             overwrite=force,
             progress=progress,
             warn=lambda text: click.echo(f"Warning: {text}", err=True),
@@ -135,6 +143,12 @@ def command(
             }
         )
         return
+    if manifest.applied is not None:
+        from polyseme.results.grouping import applied_lines
+
+        withheld = manifest.applied.suppressed if manifest.applied.withheld else 0
+        for line in applied_lines(manifest.applied, manifest.records + withheld):
+            click.echo(line)
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
     click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
     for item in manifest.sets:

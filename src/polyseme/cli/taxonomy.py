@@ -114,6 +114,7 @@ def _cells(data: Path, column: str | None, taxonomy: Taxonomy) -> Iterator[str]:
     """The column's cells as text."""
     from polyseme.errors import TableError, nearest
     from polyseme.files.delimited import read_rows
+    from polyseme.spelling import spelling
 
     if data.suffix.lower() == ".parquet":
         import polars as pl
@@ -129,7 +130,7 @@ def _cells(data: Path, column: str | None, taxonomy: Taxonomy) -> Iterator[str]:
         return iter(())
     header = [cell.strip() for cell in rows[0]]
     if column is None:
-        first = () if taxonomy.find(header[0]) is None else (header[0],)
+        first = () if taxonomy.find(spelling(header[0])) is None else (header[0],)
         return chain(first, (row[0] for row in rows[1:]))
     if column not in header:
         # The first line may be data after all, so its cells are not shown.
@@ -154,5 +155,5 @@ def _tell(coverage: Coverage, empty: int) -> None:
     if empty:
         click.echo(f"empty      {'':>9}        {empty:>12,} records")
     if coverage.repeated:
-        spellings = sum(map(len, coverage.repeated))
-        click.echo(f"{spellings:,} values are spellings of only {len(coverage.repeated):,} places: merge them first")
+        words = sum(map(len, coverage.repeated))
+        click.echo(f"{words:,} values are words for only {len(coverage.repeated):,} places: merge them first")

@@ -15,7 +15,7 @@ such as `tree.file`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from polyseme.distances.base import Distance
@@ -30,10 +30,11 @@ from polyseme.errors import InvalidInput, PolicyError, Problem, nearest
 from polyseme.files.delimited import Row, read_rows
 from polyseme.files.documents import is_document, read_document
 from polyseme.files.folder import Folder
+from polyseme.spelling import Label, spellings, written
 
 __all__ = ["DECLARED", "Values"]
 
-Values: TypeAlias = Sequence[Hashable]
+Values: TypeAlias = Sequence[Label]
 
 TREE_SOURCES = ("file", "nested", "prefixes", "separator")
 
@@ -92,8 +93,9 @@ def _file_paths(name: Any, values: Values, folder: Folder) -> list[tuple[str, ..
         return value_paths(nested_places(read_document(file)), values, file.name)
     rows = read_rows(file)
     lines: dict[str, list[int]] = {}
-    for line, cells in rows:
-        lines.setdefault(next(cell.strip() for cell in cells if cell.strip()), []).append(line)
+    firsts = spellings(next(cell.strip() for cell in cells if cell.strip()) for _, cells in rows)
+    for (line, _), name in zip(rows, firsts):
+        lines.setdefault(name, []).append(line)
     return value_paths(row_places(cells for _, cells in rows), values, file.name, lines)
 
 
@@ -135,22 +137,23 @@ def _matrix(argument: Any, values: Values, folder: Folder) -> Distance:
 
 def _matrix_from_rows(rows: list[Row], values: Values, file: str) -> Distance:
     """A header of labels, then one row for each of them, with or without its label in front; any order."""
-    labels = [str(value) for value in values]
-    header, body = [cell.strip() for cell in rows[0][1]] if rows else [], rows[1:]
+    labels = spellings(values)
+    header, body = spellings(cell.strip() for cell in rows[0][1]) if rows else [], rows[1:]
     if body and len(header) == len(body) + 1:
         header = header[1:]
     place = {label: index for index, label in enumerate(header)}
-    missing = [label for label in labels if label not in place]
+    missing = [written(value) for value, label in zip(values, labels) if label not in place]
     if missing:
         what = f"{len(missing)} of {len(labels)} values are not in the header of the matrix {file}: {named(missing)}"
         raise PolicyError(what)
     if len(place) != len(header) or len(body) != len(header):
         raise PolicyError(
             f"the matrix {file} has {len(body)} rows under {len(header)} columns with {len(place)} different labels",
-            "one row and one column for each value",
+            f"one row and one column for each value{_twice(header)}",
         )
     if all(len(cells) == len(header) + 1 for _, cells in body):
-        rows_by_label = {cells[0].strip(): (line, cells[1:]) for line, cells in body}
+        names = spellings(cells[0].strip() for _, cells in body)
+        rows_by_label = {name: (line, cells[1:]) for name, (line, cells) in zip(names, body)}
         unnamed = [label for label in header if label not in rows_by_label]
         if unnamed:
             raise PolicyError(f"{len(unnamed)} columns of the matrix {file} have no row of that name")
@@ -160,6 +163,13 @@ def _matrix_from_rows(rows: list[Row], values: Values, file: str) -> Distance:
             raise PolicyError(f"{file}, line {line}: expected {len(header)} numbers, found {len(cells)} fields")
     chosen = [place[label] for label in labels]
     return MatrixDistance([[_cell(*body[row], column, file) for column in chosen] for row in chosen])
+
+
+def _twice(header: Sequence[str]) -> str:
+    """Where the first label is that is there before; a file is not quoted."""
+    first = [header.index(label) for label in header]
+    again = next((place for place, before in enumerate(first) if before < place), None)
+    return "" if again is None else f"; columns {first[again] + 1} and {again + 1} are one value"
 
 
 def _cell(line: int, cells: Sequence[str], column: int, file: str) -> float:

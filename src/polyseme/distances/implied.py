@@ -11,6 +11,7 @@ from polyseme.distances.paths import row_places
 from polyseme.files.delimited import read_rows
 from polyseme.files.documents import is_document, read_document
 from polyseme.files.folder import Folder, as_folder
+from polyseme.spelling import different, written
 
 __all__ = ["policy_file", "policy_values"]
 
@@ -56,18 +57,19 @@ def _leaves(argument: Any, folder: Folder) -> tuple[str, ...] | None:
     if isinstance(argument, str):
         file = folder.file(argument)
         if not is_document(file):
-            return tuple(row_places(cells for _, cells in read_rows(file)))
+            return tuple(paths[0][0] for paths in row_places(cells for _, cells in read_rows(file)).values())
         argument = read_document(file)
-    return tuple(dict.fromkeys(_in_order(argument)))
+    # Whether a value may be there twice is for the tree to say.
+    return tuple(different(_in_order(argument)).values())
 
 
 def _in_order(tree: Any) -> Iterator[str]:
     """The leaves of a nested tree, as they are written."""
     if isinstance(tree, Mapping):
         for label, below in tree.items():
-            yield from _in_order(below) if below not in (None, [], {}) else (str(label),)
+            yield from _in_order(below) if below not in (None, [], {}) else (written(label),)
     elif isinstance(tree, list | tuple):
         for child in tree:
             yield from _in_order(child)
     else:
-        yield str(tree)
+        yield written(tree)

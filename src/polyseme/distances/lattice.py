@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from polyseme.distances.base import MATRIX_LIMIT, Distance, recognise
 from polyseme.distances.paths import named
 from polyseme.distances.structure import Structure
 from polyseme.errors import ImpossibleError, PolicyError, nearest
+from polyseme.spelling import Label, spellings, written
 
 __all__ = ["LatticeDistance"]
 
@@ -62,22 +63,28 @@ class LatticeDistance(Distance):
         self._distances = self._all_distances()
 
     @classmethod
-    def from_parents(cls, parents: Mapping[Any, Any], values: Sequence[Hashable], file: str = "") -> LatticeDistance:
+    def from_parents(cls, parents: Mapping[Any, Any], values: Sequence[Label], file: str = "") -> LatticeDistance:
         """From a mapping of each node to its parents (one label or a list), for values in the domain's order.
 
         file  the file that holds the lattice, if it is not in the policy: its labels are then not shown
         """
-        above = {str(node): _labels(given) for node, given in parents.items()}
-        names = list(dict.fromkeys([*above, *(label for labels in above.values() for label in labels)]))
-        number = {name: node for node, name in enumerate(names)}
-        missing = [str(value) for value in values if str(value) not in number]
+        texts, above = [written(node) for node in parents], list(map(_labels, parents.values()))
+        _refuse_repeated(texts, file)
+        words = [*texts, *chain.from_iterable(above)]
+        number: dict[str, int] = {}
+        numbers = [number.setdefault(name, len(number)) for name in spellings(words)]
+        names = _first(words, numbers)
+        source = f"the lattice {file}" if file else "the lattice"
+        nodes = [number.get(name) for name in spellings(values)]
+        missing = [written(value) for value, node in zip(values, nodes) if node is None]
         if missing:
-            source = f"the lattice {file}" if file else "the lattice"
             what = f"{len(missing)} of {len(values)} values are not in {source}: {named(missing)}"
             raise PolicyError(what, "" if file else f"for '{missing[0]}': {nearest(missing[0], names)}")
-        rows = [[number[label] for label in above.get(name, [])] for name in names]
+        given = iter(numbers[len(texts) :])
+        rows = [list(dict.fromkeys(islice(given, len(labels)))) for labels in above]
+        rows += [[] for _ in range(len(names) - len(rows))]
         _refuse_cycle(rows, names, file)
-        return cls(rows, [number[str(value)] for value in values], names)
+        return cls(rows, [node for node in nodes if node is not None], names)
 
     @property
     def size(self) -> int:
@@ -148,4 +155,23 @@ def _refuse_cycle(parents: Sequence[Sequence[int]], names: Sequence[str], file: 
 def _labels(given: Any) -> list[str]:
     if given is None:
         return []
-    return [str(label) for label in given] if isinstance(given, list | tuple) else [str(given)]
+    return [written(label) for label in given] if isinstance(given, list | tuple) else [written(given)]
+
+
+def _first(words: Sequence[str], numbers: Sequence[int]) -> list[str]:
+    """The name of each node: the way it is written first."""
+    found: dict[int, str] = {}
+    for word, number in zip(words, numbers):
+        found.setdefault(number, word)
+    return list(found.values())
+
+
+def _refuse_repeated(nodes: Sequence[str], file: str) -> None:
+    """Raise where two nodes are one value in two ways of writing: their parents may differ."""
+    same: dict[str, list[str]] = {}
+    for name, node in zip(spellings(nodes), nodes):
+        same.setdefault(name, []).append(node)
+    repeated = [" = ".join(texts) for texts in same.values() if len(texts) > 1]
+    if repeated:
+        what = f"{len(repeated)} nodes are in the lattice{f' {file}' * bool(file)} more than once"
+        raise PolicyError(what if file else f"{what}: {named(repeated)}", "give each node once, with all its parents")

@@ -1,15 +1,16 @@
 """Paths of values through a tree, from the forms in which people write trees.
 
-A path is a tuple of labels, the value first, the root last. `Places` lists every path a tree has for a label, so that
-a label written twice is noticed.
+A path is a tuple of labels, the value first, the root last, as they are written. `Places` lists every path a tree has
+for the spelling of a label, so that a value that is there twice, as 30 and as 30.0, is noticed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.spelling import Label, spellings, written
 
 __all__ = [
     "Places",
@@ -29,12 +30,8 @@ SHOWN = 12
 
 def row_places(rows: Iterable[Sequence[str]]) -> Places:
     """From rows as ARX writes hierarchies: value, its generalizations, the root. Empty cells are left out."""
-    places: dict[str, list[tuple[str, ...]]] = {}
-    for row in rows:
-        path = tuple(filter(None, (cell.strip() for cell in row)))
-        if path:
-            places.setdefault(path[0], []).append(path)
-    return places
+    paths = (tuple(filter(None, (cell.strip() for cell in row))) for row in rows)
+    return _by_value([path for path in paths if path])
 
 
 def nested_places(tree: Any) -> Places:
@@ -43,77 +40,93 @@ def nested_places(tree: Any) -> Places:
     >>> nested_places({"lung": ["flu", "asthma"]})["flu"]
     [('flu', 'lung', '*')]
     """
-    leaves: dict[str, list[tuple[str, ...]]] = {}
-    inner: dict[str, list[tuple[str, ...]]] = {}
+    leaves: list[tuple[str, ...]] = []
+    inner: list[tuple[str, ...]] = []
     pending: list[tuple[Any, tuple[str, ...]]] = [(tree, ("*",))]
     while pending:
         below, above = pending.pop()
         if isinstance(below, Mapping):
             for label, children in below.items():
-                path = (str(label), *above)
+                path = (written(label), *above)
                 if children is None or children in ([], {}):
-                    leaves.setdefault(path[0], []).append(path)
+                    leaves.append(path)
                 else:
-                    inner.setdefault(path[0], []).append(path)
+                    inner.append(path)
                     pending.append((children, path))
         elif isinstance(below, list | tuple):
             pending.extend((child, above) for child in below)
         else:
-            leaves.setdefault(str(below), []).append((str(below), *above))
+            leaves.append((written(below), *above))
     # An inner node is a possible value too, unless the same word is a leaf.
-    return {**inner, **leaves}
+    return {**_by_value(inner), **_by_value(leaves)}
 
 
-def cut_paths(values: Sequence[Hashable], lengths: Sequence[int]) -> list[tuple[str, ...]]:
-    """Paths of codes whose first so many characters name the categories above them.
+def _by_value(paths: Sequence[tuple[str, ...]]) -> dict[str, list[tuple[str, ...]]]:
+    places: dict[str, list[tuple[str, ...]]] = {}
+    for name, path in zip(spellings(path[0] for path in paths), paths):
+        places.setdefault(name, []).append(path)
+    return places
+
+
+def cut_paths(values: Sequence[Label], lengths: Sequence[int]) -> list[tuple[str, ...]]:
+    """Paths of codes whose first so many characters, as they are spelled, name the categories above them.
 
     >>> cut_paths(["J45.0"], [1, 3])
     [('J45.0', 'J45', 'J', '*')]
     """
     longest_first = sorted(lengths, reverse=True)
-    return [(str(value), *(str(value)[:length] for length in longest_first), "*") for value in values]
+    return [(code, *(code[:length] for length in longest_first), "*") for code in spellings(values)]
 
 
-def split_paths(values: Sequence[Hashable], separator: str) -> list[tuple[str, ...]]:
-    """Paths of codes whose parts are set apart by a separator.
+def split_paths(values: Sequence[Label], separator: str) -> list[tuple[str, ...]]:
+    """Paths of codes whose parts, as they are spelled, are set apart by a separator.
 
     >>> split_paths(["a.b.c"], ".")
     [('a.b.c', 'a.b', 'a', '*')]
     """
     paths = []
-    for value in values:
-        parts = str(value).split(separator)
+    for code in spellings(values):
+        parts = code.split(separator)
         paths.append((*(separator.join(parts[:end]) for end in range(len(parts), 0, -1)), "*"))
     return paths
 
 
 def value_paths(
-    places: Places, values: Sequence[Hashable], file: str = "", lines: Mapping[str, Sequence[int]] | None = None
+    places: Places, values: Sequence[Label], file: str = "", lines: Mapping[str, Sequence[int]] | None = None
 ) -> list[tuple[str, ...]]:
     """The path of each value of the domain; every missing or repeated value is named.
 
     file   the file that holds the tree, if it is not in the policy: its labels are then not shown
-    lines  in which lines of the file each label is
+    lines  in which lines of the file each value is, by its spelling
     """
-    labels = [str(value) for value in values]
+    names = spellings(values)
     source = f"the tree {file}" if file else "the tree"
     problems = []
-    missing = [label for label in labels if label not in places]
+    missing = [written(value) for value, name in zip(values, names) if name not in places]
     if missing:
-        what = f"{len(missing)} of {len(labels)} values are not in {source}: {named(missing)}"
-        hint = "" if file else f"for '{missing[0]}': {nearest(missing[0], places)}"
+        what = f"{len(missing)} of {len(names)} values are not in {source}: {named(missing)}"
+        hint = "" if file else f"for '{missing[0]}': {nearest(missing[0], _words(places))}"
         problems.append(Problem("", what, hint))
-    repeated = [label for label in labels if len(places.get(label, ())) > 1]
+    repeated = [name for name in names if len(places.get(name, ())) > 1]
     if repeated:
-        what = f"{len(repeated)} of {len(labels)} values are in {source} more than once"
+        what = f"{len(repeated)} of {len(names)} values are in {source} more than once"
         if not file:
-            what += f": {named([f'{label} ({len(places[label])} times)' for label in repeated])}"
+            what += f": {named([_times(places[name]) for name in repeated])}"
         elif lines is not None:
             what += f", the first of them in lines {named(list(map(str, lines[repeated[0]])))}"
         problems.append(Problem("", what, "each value has one place in a tree; use a lattice for several parents"))
     if problems:
         raise PolicyError(problems)
-    return [places[label][0] for label in labels]
+    return [places[name][0] for name in names]
+
+
+def _words(places: Places) -> list[str]:
+    return [path[0] for paths in places.values() for path in paths]
+
+
+def _times(paths: Sequence[tuple[str, ...]]) -> str:
+    """A value that has several places, in every way it is written there."""
+    return f"{' = '.join(dict.fromkeys(path[0] for path in paths))} ({len(paths)} times)"
 
 
 def named(labels: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ from polyseme.arrays import Floats, Ints
 from polyseme.distances.base import MATRIX_LIMIT, Distance, recognise
 from polyseme.distances.structure import Clusters, Graph, Structure
 from polyseme.errors import ImpossibleError, PolicyError, nearest
+from polyseme.spelling import spellings
 
 __all__ = ["Measure", "TreeDistance"]
 
@@ -76,28 +78,32 @@ class TreeDistance(Distance):
     def from_paths(cls, paths: Sequence[Sequence[str]], measure: Measure = "ancestor") -> TreeDistance:
         """From one path for each value in the domain's order: the value first, the root last.
 
-        Two nodes are the same if their labels and all labels above are. Paths may differ in length; where they do not
-        end in one root, a root is added. A value that is also an inner node counts as a leaf just below that node.
+        Two nodes are the same if the spellings of their labels and of all labels above are. Paths may differ in
+        length; where they do not end in one root, a root is added. A value that is also an inner node counts as a leaf
+        just below that node.
         """
-        one_root = len({path[-1] for path in paths}) == 1 and any(len(path) > 1 for path in paths)
+        labels = list(dict.fromkeys(chain.from_iterable(paths)))
+        spelled = dict(zip(labels, spellings(labels)))
+        one_root = len({spelled[path[-1]] for path in paths}) == 1 and any(len(path) > 1 for path in paths)
         names = [paths[0][-1] if one_root else "*"]
         parents = [-1]
         known: dict[tuple[int, str], int] = {}
-        chains = [path[:-1] if one_root else path for path in paths]
+        lines = [path[:-1] if one_root else path for path in paths]
         values = []
-        for chain in chains:
+        for line in lines:
             node = 0
-            for label in reversed(chain[1:]):
-                child = known.get((node, label))
+            for label in reversed(line[1:]):
+                place = (node, spelled[label])
+                child = known.get(place)
                 if child is None:
-                    child = known[node, label] = len(parents)
+                    child = known[place] = len(parents)
                     parents.append(node)
                     names.append(label)
                 node = child
             values.append(node)
-        for value, chain in enumerate(chains):
-            if chain:
-                values[value] = known.get((values[value], chain[0]), values[value])
+        for value, line in enumerate(lines):
+            if line:
+                values[value] = known.get((values[value], spelled[line[0]]), values[value])
         return cls(parents, values, names, measure)
 
     @property

@@ -37,9 +37,12 @@ which is still below what any release can show. Chosen by judgement."""
 _NULL_SPACE = 1e-9
 """Singular values below this share of the largest are zero in a least-norm inverse; a judgement, as for `SINGULAR`."""
 _ROUNDING = 1e-12
-"""Relative error that inclusion probabilities have from being summed."""
+"""Relative error that inclusion probabilities have from being summed. Measured on values that are alike, over every
+design of 2 to 30 values with l up to 5 and balanced ones of up to 70,000 with l up to 30: at most 2.9e-14."""
 _DECOY_ROUNDING = 1e-10
-"""The same for conditional ones, which are ratios of sums."""
+"""The same for conditional ones, which are ratios of sums: at most 1.2e-11 there, in sharp designs."""
+_NO_DECOYS = 1e-14
+"""The error itself, for sets of one value: their decoys have probability 0, which has no relative error. It was 0."""
 _AT_ONCE = 20_000_000
 """Inclusion probabilities in memory at a time (160 MB)."""
 _SMALL = 64
@@ -245,7 +248,7 @@ def is_plain(mechanism: Mechanism) -> bool:
     given = mechanism.design.conditional_inclusion(np.array([0, structure.size - 1]))
     decoy = (mechanism.l - 1) / (structure.size - 1)
     return bool(np.allclose(inclusion, mechanism.l / structure.size, rtol=_ROUNDING, atol=0.0)) and bool(
-        np.allclose(np.sort(given, axis=1)[:, :-1], decoy, rtol=_DECOY_ROUNDING, atol=1e-14)
+        np.allclose(np.sort(given, axis=1)[:, :-1], decoy, rtol=_DECOY_ROUNDING, atol=_NO_DECOYS)
     )
 
 

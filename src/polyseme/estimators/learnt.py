@@ -112,21 +112,21 @@ def _told(group: Ints, sets: Ints, size: int) -> _Told:
     return _Told(information - freedom / (2.0 * len(group)), np.sqrt(2.0 * freedom) / (2.0 * len(group)))
 
 
-def learnt_shares(sets: Ints, group: Ints, mechanism: Mechanism) -> Floats:
+def learnt_shares(sets: Ints, group: Ints, mechanism: Mechanism, groups: int | None = None) -> Floats:
     """The shares of the values in each group, as anybody estimates them: (groups, F).
 
-    sets   candidates of each record: (n, l)
-    group  of each record, from 0 on
+    sets    candidates of each record: (n, l)
+    group   of each record, from 0 on
+    groups  how many there are, also where the last ones have no record
     """
-    everybody = _fitted(sets, np.zeros(len(sets), dtype=np.int64), mechanism, None)
-    if int(group.max(initial=0)) == 0:
-        return everybody
-    return _fitted(sets, group, mechanism, everybody[0])
+    groups = int(group.max(initial=0)) + 1 if groups is None else groups
+    everybody = _fitted(sets, np.zeros(len(sets), dtype=np.int64), 1, mechanism, None)
+    return everybody if groups == 1 else _fitted(sets, group, groups, mechanism, everybody[0])
 
 
-def _fitted(sets: Ints, group: Ints, mechanism: Mechanism, margin: Floats | None) -> Floats:
+def _fitted(sets: Ints, group: Ints, groups: int, mechanism: Mechanism, margin: Floats | None) -> Floats:
     """Shares by group; towards `margin`, or without any help for everybody together."""
-    groups, size = int(group.max(initial=0)) + 1, mechanism.size
+    size = mechanism.size
     different, which = distinct(sets, size)
     pairs, counts = np.unique(group * len(different) + which, return_counts=True)
     group, sets = pairs // max(len(different), 1), different[pairs % max(len(different), 1)]

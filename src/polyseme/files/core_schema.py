@@ -61,6 +61,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        node.value = [(self._told_apart(key_node), value_node) for key_node, value_node in node.value]
         seen: set[str] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -73,6 +74,14 @@ class _Loader(yaml.SafeLoader):
                 )
             seen.add(str(key))
         return super().construct_mapping(node, deep=deep)
+
+    def _told_apart(self, key_node: yaml.Node) -> yaml.Node:
+        """A key as text where Python would take it for another one: true is 1 there, and 30.0 is 30."""
+        key = self.construct_object(key_node, deep=True)
+        if not isinstance(key, bool | float):
+            return key_node
+        text = key_node.value if isinstance(key, bool) else str(key)
+        return yaml.ScalarNode("tag:yaml.org,2002:str", text, key_node.start_mark, key_node.end_mark)
 
 
 _Loader.add_implicit_resolver(

@@ -10,7 +10,7 @@ import polars as pl
 from polyseme.errors import TableError
 from polyseme.hierarchies.hierarchy import Hierarchy, MissingAs
 from polyseme.hierarchies.rules import Rule
-from polyseme.tables.coding.spelling import spelled
+from polyseme.spelling import spelled
 
 __all__ = ["ColumnValues", "Coverage", "coverage", "fit", "missing_from", "values_of"]
 

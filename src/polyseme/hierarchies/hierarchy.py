@@ -11,8 +11,8 @@ import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.errors import PolicyError, QuestionError, TableError
+from polyseme.spelling import spelled, spellings
 from polyseme.tables.coding.codes import MISSING, UNSEEN
-from polyseme.tables.coding.spelling import spelled
 
 __all__ = ["MISSING_LABEL", "TOP", "Hierarchy", "MissingAs"]
 
@@ -52,7 +52,7 @@ class Hierarchy:
 
         A missing value that is a leaf of its own meets the others only there.
         """
-        above = [list(level) for level in levels]
+        leaves, above = spellings(leaves), [list(level) for level in levels]
         if missing == "leaf":
             leaves, above = [*leaves, MISSING_LABEL], [[*level, MISSING_LABEL] for level in above]
         coded = [_numbered(level) for level in above]

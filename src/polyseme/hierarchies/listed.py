@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from polyseme.files.delimited import SEPARATORS, Row, read_rows, text_rows, writ
 from polyseme.files.documents import is_document, read_document
 from polyseme.hierarchies.hierarchy import TOP, Hierarchy
 from polyseme.hierarchies.rules import Rule
-from polyseme.tables.coding.spelling import spellings
+from polyseme.spelling import spellings
 
 __all__ = ["Listed", "arx_text", "read_listed"]
 
@@ -50,7 +51,9 @@ class Listed(Rule):
             raise PolicyError(problems)
         # The root `*` is the last level of every hierarchy.
         end = -1 if len(paths[0]) > 1 and all(path[-1] == TOP for path in paths) else None
-        return cls({leaf: path[1:end] for leaf, path in zip(spellings(path[0] for path in paths), paths)})
+        leaves, *groups = (list(level) for level in zip(*paths))
+        above = list(zip(*map(_written_first, groups[:end]))) or [()] * len(paths)
+        return cls(dict(zip(spellings(leaves), above)))
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -111,6 +114,12 @@ def _reads_as(text: str, paths: Sequence[tuple[str, ...]]) -> bool:
     return [(leaf, *above, TOP) for leaf, above in found.paths.items()] == paths
 
 
+def _written_first(labels: Sequence[str]) -> list[str]:
+    """The labels of a level: a group that is written in several ways is called by the first of them."""
+    first: dict[str, str] = {}
+    return [first.setdefault(name, label) for name, label in zip(spellings(labels), labels)]
+
+
 def _problems(paths: Sequence[tuple[str, ...]], where: Sequence[str]) -> list[Problem]:
     depth = Counter(map(len, paths)).most_common(1)[0][0]
     uneven = [place for place, path in zip(where, paths) if len(path) != depth or not all(path)]
@@ -124,13 +133,13 @@ def _problems(paths: Sequence[tuple[str, ...]], where: Sequence[str]) -> list[Pr
 
 def _twice(paths: Sequence[tuple[str, ...]], where: Sequence[str]) -> Iterable[Problem]:
     """Values with two places, and groups with two parents."""
-    names = spellings(path[0] for path in paths)
-    for level in range(len(paths[0]) - 1):
+    levels = [spellings(labels) for labels in zip(*paths)]
+    for level, (names, parents) in enumerate(pairwise(levels)):
         first: dict[str, int] = {}
         found = []
-        for place, path in enumerate(paths):
-            before = first.setdefault(path[level] if level else names[place], place)
-            if paths[before][level + 1] != path[level + 1]:
+        for place, name in enumerate(names):
+            before = first.setdefault(name, place)
+            if parents[before] != parents[place]:
                 found.append((before, place))
         if found:
             before, place = found[0]

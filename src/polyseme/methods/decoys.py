@@ -22,7 +22,8 @@ from polyseme.methods import Method
 from polyseme.promises import Spacing
 from polyseme.release import AsIs, Column, Sets
 from polyseme.results.plan import AttributePlan, Plan, StratumPlan, Traded
-from polyseme.schema import Attribute, Distributions, Label, Resolved
+from polyseme.schema import Attribute, Distributions, Resolved
+from polyseme.spelling import Label
 from polyseme.strata import Key, Placing, Strata, Stratum
 
 __all__ = ["METHOD", "Decoys", "mechanism_at", "sets_of"]

@@ -12,7 +12,7 @@ from polyseme.arrays import Bools, Ints
 from polyseme.hierarchies import Hierarchy
 from polyseme.methods.keys import grouped, packed
 from polyseme.results.explanation import Explanation
-from polyseme.schema import Label
+from polyseme.spelling import Label
 
 __all__ = ["BLANK", "SUPPRESSED", "Cells", "Ladder", "Microdata", "Recoding", "Sensitive"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
@@ -32,7 +33,7 @@ from polyseme.models import (
 from polyseme.models.base import Merging, Score, Verdict, unchecked
 from polyseme.parameters import MOST, Parameter, validated
 from polyseme.plugins import Registry
-from polyseme.schema import Label
+from polyseme.spelling import Label, spellings, written
 from polyseme.tables.classes import Classes, Counts, PublishedSets, classes_of, published_sets
 from polyseme.tables.coding.labels import MissingAs
 
@@ -111,11 +112,12 @@ def _hierarchy(counts: Counts, background: Background) -> Distance | None:
     if counts.attribute not in background.hierarchies:
         distance = background.distances.get(counts.attribute)
         return distance if distance is not None and distance.size == counts.domain_size else None
-    paths = {str(path[0]): path for path in background.hierarchies[counts.attribute]}
-    if not paths or any(str(label) not in paths for label in counts.labels):
+    paths = _paths(background.hierarchies[counts.attribute], f"hierarchies.{counts.attribute}")
+    labels = [label for label in counts.labels if label is not None]
+    rows = [paths.get(name, []) for name in spellings(labels)]
+    if len(labels) < len(counts.labels) or not rows or not all(rows):
         return None
-    rows = [[str(node) for node in paths[str(label)]] for label in counts.labels]
-    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2 or len({row[-1] for row in rows}) != 1:
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2 or len(set(spellings(row[-1] for row in rows))) != 1:
         raise PolicyError(
             Problem(
                 f"hierarchies.{counts.attribute}",
@@ -124,6 +126,20 @@ def _hierarchy(counts: Counts, background: Background) -> Distance | None:
             )
         )
     return TreeDistance.from_paths(rows)
+
+
+def _paths(declared: Sequence[Sequence[Label]], where: str) -> dict[str, list[str]]:
+    """The path of each value by its spelling; a value may be there twice only if both paths are the same."""
+    rows = [[written(node) for node in path] for path in declared]
+    labels = list(dict.fromkeys(chain.from_iterable(rows)))
+    spelled = dict(zip(labels, spellings(labels)))
+    first: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        before = first.setdefault(spelled[row[0]], place)
+        if [spelled[label] for label in rows[before]] != [spelled[label] for label in row]:
+            what = f"paths {before + 1} and {place + 1} are of one value, and differ"
+            raise PolicyError(Problem(where, what, "each value has one place in a hierarchy"))
+    return {name: rows[place] for name, place in first.items()}
 
 
 def _ground(counts: Counts, background: Background, name: str) -> Ground | None:

@@ -30,8 +30,8 @@ import polars as pl
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError, Problem, TableError, nearest
 from polyseme.models.base import SHOWN, Merging, Place, Score, Verdict, unchecked
+from polyseme.spelling import spelled, spelling
 from polyseme.tables.classes import SUPPRESSED, Counts, class_of_rows
-from polyseme.tables.coding.spelling import spelled, spelling
 
 __all__ = ["OUTCOMES", "Condition", "Rule", "check", "merging", "outcomes", "read_rules", "relaxed", "score"]
 

@@ -33,7 +33,7 @@ from polyseme.distances.ground import Equal, Ground
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.models.base import TOLERANCE, Score, Verdict, judge, unchecked
 from polyseme.parameters import Parameter, read_parameters
-from polyseme.schema import Label
+from polyseme.spelling import Label
 from polyseme.tables.expansion import QidClasses, classes_for, expand
 
 __all__ = [

@@ -12,8 +12,8 @@ from polyseme.errors import InvalidInput, PolicyError
 from polyseme.hierarchies import DeclaredHierarchy, read_hierarchy
 from polyseme.policy.reading import Reader
 from polyseme.promises import Promises, read_promises, stored_promises
-from polyseme.schema import Label, Missing, Role
-from polyseme.tables.coding.spelling import spellings
+from polyseme.schema import Missing, Role
+from polyseme.spelling import Label, spellings
 
 __all__ = [
     "FROM_DATA",

@@ -25,7 +25,7 @@ from polyseme.policy import Policy
 from polyseme.policy.attributes import ConditionalShares
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Condition, Conditional, Distributions, Domain, Role, Schema
-from polyseme.tables.coding.spelling import spellings
+from polyseme.spelling import spellings
 
 __all__ = ["with_conditional_priors"]
 

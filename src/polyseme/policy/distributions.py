@@ -16,8 +16,8 @@ from polyseme.policy import Policy
 from polyseme.policy.attributes import FROM_DATA, Shares
 from polyseme.policy.reading import Reader
 from polyseme.schema import Distributions, Domain, Schema
+from polyseme.spelling import spellings
 from polyseme.tables.coding.codes import as_series, encode
-from polyseme.tables.coding.spelling import spellings
 from polyseme.tables.io.source import Source
 
 __all__ = ["kept_columns", "read_shares", "with_references"]

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.errors import TableError
+from polyseme.spelling import different
 from polyseme.tables.coding.codes import as_series, cast_column
 from polyseme.tables.io.source import CsvSource, Source
 
@@ -238,7 +239,8 @@ def _sensitive_lines(column: _Column) -> list[str]:
             f"    periods: {{every: year, from: {column.low_day}, to: {column.high_day}}}",
             *_protect_lines(int(column.high_day[:4]) - int(column.low_day[:4]) + 1, ordered=True),
         ]
-    values = sorted(column.values, key=lambda value: (float(value) if column.numeric else 0.0, str(value)))
+    ordered = sorted(column.values, key=lambda value: (float(value) if column.numeric else 0.0, str(value)))
+    values = list(different(ordered).values())
     if column.many or (column.numeric and not np.isfinite([column.low, column.high]).all()):
         lines.append("    # Values that cannot be listed here: the domain comes from the table, and is published.")
         return lines + _protect_lines(len(values), ordered=False)

@@ -5,14 +5,14 @@
 - A `*` among sensitive values says nothing: it is no value of the domain, and no reason to read numbers as text.
 - Suppressed rows are in no class: their values are not in a domain found in the table, nor a reason to read numbers as
   text.
-- Bins and periods that the policy declares are applied, unless the table already holds their labels.
+- Bins and periods that the policy declares are applied, unless the table already holds their labels; so is a type.
+- Values are found in the domain by their spelling, whatever type the table and the policy have for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.resolving import resolve
 from polyseme.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
+from polyseme.spelling import spelled, written
 from polyseme.tables.classes import SUPPRESSED, MissingAs, class_of_rows
 from polyseme.tables.coding.codes import as_series, cast_column, encode
 from polyseme.tables.io.source import FrameSource, Source, open_table
@@ -51,11 +52,12 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
     kept = pl.Series(class_of_rows(frame, [key for key in keys if key in frame.columns]) >= 0)
+    types = {item.name: item.type for item in policy.attributes}
     columns = []
     for series in frame.get_columns():
         known = described.get(series.name)
         if known is not None and known.domain is not None:
-            columns.append(_in_domain(series, known.domain))
+            columns.append(_in_domain(_as_declared(series, types.get(series.name), series.name in keys), known.domain))
         elif not source.typed and series.name in judged:
             columns.append(_as_numbers(series, None if series.name in keys else kept))
         else:
@@ -65,7 +67,7 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
         frame,
         keys,
         tuple(item.name for item in policy.attributes if item.role.is_secret),
-        _background(frame, policy, described),
+        _background(policy, described),
     )
 
 
@@ -116,7 +118,7 @@ def _in_domain(series: pl.Series, domain: Domain) -> pl.Series:
     if domain.cut is None:
         return series.cast(pl.String).fill_null(domain.missing.label) if category else series
     codes = encode(series, domain).codes
-    labels = pl.Series([str(value) for value in domain.values], dtype=pl.String).gather(np.maximum(codes, 0))
+    labels = pl.Series([written(value) for value in domain.values], dtype=pl.String).gather(np.maximum(codes, 0))
     return (
         pl.select(pl.when(pl.Series(codes >= 0)).then(labels).otherwise(series.cast(pl.String)))
         .to_series()
@@ -124,33 +126,41 @@ def _in_domain(series: pl.Series, domain: Domain) -> pl.Series:
     )
 
 
-def _as_numbers(series: pl.Series, kept: pl.Series | None) -> pl.Series:
-    """A text column as numbers, if the rows that are kept hold nothing else.
+def _as_declared(series: pl.Series, kind: str | None, key: bool) -> pl.Series:
+    """A column as the type that the policy declares; what cannot be read as that stays as it is.
 
-    A key has rows of every kind (None), and becomes numbers only if no two of its values become one.
+    A key is read so only if no two of its values become one.
+    """
+    if kind is None:
+        return series
+    read, _ = cast_column(series, kind)
+    whole = spelled(read).fill_null(series.cast(pl.String))
+    return series if key and whole.n_unique() != series.n_unique() else whole.alias(series.name)
+
+
+def _as_numbers(series: pl.Series, kept: pl.Series | None) -> pl.Series:
+    """A text column as numbers, if the rows that are kept hold nothing else and no two values become one: 007 and 7.
+
+    A key has rows of every kind (None), and its values are those that are written differently.
     """
     said = series if kept is None else series.set((series == SUPPRESSED).fill_null(False), None)
     numbers, _ = cast_column(said, "number")
     unread = numbers.is_null() & said.is_not_null()
     words = unread if kept is None else unread & kept
-    if words.any() or said.null_count() == len(said) or (kept is None and numbers.n_unique() != said.n_unique()):
+    different = said if kept is None else spelled(said.set(unread, None))
+    if words.any() or said.null_count() == len(said) or numbers.n_unique() != different.n_unique():
         return series
     return numbers.fill_nan(None)
 
 
-def _background(frame: pl.DataFrame, policy: Policy, described: Mapping[str, Attribute]) -> Background:
-    domains: dict[str, list[Any]] = {}
-    for name, item in described.items():
-        if item.domain is not None:
-            numeric = frame.schema[name].is_numeric()
-            domains[name] = [_as_number(value) if numeric else value for value in item.domain.values]
+def _background(policy: Policy, described: Mapping[str, Attribute]) -> Background:
     missing: dict[str, MissingAs] = {
         item.name: "category"
         for item in policy.attributes
         if item.missing.action == "category" and item.name not in described
     }
     return Background(
-        domains=domains,
+        domains={name: item.domain.values for name, item in described.items() if item.domain is not None},
         distances={name: item.distance for name, item in described.items() if item.distance is not None},
         reference=_reference(policy),
         missing=missing,
@@ -170,10 +180,3 @@ def _reference(policy: Policy) -> pl.DataFrame | None:
     except PolicyError as error:
         raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
     return _frame(open_table(path, policy.table.separator, policy.table.encoding), policy)
-
-
-def _as_number(value: Any) -> Any:
-    try:
-        return float(value)
-    except ValueError:
-        return value

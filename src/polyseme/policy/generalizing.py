@@ -13,8 +13,8 @@ from polyseme.hierarchies.fitting import missing_from
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.reading import Reader
+from polyseme.spelling import spellings
 from polyseme.tables.coding.codes import as_series, cast_column
-from polyseme.tables.coding.spelling import spellings
 from polyseme.tables.io.source import Source
 
 __all__ = ["column_values", "hierarchy_problems", "require_places"]

@@ -10,7 +10,7 @@ from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.policy import Exclusion
 from polyseme.policy.reading import Reader, kind_of
 from polyseme.schema import Condition, Constraint, Role, Schema
-from polyseme.tables.coding.spelling import spelling, spellings
+from polyseme.spelling import spelling, spellings
 
 __all__ = ["matching", "with_constraints"]
 

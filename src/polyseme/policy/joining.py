@@ -19,7 +19,7 @@ from polyseme.policy.impossible import matching
 from polyseme.policy.joint import JointPolicy
 from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Constraint, Distributions, Domain, Member, Missing, Role, Schema
-from polyseme.tables.coding.spelling import spellings, written
+from polyseme.spelling import spellings, written
 
 __all__ = ["COMBINATIONS", "between_members", "joined_name", "unweighted", "with_joints"]
 

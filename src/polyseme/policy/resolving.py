@@ -28,9 +28,9 @@ from polyseme.policy.generalizing import hierarchy_problems
 from polyseme.policy.impossible import with_constraints
 from polyseme.policy.joining import between_members, joined_name, unweighted, with_joints
 from polyseme.policy.reading import Reader
-from polyseme.schema import Attribute, Bins, Distributions, Domain, Label, Periods, Resolved, Role, Schema
+from polyseme.schema import Attribute, Bins, Distributions, Domain, Periods, Resolved, Role, Schema
+from polyseme.spelling import Label, different, spelling, spellings
 from polyseme.tables.coding.codes import missing_label, numbers, period_labels, require_labels
-from polyseme.tables.coding.spelling import spelling, spellings, written
 from polyseme.tables.io.source import Source
 
 __all__ = ["match_columns", "resolve"]
@@ -251,11 +251,7 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
 
 def _different(labels: Iterable[Label]) -> list[Label]:
     """One label for each value, in their order: the one that is its own spelling where the table has it."""
-    found: dict[str, Label] = {}
-    ordered = sorted(labels, key=_natural)
-    for label, name in zip(ordered, spellings(ordered)):
-        if name not in found or written(label) == name:
-            found[name] = label
+    found = different(sorted(labels, key=_natural))
     return [found[name] for name in sorted(found, key=_natural)]
 
 

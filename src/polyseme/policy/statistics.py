@@ -24,8 +24,8 @@ import polars as pl
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.files.delimited import Row, read_rows, without_remarks
 from polyseme.schema import Attribute, Role, Schema
+from polyseme.spelling import spellings
 from polyseme.strata.groups import Groups
-from polyseme.tables.coding.spelling import spellings
 
 __all__ = ["Statistics", "read_statistics"]
 

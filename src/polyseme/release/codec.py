@@ -31,14 +31,13 @@ from polyseme.schema import (
     Constraint,
     Distributions,
     Domain,
-    Label,
     Member,
     Missing,
     Periods,
     Role,
 )
+from polyseme.spelling import Label, spelling, written
 from polyseme.strata import Key, Placing, Strata, Stratum
-from polyseme.tables.coding.spelling import spelling, written
 
 __all__ = ["column_from", "columns_from", "entry_of"]
 
@@ -291,10 +290,11 @@ def _conditional_from_dict(entry: Mapping[str, Any], domain: Domain, where: str)
 def _codes(labels: Sequence[Label], domain: Domain | None) -> tuple[int, ...]:
     if domain is None:
         raise ReleaseError("there is no domain")
-    unknown = [label for label in labels if label not in domain.codes]
+    texts = list(map(written, labels))
+    unknown = [text for text in texts if text not in domain.codes]
     if unknown:
         raise ReleaseError(f"{len(unknown)} impossible values are not in the domain")
-    return tuple(sorted(domain.codes[label] for label in labels))
+    return tuple(sorted(domain.codes[text] for text in texts))
 
 
 def _domain_to_dict(domain: Domain, from_data: bool) -> dict[str, Any]:

@@ -62,15 +62,23 @@ def _apart(published: Sets) -> str:
     return f", at least {quantity(published.threshold)} apart" if published.threshold else ""
 
 
+def _truth(published: Sets) -> tuple[float, float]:
+    """The lowest and the highest truth probability of its strata."""
+    found = [member.mechanism.p for member in published.strata.members]
+    return min(found), max(found)
+
+
 def promise_line(published: Sets) -> PromiseLine:
     """What was promised for a protected attribute, in plain words."""
     name, mechanism, promises = published.name, published.mechanism, published.attribute.promises
     candidates = "1 candidate" if mechanism.l == 1 else f"{mechanism.l} candidates"
     sentences = [f"Each record shows {candidates} for {name}{_apart(published)}."]
-    if mechanism.p < 1.0:
+    low, high = _truth(published)
+    if low < 1.0:
+        chance = quantity(low) if low == high else f"{quantity(low)} to {quantity(high)}, by group,"
         sentences.append(
-            f"With probability {quantity(mechanism.p)} they are drawn around the true value, otherwise blindly, "
-            "so nobody can be sure that the true value is among them."
+            f"With probability {chance} they are drawn around the true value, otherwise blindly"
+            + (", so nobody can be sure that the true value is among them." if high < 1.0 else ".")
         )
     rules = len(published.attribute.constraints)
     if rules:
@@ -96,19 +104,20 @@ def attribute_line(published: Column) -> AttributeLine:
 
 def fact_line(published: Sets, known: KnownFacts) -> FactLine:
     """How a protected attribute was made, and what follows from that."""
-    mechanism = published.mechanism
+    mechanism, (low, high) = published.mechanism, _truth(published)
     return FactLine(
         attribute=published.name,
         design=mechanism.design.name,
         size=mechanism.size,
         l=mechanism.l,
         d=published.threshold,
-        p=mechanism.p,
+        p=low,
         promised=_promised(published),
         worst_posterior=known.worst_posterior,
         epsilon=known.epsilon,
         identifiable=known.identifiable,
         expected_mse=known.expected_mse,
+        p_most=high if high > low else None,
     )
 
 

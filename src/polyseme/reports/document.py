@@ -60,6 +60,7 @@ class FactLine:
     design           the name of the design the sets are drawn from
     size             F, the number of values of the domain
     l, d, p          candidates in a set, least distance (None without one), truth probability
+    p_most           the truth probability where it is highest; `p` is then that where it is lowest
     promised         the bound on the posterior that was promised, 1/l at p = 1; None where there is none
     worst_posterior  the best that an attacker who knows the method, and the prior it was made for, can do
     epsilon          of local differential privacy; infinite where sets rule values out
@@ -80,6 +81,7 @@ class FactLine:
     epsilon: float | None
     identifiable: bool | None
     expected_mse: float | None = None
+    p_most: float | None = None
 
     @property
     def kept(self) -> bool | None:

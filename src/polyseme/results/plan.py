@@ -15,6 +15,7 @@ from polyseme.calibration import Choice
 from polyseme.errors import QuestionError
 from polyseme.mechanism import Mechanism
 from polyseme.results.base import Result, restored, written
+from polyseme.results.grouping import GroupingPlan
 from polyseme.results.guessers import Guessers
 from polyseme.schema import Attribute
 from polyseme.strata import Key
@@ -337,17 +338,20 @@ class Plan(Result):
     """What a policy comes to, attribute by attribute.
 
     from_data  the attributes whose values, or bins, were looked up in a table
+    grouping   what becomes of the records as a whole, where the policy names a method for that
     """
 
     attributes: tuple[AttributePlan, ...]
     records: int | None
     from_data: tuple[str, ...]
     remarks: tuple[str, ...] = ()
+    grouping: GroupingPlan | None = None
 
     @property
     def usable(self) -> bool:
         """Whether every promise can be kept and every distribution recovered."""
-        return all(item.usable for item in self.attributes)
+        reached = self.grouping is None or self.grouping.feasible
+        return reached and all(item.usable for item in self.attributes)
 
     def warnings(self) -> list[str]:
         """What would be regretted after publishing: columns in clear, and distributions that nobody can recover."""
@@ -368,13 +372,14 @@ class Plan(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `plan --json`."""
-        return {
+        document = {
             "records": self.records,
             "usable": self.usable,
             "remarks": list(self.remarks),
             "from_data": list(self.from_data),
             "attributes": {item.name: item.to_dict() for item in self.attributes},
         }
+        return document if self.grouping is None else {**document, "method": self.grouping.to_dict()}
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
@@ -383,6 +388,7 @@ class Plan(Result):
             document["records"],
             tuple(document["from_data"]),
             tuple(document["remarks"]),
+            GroupingPlan.from_dict(document["method"]) if "method" in document else None,
         )
 
     def __repr__(self) -> str:
@@ -391,6 +397,7 @@ class Plan(Result):
             + ("ok" if item.usable else "not estimable" if item.feasible else "impossible")
             for item in self.attributes
         ]
+        parts += [] if self.grouping is None else self.grouping.lines()[:1]
         return f"<Plan {'; '.join(parts)}>"
 
     def __rich__(self) -> RenderableType:

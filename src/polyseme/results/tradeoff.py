@@ -15,6 +15,7 @@ __all__ = ["Advice", "Tried", "marked"]
 class Tried:
     """One setting: candidates, distance, strength of the prior, truth probability.
 
+    alpha, p   the strength of the prior and the truth probability; None where strata have their own
     success    of somebody who knows the distribution, on average; `worst` in the worst stratum
     floor      what no truthful sets of this l and d can undercut
     error      expected root mean squared error of a share; None without a number of records, or where not computed
@@ -24,8 +25,8 @@ class Tried:
 
     l: int
     d: float
-    alpha: float
-    p: float
+    alpha: float | None
+    p: float | None
     success: float
     worst: float
     floor: float

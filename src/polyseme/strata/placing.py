@@ -16,7 +16,7 @@ import polars as pl
 from polyseme.arrays import Ints
 from polyseme.errors import ImpossibleError
 from polyseme.schema import OTHERWISE, Condition, Constraint
-from polyseme.tables.coding.spelling import spelled
+from polyseme.spelling import spelled
 
 __all__ = ["STRATA_LIMIT", "Found", "Key", "Placing"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from polyseme.cancellation import Cancellation
 from polyseme.files.whole import whole_folder
 from polyseme.policy import Policy
-from polyseme.results.guessers import Guesser
+from polyseme.results.plan import AttributePlan
 from polyseme.results.views.formats import percent
-from polyseme.studies.income import INCOME_POLICY, income_table
+from polyseme.studies.income import DEMO_POLICY, income_statistics, income_table, with_age_bands
 from polyseme.verbs.anonymize import anonymize
 from polyseme.verbs.attack import attack
 from polyseme.verbs.estimate import estimate
@@ -23,29 +23,33 @@ from polyseme.verbs.verify import verify
 __all__ = ["run_demo"]
 
 
-def _guesses(one: Guesser) -> str:
-    return f"{percent(one.after)} of cases, without the release {percent(one.before)} (floor {percent(one.floor)})"
+def _planned(made: AttributePlan) -> Iterator[str]:
+    """The setting and the two numbers: who shares the prior of the decoys, and who knows the statistics."""
+    choice, told = made.choice, made.learner
+    if told is None or told.learnt is None or told.promised is None or told.learner is None:
+        raise ValueError(made.obstacle)
+    known = told.learnt
+    yield f"Plan        {choice.l} candidates, at least {choice.d:g} classes apart; a balanced design by sex and age"
+    yield f"            who expects incomes as decoys are drawn is right with at most 1/{choice.l}, whatever the set"
+    yield (
+        f"            who knows the statistics is right in {percent(known.after)} of cases (promised: at most "
+        f"{percent(told.learner)}), without the release in {percent(known.before)}"
+    )
 
 
 def run_demo(
     out: Path, records: int = 100_000, overwrite: bool = False, cancellation: Cancellation | None = None
 ) -> Iterator[str]:
-    """Leave people.parquet, policy.yaml, release/ and report.html in `out`; say what happens."""
-    contents = ("people.parquet", "policy.yaml", "release", "report.html")
+    """Leave people.parquet, statistics.csv, policy.yaml, release/ and report.html in `out`; say what happens."""
+    contents = ("people.parquet", "statistics.csv", "policy.yaml", "release", "report.html")
     with whole_folder(out, overwrite, contents, cancellation) as folder:
-        people = income_table(records)
-        people.write_parquet(folder / "people.parquet")
-        (folder / "policy.yaml").write_text(INCOME_POLICY, encoding="utf-8")
-        yield f"People      {records:,} invented records: age, sex and income in 14 classes"
+        with_age_bands(income_table(records)).write_parquet(folder / "people.parquet")
+        (folder / "statistics.csv").write_text(income_statistics(), encoding="utf-8")
+        (folder / "policy.yaml").write_text(DEMO_POLICY, encoding="utf-8")
+        yield f"People      {records:,} invented records: age in bands of ten years, sex and income in 14 classes"
+        yield "            and public statistics of incomes by sex and age, which are not made from these records"
         policy = Policy.load(folder / "policy.yaml")
-        made = plan(policy, data=folder / "people.parquet")["income"]
-        choice, told = made.choice, made.learner
-        if told is None or told.learnt is None:
-            raise ValueError(made.obstacle)
-        yield f"Plan        {choice.l} candidates, at least {choice.d:g} classes apart; balanced design"
-        known = f" given {' and '.join(told.by)}" if told.by else ""
-        yield f"            who knows the method and expects all incomes alike is right in {_guesses(told.reference)}"
-        yield f"            who knows how incomes are distributed{known}, in {_guesses(told.learnt)}"
+        yield from _planned(plan(policy, records)["income"])
         release = anonymize(folder / "people.parquet", policy, folder / "release", cancellation=cancellation)
         yield f"Anonymize   {release.manifest.records:,} records, shuffled, identifiers dropped"
         verified = verify(release)

@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Floats, Ints
-from polyseme.schema import Label
+from polyseme.spelling import Label, spelled
 from polyseme.tables.coding.labels import MissingAs, encode, require_columns
 from polyseme.tables.counting.published import PublishedSets, published_sets, ragged_blocks
 
@@ -209,23 +209,20 @@ def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints
 
 
 def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
-    """For each class of `frame`, how many rows of `reference` match it; a `*` of `frame` matches anything."""
+    """For each class of `frame`, how many rows of `reference` match it; a `*` of `frame` matches anything.
+
+    Two tables were written by two programs, so their values are compared by their spelling.
+    """
     require_columns(frame, quasi_identifiers)
     require_columns(reference, quasi_identifiers)
     keys = list(quasi_identifiers)
     groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
     if not keys:
         return np.full(groups.height, reference.height, dtype=np.int64)
-    groups = groups.select(_CLASS, *keys)
-    population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
-    # What cannot be a value of the table's type matches nothing, least of all a missing value.
-    readable = [
-        pl.col(key).is_null() | pl.col(key).cast(groups.schema[key], strict=False).is_not_null() for key in keys
-    ]
-    population = population.filter(*readable).with_columns(
-        pl.col(key).cast(groups.schema[key], strict=False) for key in keys
-    )
-    stars = [pl.col(key).cast(pl.String).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
+    groups = groups.select(_CLASS, *(spelled(groups[key]) for key in keys))
+    population = pl.DataFrame([spelled(reference[key]) for key in keys])
+    population = population.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
+    stars = [pl.col(key).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
     found = np.zeros(groups.height, dtype=np.int64)
     marked = groups.with_columns(pl.concat_str(stars).alias(_VALUE))
     for (mask,), part in marked.partition_by(_VALUE, as_dict=True).items():

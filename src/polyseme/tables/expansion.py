@@ -18,7 +18,7 @@ import polars as pl
 
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError, TableError, nearest
-from polyseme.schema import Label
+from polyseme.spelling import Label
 from polyseme.tables.coding.labels import encode
 
 __all__ = ["EXPANSION_LIMIT", "QidClasses", "classes_for", "expand"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,7 @@ def anonymize(
     ledger: str | Path | None = None,
     people: str | None = None,
     accept_risk: bool = False,
+    apply: Release | str | Path | None = None,
     overwrite: bool = False,
     progress: Progress = lambda rows: None,
     warn: Warn | None = None,
@@ -81,6 +83,8 @@ def anonymize(
     ledger       a file that keeps what was published about the same people: asked before, told afterwards
     people       whom the release is about; may be left out where the ledger knows one group of people
     accept_risk  publish also where sets can be intersected with those of earlier releases in the ledger
+    apply        an earlier release whose levels of generalization are used again; records that would break a promise
+                 are suppressed, and more than the policy allows are refused
     progress     told how many more rows were read
     warn         told what the data holder should hear before publishing; by default a Python warning of that category
     cancellation stops the work from another thread: it then raises `Cancelled`, and nothing is left behind
@@ -99,7 +103,10 @@ def anonymize(
     source: Source = Watched(source_given(data, policy), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
     resolved = _resolved(policy, source)
-    treated = None if policy.grouping is None else treat(policy, resolved, source, seed, cancellation)
+    if apply is not None and policy.grouping is None:
+        raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
+    pattern = release_given(apply).manifest if apply is not None else None
+    treated = None if policy.grouping is None else treat(policy, resolved, source, seed, cancellation, pattern)
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
     )
@@ -116,19 +123,20 @@ def anonymize(
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, seen)
-    if asked is not None:
-        _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
-    work = Run(job, source, progress, cancellation)
-    if out is None:
-        release = publish_in_memory(work, policy, run, treated)
-    else:
-        release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite, treated)
-    outcome = work.outcome
-    _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
-    _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
-    _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
-    if asked is not None:
-        asked.record(release)
+    with asked.turn() if asked is not None else nullcontext():
+        if asked is not None:
+            _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
+        work = Run(job, source, progress, cancellation)
+        if out is None:
+            release = publish_in_memory(work, policy, run, treated)
+        else:
+            release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite, treated)
+        outcome = work.outcome
+        _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
+        _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
+        _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
+        if asked is not None:
+            asked.record(release)
     if explain is not None and treated is not None and treated.explanation is not None:
         explain(treated.explanation)
     return release

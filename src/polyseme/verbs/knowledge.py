@@ -17,12 +17,12 @@ from polyseme.policy import Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
 from polyseme.release import Release, Sets
-from polyseme.schema import Attribute, Role, Schema
+from polyseme.schema import Attribute, Condition, Role, Schema
+from polyseme.spelling import spelled
 from polyseme.strata import Strata
 from polyseme.strata.groups import Groups
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.sets import code_sets
-from polyseme.tables.coding.spelling import spelled
 from polyseme.tables.io.source import Source
 
 __all__ = ["Looked", "declared", "from_release", "look"]
@@ -33,6 +33,9 @@ _CELLS = 16_000_000
 """Codes that are held at a time (128 MB)."""
 _ROWS = 200_000
 """Records that are looked at of a release at the most; it is shuffled, so the first ones are any ones."""
+
+_ANY_OTHER = "any other"
+"""What a column is in the group of those to whom no condition applies."""
 
 
 def declared(attribute: Attribute) -> Groups | None:
@@ -89,7 +92,7 @@ class Looked:
         counts = self._counts(sets, group, strata, place[first], exact)
         columns = sorted(column - 1 for column in chosen[1:])
         cells = {self.names[column]: self.levels[column].gather(self.features[first, column]) for column in columns}
-        return Groups(counts, pl.DataFrame(cells), place[first])
+        return Groups(counts, pl.DataFrame({**_conditions(strata, place[first]), **cells}), place[first])
 
     def _counts(self, sets: Ints, group: Ints, strata: Strata, places: Ints, exact: bool) -> Floats:
         """How many people of each group have each value: (groups, F)."""
@@ -107,6 +110,19 @@ class Looked:
             shares = learnt_shares(member.narrow(sets[rows]), np.searchsorted(mine, group[rows]), member.mechanism)
             found[np.ix_(mine, member.allowed)] = people[mine, None] * shares
         return found
+
+
+def _conditions(strata: Strata, places: Ints) -> dict[str, pl.Series]:
+    """What the columns that decide the stratum are in each group, as far as its condition says it."""
+    names = dict.fromkeys(name for member in strata.members for name in member.condition.when)
+    return {
+        name: pl.Series([_condition(strata.members[place].condition, name) for place in places.tolist()], dtype=pl.Utf8)
+        for name in names
+    }
+
+
+def _condition(condition: Condition, name: str) -> str:
+    return " or ".join(condition.when.get(name, (_ANY_OTHER,)))
 
 
 def _looked(texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints]) -> Looked:

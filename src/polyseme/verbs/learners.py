@@ -20,7 +20,8 @@ from polyseme.policy import Policy
 from polyseme.release import Release, Sets
 from polyseme.results.guessers import Guesser, Guessers, RangeGuess
 from polyseme.results.plan import AttributePlan, Plan
-from polyseme.schema import Label, Resolved
+from polyseme.schema import Resolved
+from polyseme.spelling import Label
 from polyseme.strata import Strata, Stratum
 from polyseme.strata.groups import Groups
 from polyseme.tables.io.source import Source

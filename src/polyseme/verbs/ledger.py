@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 
 from polyseme.attacks.accumulating import exposures_of
 from polyseme.errors import InvalidInput, Problem, QuestionError, RiskError
+from polyseme.files.turns import turn
 from polyseme.logs import logged
 from polyseme.release import SEEDED, Column, Release, Sets
 from polyseme.results.ledger import Exposure, Exposures, Ledger, Publication
@@ -30,6 +32,8 @@ _NOTICED = 0.01
 def record(ledger: Ledger | str | Path, release: Release | str | Path, people: str) -> Ledger:
     """The ledger with one more release about these people; a file is written anew, or begun.
 
+    Several processes may add to one file at the same time.
+
     Whoever reads the release can estimate how the values are distributed. The ledger keeps that estimate, so that it
     can say how far somebody gets who did.
     """
@@ -38,10 +42,17 @@ def record(ledger: Ledger | str | Path, release: Release | str | Path, people: s
         raise QuestionError(f"this release was {SEEDED}", "publish without a seed; experiments are not recorded")
     if not people.strip():
         raise QuestionError(Problem("people", "a name is empty", "say whom the releases are about"))
-    before = ledger if isinstance(ledger, Ledger) else _opened(Path(ledger))
-    after = before.add(_publication(release, people))
-    if not isinstance(ledger, Ledger):
-        after.save(ledger)
+    publication = _publication(release, people)
+    if isinstance(ledger, Ledger):
+        return ledger.add(publication)
+    with turn(Path(ledger)):
+        return _added(Path(ledger), publication)
+
+
+def _added(path: Path, publication: Publication) -> Ledger:
+    """The ledger in a file with one more release; for those whose turn it is."""
+    after = _opened(path).add(publication)
+    after.save(path)
     return after
 
 
@@ -115,9 +126,13 @@ class Asked:
             raise RiskError(Problem(f"$.attributes.{item.attribute}", _told(item), _ADVICE) for item in risks)
         return [f"{item.attribute}: {_told(item)}." for item in risks] + list(_milder(after, before))
 
+    def turn(self) -> AbstractContextManager[None]:
+        """From the question to the record nobody else may publish by this ledger: they would hear that all is well."""
+        return turn(self.path)
+
     def record(self, release: Release) -> None:
-        """Add what was published; the file is read again, as others may have added to it."""
-        record(self.path, release, self.people)
+        """Add what was published, in the turn in which the ledger was asked."""
+        _added(self.path, _publication(release, self.people))
 
 
 _ADVICE = "publish with sticky decoys (--key-file) as before, or leave it out; --accept-risk publishes all the same"

@@ -11,7 +11,8 @@ from typing import Any
 
 from polyseme.analysis import Setting, thresholds
 from polyseme.analysis import frontier as settings_grid
-from polyseme.errors import Problem, QuestionError
+from polyseme.cancellation import Cancellation
+from polyseme.errors import ImpossibleError, Problem, QuestionError
 from polyseme.logs import logged
 from polyseme.methods import method_named
 from polyseme.methods.decoys import mechanism_at
@@ -19,12 +20,16 @@ from polyseme.policy import Policy
 from polyseme.policy.generalizing import require_places
 from polyseme.policy.resolving import resolve
 from polyseme.policy.statistics import Statistics, read_statistics
+from polyseme.results.grouping import GroupingPlan
 from polyseme.results.plan import Plan
+from polyseme.schema import Resolved
+from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
 from polyseme.verbs.cautions import few_people, require_protection, ungeneralized, unmet_conditions
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
+from polyseme.verbs.recoding import treat
 
 __all__ = ["frontier", "plan"]
 
@@ -49,7 +54,7 @@ def plan(
     if records is None and source is not None:
         records = source.count()
     resolved = resolve(with_earlier_releases(policy), source)
-    require_protection(resolved, policy.protect_all_but is not None)
+    require_protection(resolved, policy.grouping is not None, policy.protect_all_but is not None)
     if source is not None:
         require_places(policy, source)
     statistics = read_statistics(distribution, resolved.schema)
@@ -60,11 +65,25 @@ def plan(
     if source is not None:
         source = with_joined(source, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     made = with_guessers(made, policy, resolved, statistics, source)
-    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy)))
+    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy)), grouping=_grouping(policy, resolved, source))
     if source is None:
         return made
     seen = (*few_people(source, policy), *unmet_conditions(source, policy, resolved))
     return replace(made, remarks=(*made.remarks, *seen))
+
+
+def _grouping(policy: Policy, resolved: Resolved, source: Source | None) -> GroupingPlan | None:
+    """What becomes of the records as a whole: found by doing it, without publishing anything."""
+    if policy.grouping is None:
+        return None
+    name = policy.grouping.name
+    if source is None:
+        return GroupingPlan(name)
+    try:
+        treated = treat(policy, resolved, source, None, Cancellation())
+    except ImpossibleError as error:
+        return GroupingPlan.impossible(name, error)
+    return GroupingPlan(name, treated.records, treated.applied)
 
 
 def _is_count(number: object) -> bool:

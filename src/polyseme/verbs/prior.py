@@ -27,9 +27,9 @@ from polyseme.policy.resolving import resolve
 from polyseme.randomness import SystemStream, discrete_laplace
 from polyseme.release import Release
 from polyseme.results.prior import Prior
+from polyseme.spelling import spelled, spellings
 from polyseme.strata import STRATA_LIMIT
 from polyseme.tables.coding.codes import as_series, encode
-from polyseme.tables.coding.spelling import spelled, spellings
 from polyseme.tables.io.source import Source, open_table
 from polyseme.verbs.estimate import estimate
 from polyseme.verbs.inputs import names_given, policy_given, release_given

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
 from polyseme.cancellation import Cancellation
-from polyseme.errors import ImpossibleError, InternalError, Problem, TableError
+from polyseme.errors import ImpossibleError, InternalError, Problem, QuestionError, TableError
 from polyseme.hierarchies import TOP
 from polyseme.methods import grouping_named
 from polyseme.methods.bucketization import Grouping
@@ -27,7 +27,7 @@ from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import ReadTable, read_microdata
 from polyseme.policy.resolving import match_columns
 from polyseme.randomness import StreamKey
-from polyseme.release import Applied, AsIs, Column, Generalized, Grouped
+from polyseme.release import Applied, AsIs, Column, Generalized, Grouped, Manifest
 from polyseme.release.classes import model_verdicts
 from polyseme.results.explanation import Explanation
 from polyseme.schema import Attribute, Domain, Resolved, Role
@@ -38,6 +38,7 @@ from polyseme.tables.recoded import Recoded, RecodedSource
 __all__ = ["Treated", "treat"]
 
 _GROUP = "group"
+_LEVELLED = "full-domain"
 _LISTED = 10_000
 """Declared values of a quasi-identifier up to which the manifest lists what its labels may stand for (some 200 kB)."""
 
@@ -49,6 +50,7 @@ class Treated:
     source   the rows as they go on to be published
     columns  how the columns are published that are not drawn as sets, by name; a column of groups is the last
     applied  what was done
+    records  before any was suppressed
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
     models   what is promised: the policy's models, and what the method promises by itself
@@ -58,6 +60,7 @@ class Treated:
     source: Source
     columns: Mapping[str, Column]
     applied: Applied
+    records: int
     recoded: frozenset[str]
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
@@ -70,8 +73,18 @@ class Treated:
         return (*(self.columns.get(column.name, column) for column in columns), *new)
 
 
-def treat(policy: Policy, resolved: Resolved, source: Source, seed: int | None, cancellation: Cancellation) -> Treated:
-    """Group the records of a table as the policy says; refuses, with the reason, what cannot be reached."""
+def treat(
+    policy: Policy,
+    resolved: Resolved,
+    source: Source,
+    seed: int | None,
+    cancellation: Cancellation,
+    earlier: Manifest | None = None,
+) -> Treated:
+    """Group the records of a table as the policy says; refuses, with the reason, what cannot be reached.
+
+    earlier  a release whose levels of generalization are taken over, so that nothing is searched
+    """
     spec = policy.grouping
     if spec is None:
         raise ValueError("the policy names no grouping method")
@@ -83,7 +96,11 @@ def treat(policy: Policy, resolved: Resolved, source: Source, seed: int | None, 
     models = _models(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
     goal = _goal(policy, resolved, read)
-    found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
+    found: Recoding | Grouping
+    if earlier is None:
+        found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
+    else:
+        found = _at_levels(read, goal, _levels_of(earlier, spec, read), float(spec.parameters["suppression"]))
     made = _generalized(read, found, goal, spec) if isinstance(found, Recoding) else _grouped(read, found, spec)
     _require_reached(made, models, _rows(made))
     return replace(made, models=models)
@@ -118,6 +135,43 @@ def _goal(policy: Policy, resolved: Resolved, read: ReadTable) -> Goal:
         if model.parameters.get("attribute") not in drawn
     ]
     return Goal.of(specs, read.data, background_of(read.sensitive))
+
+
+# -- taken over ----------------------------------------------------------------------------------------------------
+
+
+def _levels_of(earlier: Manifest, spec: MethodSpec, read: ReadTable) -> list[int]:
+    """The level of each quasi-identifier in an earlier release; refuses a release that has none for each."""
+    applied = earlier.applied
+    if spec.name != _LEVELLED or applied is None or not applied.levels:
+        raise QuestionError(
+            Problem(
+                "apply", "only levels of generalization can be taken over, and this has none", "method: full-domain"
+            )
+        )
+    heights = {ladder.name: ladder.height for ladder in read.data.ladders}
+    if heights.keys() != applied.levels.keys() or any(level > heights[name] for name, level in applied.levels.items()):
+        raise QuestionError(
+            Problem("apply", "the release generalizes other columns, or by other hierarchies, than the policy")
+        )
+    return [applied.levels[name] for name in read.data.names]
+
+
+def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> Recoding:
+    """All records at given levels; those that would break a promise are suppressed, if they are few enough."""
+    whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.records, dtype=np.bool_), None, None)
+    kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)))
+    suppressed = ~kept[whole.classes]
+    if suppressed.sum() > limit * read.data.records:
+        raise ImpossibleError(
+            Problem(
+                "apply",
+                f"at these levels {int(suppressed.sum()):,} of {read.data.records:,} records would break what is "
+                f"promised, more than the policy lets be suppressed ({limit:.2%})",
+                "wait for more records, allow more suppression, or search levels for this table",
+            )
+        )
+    return Recoding.of_levels(read.data, levels, suppressed, None, None)
 
 
 # -- generalized ---------------------------------------------------------------------------------------------------
@@ -204,8 +258,7 @@ def _with_values(item: Attribute, values: Sensitive) -> Attribute:
 def _grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     kept = ~found.suppressed
     name = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive}).name
-    taken = {*read.data.names, *(item.name for item in read.sensitive)}
-    group = _GROUP if _GROUP not in taken else f"{name} {_GROUP}"
+    group = _free_name(name, read.source.schema.names)
     columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in read.data.names}
     shown: dict[str, Recoded] = {}
     for item in read.sensitive:
@@ -229,6 +282,12 @@ def _grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     return _treated(read, kept, shown, columns, applied)
 
 
+def _free_name(attribute: str, taken: Sequence[str]) -> str:
+    """What the column of groups is called."""
+    names = [_GROUP, f"{attribute} {_GROUP}", *(f"{_GROUP} {number}" for number in range(2, len(taken) + 3))]
+    return next(name for name in names if name not in taken)
+
+
 def _lists(read: ReadTable, item: Attribute, found: Grouping, kept: Bools) -> pa.Array:
     """The values of each group, in the order of the domain."""
     codes, groups = read.data.sensitive[item.name].codes[kept], found.groups[kept]
@@ -247,15 +306,32 @@ def _treated(
 ) -> Treated:
     rows = read.kept.copy()
     rows[rows] = kept
-    return Treated(RecodedSource(read.source, shown, rows), columns, applied, frozenset(shown), read.dropped)
+    return Treated(
+        RecodedSource(read.source, shown, rows), columns, applied, read.data.records, frozenset(shown), read.dropped
+    )
 
 
 def _require_reached(made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame) -> None:
-    """Refuse rows on which a model does not hold: a method must reach what it was asked to, so that is our fault."""
+    """Refuse rows on which a model does not hold.
+
+    A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
+    quasi-identifiers as they are, so that it depends on the table whether models about them hold.
+    """
     verdicts = model_verdicts(rows, list(made.columns.values()), models)
-    broken = [f"{verdict.model} ({verdict.note or verdict.worst})" for verdict in verdicts if not verdict.holds]
+    broken = [verdict for verdict in verdicts if not verdict.holds]
+    if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
+        raise ImpossibleError(
+            Problem(
+                f"$.method.{made.applied.name}",
+                f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
+                f"({verdict.note or f'the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}'})",
+                "remove the model, or use full-domain or mondrian",
+            )
+            for verdict in broken
+        )
     if broken:
-        raise InternalError(f"{made.applied.name} did not reach what it was asked to: {', '.join(broken)}")
+        named = ", ".join(f"{verdict.model} ({verdict.note or verdict.worst})" for verdict in broken)
+        raise InternalError(f"{made.applied.name} did not reach what it was asked to: {named}")
 
 
 def _rows(made: Treated) -> pl.DataFrame:

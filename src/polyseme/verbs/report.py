@@ -7,7 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polyseme.analysis import facts, worst_of
+import numpy as np
+
+from polyseme.analysis import Facts, facts, worst_of
+from polyseme.arrays import Floats
 from polyseme.logs import logged
 from polyseme.metrics import compare
 from polyseme.release import Release, Sets
@@ -16,6 +19,8 @@ from polyseme.reports.assembling import release_page
 from polyseme.reports.document import Distribution, Page
 from polyseme.results.findings import Finding
 from polyseme.results.verification import Verification
+from polyseme.spelling import written
+from polyseme.strata import Stratum
 from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import ask
 from polyseme.verbs.evaluate import Truth
@@ -75,18 +80,38 @@ def make_page(
     return release_page(
         manifest,
         verdicts=verification.verdicts,
-        facts={
-            item.name: worst_of(
-                [facts(member.mechanism, member.prior, manifest.records) for member in item.strata.members]
-            )
-            for item in manifest.sets
-        },
+        facts={item.name: _facts(release, item) for item in manifest.sets},
         distributions=distributions,
         metrics=metrics or None,
         findings=findings,
         notes=tuple(dict.fromkeys(notes)),
         learners=verification.learners,
     )
+
+
+def _facts(release: Release, item: Sets) -> Facts:
+    """The worst risks of all strata; where these have priors of their own, the expected error of all their records."""
+    members, records = item.strata.members, release.manifest.records
+    found = worst_of([facts(member.mechanism, member.prior, records) for member in members])
+    if not any(member.condition for member in members):
+        return found
+    number = np.zeros(len(members))
+    for batch in release.batches(item.strata.columns):
+        columns = {name: batch.column(name) for name in item.strata.columns}
+        number += np.bincount(item.strata.places(columns, batch.num_rows), minlength=len(members))
+    errors = [
+        facts(member.mechanism, _expected(member), records).expected_mse if people else 0.0
+        for member, people in zip(members, number, strict=True)
+    ]
+    known = [error for error in errors if error is not None]
+    total = float(number @ known / number.sum()) if len(known) == len(errors) and number.any() else None
+    return replace(found, mse_limit=total, mse_inverse=total)
+
+
+def _expected(member: Stratum) -> Floats | None:
+    """How the true values of a stratum are taken to be distributed."""
+    stated = member.distributions.stated
+    return member.prior if stated is None else stated
 
 
 def _distributions(
@@ -111,7 +136,7 @@ def _distributions(
     return [
         Distribution(
             attribute=item.name,
-            labels=[str(value) for value in item.domain.values],
+            labels=[written(value) for value in item.domain.values],
             published=published[index],
             estimate=estimated.values[index],
             low=estimated.low[index],

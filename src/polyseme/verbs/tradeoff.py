@@ -10,14 +10,17 @@ import numpy as np
 import polars as pl
 
 from polyseme.analysis import thresholds
-from polyseme.analysis.calibrating import Calibration, calibrate, learner_frontier
+from polyseme.analysis.calibrating import Calibration, calibrate, expected_error, learner_frontier
 from polyseme.analysis.floor import floor
-from polyseme.analysis.learner import Population
+from polyseme.analysis.learner import Population, success
 from polyseme.arrays import Ints
+from polyseme.designs.tempered import RAREST
 from polyseme.distances.base import Distance
 from polyseme.errors import ImpossibleError, Problem, QuestionError
+from polyseme.methods.decoys import sets_of
 from polyseme.results.plan import AttributePlan, Plan
 from polyseme.results.tradeoff import Advice, Tried, marked
+from polyseme.strata import Strata
 from polyseme.strata.groups import Groups
 
 __all__ = ["advise", "bands", "tradeoff"]
@@ -43,9 +46,11 @@ def tradeoff(made: Plan) -> dict[str, list[Tried]]:
     found = {}
     for item in made.attributes:
         distance, groups = item.attribute.distance, item.groups
-        if distance is None or groups is None or not item.feasible or item.strata or distance.size > _LARGEST:
+        if distance is None or groups is None or not item.feasible or distance.size > _LARGEST:
             continue
-        found[item.name] = marked(list(_tried(item, distance, groups, made.records)))
+        if item.attribute.constraints:  # values are impossible for some people: no setting of the dials suits all
+            continue
+        found[item.name] = marked([*_tried(item, distance, groups, made.records), *_own(item, groups, made.records)])
     return found
 
 
@@ -69,9 +74,52 @@ def _tried(item: AttributePlan, distance: Distance, groups: Groups, records: int
             yield Tried(l, d, point.alpha, point.p, point.success, point.worst, least, error, chosen=chosen)
 
 
+def _is_plain(item: AttributePlan) -> bool:
+    """Whether decoys are even, so that the policy is one of the settings that are tried."""
+    attribute = item.attribute
+    return attribute.distributions.prior is None and attribute.promises.learner is None and not attribute.conditional
+
+
+def _own(item: AttributePlan, groups: Groups, records: int | None) -> Iterator[Tried]:
+    """What the policy asks for, where it has a prior or a promise of its own."""
+    strata = sets_of(item).strata
+    places, structure = groups.places(strata), strata.members[0].mechanism.design.structure
+    if _is_plain(item) or places is None:
+        return
+    population, l = groups.population, item.choice.l
+    designs = [strata.members[place].mechanism for place in places.tolist()]
+    reached = [success(made, shares) for made, shares in zip(designs, population.shares, strict=True)]
+    if None in reached:
+        return
+    risks = population.weights * np.array(reached, dtype=np.float64)
+    mine = places if (banded := bands(groups)) is None else banded
+    worst = float((np.bincount(mine, risks) / np.maximum(np.bincount(mine, population.weights), _EXACT)).max())
+    least = float(population.weights @ [floor(structure, l, shares).value for shares in population.shares])
+    error = _own_error(strata, places, population, records)
+    p = designs[0].p if len({made.p for made in designs}) == 1 else None
+    yield Tried(l, item.choice.d, None, p, float(risks.sum()), worst, least, error, chosen=True)
+
+
+def _own_error(strata: Strata, places: Ints, population: Population, records: int | None) -> float | None:
+    """The expected error of the shares of everybody, from those of each stratum."""
+    total, size = 0.0, strata.members[0].size
+    for place in np.unique(places).tolist():
+        part = population.part(np.flatnonzero(places == place))
+        shares = np.maximum(part.margin, RAREST)
+        error = expected_error(strata.members[place].mechanism, shares / shares.sum())
+        if error is None or not np.isfinite(error):
+            return None
+        total += float(population.weights[places == place].sum()) * error
+    return float(np.sqrt(total / (size * records))) if records else None
+
+
 def _is_chosen(item: AttributePlan, l: int, d: float, alpha: float, p: float) -> bool:
-    plain = item.attribute.distributions.prior is None and item.attribute.promises.learner is None
-    return plain and alpha == 0.0 and (l, d) == (item.choice.l, item.choice.d) and abs(p - item.choice.p) < _EXACT
+    return (
+        _is_plain(item)
+        and alpha == 0.0
+        and (l, d) == (item.choice.l, item.choice.d)
+        and abs(p - item.choice.p) < _EXACT
+    )
 
 
 def bands(groups: Groups) -> Ints | None:

@@ -237,7 +237,8 @@ def _channel_verdict(promise: Promise, item: Sets) -> Verdict:
     known = all(found.for_reference for found in reached)
     note = f"from the channel in the manifest, for {'the reference distribution' if known else 'every prior'}"
     holds = worst <= bound + _CHANNEL_ROUNDING
-    return Verdict(promise.name, item.name, promise.given(), holds, worst, bound, bound - worst, note=note)
+    margin = max(bound - worst, 0.0) if holds else bound - worst
+    return Verdict(promise.name, item.name, promise.given(), holds, worst, bound, margin, note=note)
 
 
 def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:

@@ -18,7 +18,7 @@ from polyseme.errors import ReleaseError
 from polyseme.mechanism import Mechanism
 from polyseme.release import Column, Sets
 from polyseme.schema import Bins, Domain
-from polyseme.tables.coding.spelling import names_of
+from polyseme.spelling import names_of
 
 __all__ = ["Joined", "counterpart", "join"]
 

@@ -15,6 +15,7 @@ from polyseme.methods.bucketization.closed import of_clusters, of_line
 from polyseme.methods.bucketization.mbf import maximal_bucket_first
 from polyseme.methods.bucketization.places import Places
 from polyseme.methods.bucketization.programme import of_pairs
+from polyseme.methods.bucketization.shuffling import shuffled_by_kind
 from polyseme.methods.bucketization.structures import largest_set
 from polyseme.methods.microdata import SUPPRESSED
 from polyseme.randomness import SystemStream
@@ -98,17 +99,10 @@ def _no_group(counts: Ints, structure: Structure, l: int) -> ImpossibleError:
 def _drawn(codes: Ints, places: Places, stream: SystemStream) -> Ints:
     """The group of each record: those of a kind take its places in an order that is drawn."""
     kinds = places.kinds[codes]
-    order = stream.permutation(len(codes))
-    order = order[_by_kind(kinds[order], len(places.taken))]
+    order = shuffled_by_kind(kinds, len(places.taken), stream)
     sizes = np.bincount(kinds, minlength=len(places.taken))
+    groups = np.full(len(codes), SUPPRESSED, dtype=np.int64)
     # Within each kind the first get the places there are, the others none.
     rank = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    groups = np.full(len(codes), SUPPRESSED, dtype=np.int64)
     groups[order[rank < np.repeat(places.taken, sizes)]] = places.groups
     return groups
-
-
-def _by_kind(kinds: Ints, count: int) -> Ints:
-    """A stable order by kind; numbers of two bytes are sorted by their digits, which is the fastest."""
-    narrow = kinds.astype(np.uint16) if count <= 1 << 16 else kinds
-    return np.argsort(narrow, kind="stable")

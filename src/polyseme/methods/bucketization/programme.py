@@ -8,8 +8,9 @@ where
     n(v)  records of kind v
 
 Whole numbers y are groupings, so the value of the programme bounds how many records can be placed. Columns enter as
-their price says. Of the solution the whole parts stay, but for a few groups of each set; these and what is left over
-are placed by an integer programme with a limit on its search. `gap` is the bound, rounded down, minus what was placed.
+their price says. Of the solution the whole parts stay; what is left over forms groups, largest kinds first, or joins
+groups that it fits. If that misses the bound, and the sets are few, an integer programme with a limit on its search
+forms the last groups of each set anew. `gap` is the bound, rounded down, minus what was placed.
 
 Values with the same neighbours that may not share a group are one kind. Each set also counts for a little less than any
 record, so that of equally good solutions the one with more groups is preferred.
@@ -18,6 +19,7 @@ record, so that of equally good solutions the one with more groups is preferred.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
@@ -39,7 +41,8 @@ _FREE = 2
 """Groups of each set that the integer programme may form otherwise."""
 _NODES = 200
 """Nodes that the integer programme may look at; a limit in seconds would not give the same groups everywhere."""
-_INTEGER_COLUMNS = 20_000
+_FEW = 2_000
+"""Most sets for the integer programme, whose time has no other limit than its nodes."""
 _SLACK = 1e-6
 
 
@@ -50,6 +53,19 @@ class _Programme:
     columns: csc_array
     worth: Floats
     records: Ints
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Kinds of each set."""
+        return np.diff(self.columns.indptr).astype(np.int64)
+
+    def placed(self, times: Ints) -> int:
+        """Records in groups, if each set makes so many."""
+        return int(self.sizes @ times)
+
+    def left(self, times: Ints) -> Ints:
+        """Records of each kind that are in none."""
+        return self.records - np.rint(self.columns @ times).astype(np.int64)
 
 
 def of_pairs(counts: Ints, structure: Structure, l: int) -> Places:
@@ -107,21 +123,50 @@ def _programme(sets: list[Ints], records: Ints, l: int) -> _Programme:
 
 def _solved(programme: _Programme) -> tuple[Ints, int]:
     """How many groups each set makes, and the gap."""
-    relaxed, bound, reduced = _relaxed(programme)
-    kept = np.maximum(np.floor(relaxed + _SLACK).astype(np.int64) - _FREE, 0)
-    left = programme.records - (programme.columns @ kept).astype(np.int64)
-    some = np.sort(np.argsort(-reduced, kind="stable")[:_INTEGER_COLUMNS])
-    more, limit = _whole(programme, some, left)
-    times = kept.copy()
-    times[some] += more
-    if not kept.any() and len(some) == len(kept):
-        bound = min(bound, limit)
-    placed = int((programme.columns @ times).sum())
-    return times, max(0, int(np.floor(bound + _SLACK)) - placed)
+    relaxed, bound = _relaxed(programme)
+    whole = np.floor(relaxed + _SLACK).astype(np.int64)
+    times = _filled_up(programme, whole)
+    most = int(np.floor(bound + _SLACK))
+    if programme.placed(times) < most and len(times) <= _FEW:
+        kept = np.maximum(whole - _FREE, 0)
+        more, limit = _integer(programme, programme.left(kept))
+        times = max(times, kept + more, key=programme.placed)
+        most = min(most, int(np.floor(limit + _SLACK))) if not kept.any() else most
+    return times, max(0, most - programme.placed(times))
 
 
-def _relaxed(programme: _Programme) -> tuple[Floats, float, Floats]:
-    """The solution of the linear programme, its value, and what each set would gain at the prices of records."""
+def _filled_up(programme: _Programme, times: Ints) -> Ints:
+    """More groups of what is left, the largest kinds first; then what fits joins a group."""
+    times, left = times.copy(), programme.left(times)
+    sizes = programme.sizes
+    while True:
+        possible = programme.columns.T @ (left == 0).astype(np.float64) == 0
+        if not possible.any():
+            break
+        best = int(np.argmax(np.where(possible, (programme.columns.T @ left.astype(np.float64)) / sizes, -1.0)))
+        times[best] += 1
+        left -= programme.columns[:, [best]].toarray()[:, 0].astype(np.int64)
+    for kind in np.flatnonzero(left):
+        _join(programme, times, int(kind), int(left[kind]))
+    return times
+
+
+def _join(programme: _Programme, times: Ints, kind: int, records: int) -> None:
+    """Groups of some sets become groups of sets that have this kind in addition, as long as records are left."""
+    having = np.flatnonzero(programme.columns[[kind]].toarray()[0])
+    used = np.setdiff1d(np.flatnonzero(times), having)
+    # What a set with the kind shares with a used one: all of the latter, and it is one larger.
+    shared = (programme.columns[:, used].T @ programme.columns[:, having]).toarray()
+    sizes = programme.sizes[used][:, None]
+    for one, other in np.argwhere((shared == sizes) & (programme.sizes[having] == sizes + 1)):
+        moved = min(records, int(times[used[one]]))
+        times[used[one]] -= moved
+        times[having[other]] += moved
+        records -= moved
+
+
+def _relaxed(programme: _Programme) -> tuple[Floats, float]:
+    """The solution of the linear programme, and a bound on its value."""
     price = np.zeros(len(programme.records))
     gain = programme.worth.copy()
     active = np.zeros(len(gain), dtype=bool)
@@ -140,20 +185,20 @@ def _relaxed(programme: _Programme) -> tuple[Floats, float, Floats]:
     solution = np.zeros(len(gain))
     solution[columns] = found.x
     most = programme.records.sum() * max(0.0, float(gain.max()))
-    return solution, float(price @ programme.records) + most, gain
+    return solution, float(price @ programme.records) + most
 
 
-def _whole(programme: _Programme, some: Ints, left: Ints) -> tuple[Ints, float]:
-    """The integer programme for what is left, over some of the sets; and a bound on its value."""
-    columns = programme.columns[:, some]
+def _integer(programme: _Programme, left: Ints) -> tuple[Ints, float]:
+    """Groups for what is left, by an integer programme; and a bound on what they are worth."""
     found = milp(
-        -programme.worth[some],
-        constraints=LinearConstraint(columns, ub=left),
-        integrality=np.ones(len(some)),
+        -programme.worth,
+        constraints=LinearConstraint(programme.columns, ub=left),
+        integrality=np.ones(len(programme.worth)),
         bounds=Bounds(0, np.inf),
-        options={"node_limit": _NODES, "mip_rel_gap": 0.0},
+        # Half a record decides nothing, and to prove more takes long.
+        options={"node_limit": _NODES, "mip_rel_gap": 0.5 / max(1, int(left.sum()))},
     )
     bound = np.inf if found.mip_dual_bound is None else -float(found.mip_dual_bound)
     if found.x is None:
-        return np.zeros(len(some), dtype=np.int64), bound
-    return np.round(found.x).astype(np.int64), bound
+        return np.zeros(len(programme.worth), dtype=np.int64), bound
+    return np.rint(found.x).astype(np.int64), bound

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from polyseme.models.base import Verdict
+from polyseme.results.grouping import GroupingPlan
 from polyseme.results.views.formats import NOTHING, count, parameters, percent, points, quantity, yes_no
 from polyseme.results.views.protocols import Planned, Reached, Scored, Setting, Tried
 
@@ -79,13 +80,19 @@ def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
         str(entry["mechanism"]),
         str(entry["l"]),
         quantity(entry["d"]),
-        quantity(entry["p"] if entry["feasible"] else None),
+        _truth(entry) if entry["feasible"] else quantity(None),
         yes_no(entry["feasible"]),
         yes_no(entry["identifiable"] if entry["feasible"] else None),
         quantity(entry["worst_posterior"]),
         quantity(math.inf if endless else entry["epsilon"]),
         points(entry["expected_mse"]),
     )
+
+
+def _truth(entry: Mapping[str, Any]) -> str:
+    """The truth probability, from the lowest to the highest where strata differ."""
+    shown = [quantity(p) for p in sorted({entry["p"], *(each["p"] for each in entry.get("strata", ()))})]
+    return shown[0] if shown[0] == shown[-1] else f"{shown[0]}..{shown[-1]}"
 
 
 def _groups(groups: Sequence[Sequence[object]], shown: int = _SHOWN) -> str:
@@ -112,9 +119,15 @@ def _trade(entry: Mapping[str, Any]) -> str:
     return text if floor is None else f"{text}. At p = 1 no mechanism goes below {quantity(floor)}"
 
 
+def grouping_lines(plan: Planned) -> list[str]:
+    """What becomes of the records as a whole."""
+    document = plan.to_dict()
+    return GroupingPlan.from_dict(document["method"]).lines() if "method" in document else []
+
+
 def plan_remarks(plan: Planned) -> list[str]:
     """Obstacles, what would work instead, and warnings."""
-    remarks = list(plan.to_dict().get("remarks", ()))
+    remarks = [*grouping_lines(plan), *plan.to_dict().get("remarks", ())]
     for name, entry in plan.to_dict()["attributes"].items():
         if not entry["feasible"]:
             remarks.append(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip())
@@ -325,13 +338,19 @@ def tried_rows(tried: Iterable[Tried]) -> list[tuple[str, ...]]:
     return [
         (
             str(entry["l"]),
-            *(quantity(entry[key]) for key in ("d", "alpha", "p")),
+            quantity(entry["d"]),
+            *(_dial(entry, key) for key in ("alpha", "p")),
             *(percent(entry[key]) for key in ("success", "worst", "floor")),
             points(None if entry["error"] is None else entry["error"] ** 2),
             ("the policy's; dominated" if entry["dominated"] else "the policy's") if entry["chosen"] else "",
         )
         for entry in sorted(kept, key=lambda entry: (entry["d"], -entry["success"]))
     ]
+
+
+def _dial(entry: Mapping[str, Any], key: str) -> str:
+    """Of the policy's own setting each stratum may have its own."""
+    return "own" if entry[key] is None else quantity(entry[key])
 
 
 LEARNING_HEAD: Head = (

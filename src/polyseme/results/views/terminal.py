@@ -79,8 +79,9 @@ def plan_view(plan: Planned) -> RenderableType:
     """What a policy comes to, attribute by attribute."""
     records = plan.to_dict()["records"]
     title = "Plan" if records is None else f"Plan for {records:,} records"
-    table = _table(PLAN_HEAD, plan_rows(plan))
-    return Group(_title(title), table, *_guessing(planned_learners(plan)), *_remarks(plan_remarks(plan)))
+    rows = plan_rows(plan)
+    table = [_table(PLAN_HEAD, rows)] if rows else []
+    return Group(_title(title), *table, *_guessing(planned_learners(plan)), *_remarks(plan_remarks(plan)))
 
 
 def _guessing(learners: Mapping[str, Document]) -> list[RenderableType]:
@@ -99,6 +100,7 @@ def frontier_view(name: str, settings: Iterable[Setting]) -> RenderableType:
 def tradeoff_view(name: str, tried: Iterable[Tried]) -> RenderableType:
     """What somebody who knows the distribution of one attribute reaches, against precision."""
     note = "alpha: how strongly decoys follow the distribution; p: how often sets are drawn around the true value"
+    note += "; own: each stratum has its own"
     title = _title(f"Learners of {name}: settings that no other one of at least this d beats")
     return Group(title, _table(TRIED_HEAD, tried_rows(tried)), *_remarks([note]))
 

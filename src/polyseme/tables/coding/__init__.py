@@ -1,1 +1,1 @@
-"""Values as codes of a domain, and the one rule for how a value may be spelled."""
+"""Values as codes of a domain."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from polyseme.arrays import Ints
 from polyseme.errors import Problem, TableError
-from polyseme.schema import Bins, Domain, Label, Missing, Periods
-from polyseme.tables.coding.spelling import spelled, spellings, written
+from polyseme.schema import Bins, Domain, Missing, Periods
+from polyseme.spelling import Label, spelled, spellings, written
 
 __all__ = [
     "CASTS",

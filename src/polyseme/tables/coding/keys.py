@@ -2,7 +2,7 @@
 
 A key that changes between two releases gives a person new decoys, and what both sets have in common is the truth. One
 file holds 5, another 5.0 (a column with a gap becomes floats), a third "5 " or 005: all of them are the same person
-(`spelling.spelled_key`).
+(`polyseme.spelling.spelled_key`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import polars as pl
 
 from polyseme.errors import Problem, TableError
-from polyseme.tables.coding.spelling import spelled_key
+from polyseme.spelling import spelled_key
 
 __all__ = ["key_texts"]
 

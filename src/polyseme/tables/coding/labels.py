@@ -13,7 +13,8 @@ import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.errors import Problem, TableError, nearest
-from polyseme.schema import Domain, Label
+from polyseme.schema import Domain
+from polyseme.spelling import Label, spelled
 from polyseme.tables.coding.codes import encode as encode_column
 
 __all__ = ["MissingAs", "encode", "require_columns"]
@@ -33,9 +34,13 @@ def require_columns(frame: pl.DataFrame, names: Iterable[str]) -> None:
 def encode(
     values: pl.Series, counts: pl.Series, domain: Sequence[Label] | None, missing: MissingAs
 ) -> tuple[Ints, tuple[Label | None, ...], str]:
-    """Codes (-1 for what has none), labels in order of codes, and the flaw if there is one."""
+    """Codes (-1 for what has none), labels in order of codes, and the flaw if there is one.
+
+    Without a domain the values are those that occur: texts by their spelling, so that True and true are not two.
+    """
     labels: tuple[Label | None, ...]
     if domain is None:
+        values = spelled(values) if values.dtype == pl.String else values
         present = values.drop_nulls().unique().sort()
         labels = tuple(present.to_list())
         table = pl.DataFrame({_VALUE: present}).with_row_index(_CODE)

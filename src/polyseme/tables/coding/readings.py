@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.errors import Problem, TableError
+from polyseme.spelling import spelled
 from polyseme.tables.coding.codes import CASTS, as_series, cast, cast_column, without_words
-from polyseme.tables.coding.spelling import spelled
 
 __all__ = ["alike", "plain_text", "published_types", "read_as"]
 

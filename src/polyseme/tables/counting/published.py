@@ -11,7 +11,7 @@ import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.errors import Problem, TableError
-from polyseme.schema import Label
+from polyseme.spelling import Label
 from polyseme.tables.coding.labels import encode, require_columns
 
 __all__ = ["PublishedSets", "published_sets", "ragged_blocks"]

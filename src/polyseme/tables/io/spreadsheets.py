@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.tables.coding.spelling import with_text
+from polyseme.spelling import with_text
 
 __all__ = ["GUARD", "csv_text", "guarded", "guarded_text", "unguarded", "unguarded_text"]
 

@@ -2,8 +2,9 @@
 
 A table is written by one program, read by another and described by a person. So one value comes as `30`, `30.0`,
 `30.00` or ` 30`, as `True` or `true`, as a number in one file and as text in the next. Whoever asks whether two values
-are the same (conditions, labels, record keys, semantic rules, duplicates in a policy, an original beside its release)
-compares their *spellings*, the texts that `spelled` gives:
+are the same (conditions, labels of domains, trees, lattices, matrices, taxonomies and hierarchies, record keys,
+semantic rules, duplicates in a policy, an original beside its release) compares their *spellings*, the texts that
+`spelled` gives; what is shown or published stays as it was written:
 
     the same                          because
     30, 30.0, 30.00, 30., " 30"       a column with a gap becomes floats, a report has fixed digits; blanks are not seen
@@ -38,13 +39,17 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-import polars as pl
+# The functions below import polars: taxonomies are listed and distances declared by commands that start without it.
+if TYPE_CHECKING:
+    import polars as pl
 
-from polyseme.schema import Label
+__all__ = ["Label", "different", "names_of", "spelled", "spelled_key", "spelling", "spellings", "with_text", "written"]
 
-__all__ = ["names_of", "spelled", "spelled_key", "spelling", "spellings", "with_text", "written"]
+Label: TypeAlias = str | int | float | bool
+"""A value as a policy declares it."""
+_L = TypeVar("_L", bound=Label)
 
 _BLANKS = " \u00a0\u3000"
 """At the end of a text any blank goes, because line ends leave carriage returns there; at its beginning only spaces,
@@ -76,11 +81,14 @@ _EXACT = float(1 << 53)
 def spelled(series: pl.Series) -> pl.Series:
     """The spelling of each value of a column; nulls stay nulls.
 
+    >>> import polars as pl
     >>> spelled(pl.Series(["30.00", "True", " 5", "+5", "-0", ".50", "1e+3", "007", "1e3", "male"])).to_list()
     ['30', 'true', '5', '5', '0', '0.5', '1000', '007', '1e3', 'male']
     >>> spelled(pl.Series([30.0, 7.5, 1e16])).to_list(), spelled(pl.Series([True])).to_list()
     (['30', '7.5', '10000000000000000'], ['true'])
     """
+    import polars as pl
+
     if series.dtype.is_float():
         return _spelled_floats(series)
     texts = with_text(series).cast(pl.String)
@@ -93,6 +101,8 @@ def spellings(values: Iterable[Label | date]) -> list[str]:
     >>> spellings([30, 30.0, True, "TRUE", "O80 "])
     ['30', '30', 'true', 'true', 'O80']
     """
+    import polars as pl
+
     return spelled(pl.Series([written(value) for value in values], dtype=pl.String)).to_list()
 
 
@@ -105,6 +115,22 @@ def spelling(value: Label | date) -> str:
 def written(value: Label | date) -> str:
     """A label as a text column writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def different(labels: Iterable[_L]) -> dict[str, _L]:
+    """The values that some labels stand for, by their spelling, in the order in which they come.
+
+    Each is written as it comes first, or as it is spelled where some label is.
+
+    >>> different(["30.0", "True", "30", "TRUE"])
+    {'30': '30', 'true': 'True'}
+    """
+    labels = list(labels)
+    found: dict[str, _L] = {}
+    for label, name in zip(labels, spellings(labels)):
+        if name not in found or written(label) == name:
+            found[name] = label
+    return found
 
 
 def names_of(values: Sequence[Label]) -> list[str]:
@@ -127,6 +153,7 @@ def spelled_key(series: pl.Series) -> pl.Series:
     The same numbers are 005 in one file and 5 in another that a spreadsheet has been through. To take two people for
     one is the smaller harm: they share decoys where they share the value.
 
+    >>> import polars as pl
     >>> spelled_key(pl.Series([" 5", "005", "5.0", "+05.00", "A5 ", "A05"])).to_list()
     ['5', '5', '5', '5', 'A5', 'A05']
     """
@@ -135,6 +162,8 @@ def spelled_key(series: pl.Series) -> pl.Series:
 
 def with_text(series: pl.Series) -> pl.Series:
     """A column as it is, or as text where its values have none of their own: lists, structures, durations, bytes."""
+    import polars as pl
+
     if not (series.dtype.is_nested() or series.dtype in (pl.Duration, pl.Binary)):
         return series
     shown = [None if value is None else str(value) for value in series.to_list()]
@@ -142,6 +171,8 @@ def with_text(series: pl.Series) -> pl.Series:
 
 
 def _spelled_floats(series: pl.Series) -> pl.Series:
+    import polars as pl
+
     if ((series == series.floor()) & (series.abs() < _EXACT)).all():
         return series.cast(pl.Int64).cast(pl.String)
     unsigned = series.set(series == 0.0, 0.0)
@@ -175,6 +206,8 @@ def _plainer(texts: pl.Series) -> pl.Series:
 
 def _written_out(texts: pl.Series) -> pl.Series:
     """Numbers with an exponent as digits: 1.5e+3 is 1500."""
+    import polars as pl
+
     distinct = texts.unique()
     digits = [format(Decimal(text), "f") for text in distinct.to_list()]
     return texts.replace(distinct, pl.Series(digits, dtype=pl.String))

@@ -17,56 +17,20 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
+from polyseme.distances import (
+    LineDistance,
+)
 from polyseme.errors import PolicyError
 from polyseme.mechanism import Mechanism
 from polyseme.models import semantic_rules
 from polyseme.release.writer import in_memory
 from polyseme.schema import Condition, Constraint, Domain
+from polyseme.spelling import names_of, spelled, spelled_key, spelling, spellings
 from polyseme.strata import Strata, Stratum
 from polyseme.tables.coding.codes import encode
 from polyseme.tables.coding.keys import key_texts
 from polyseme.tables.coding.readings import alike, plain_text
-from polyseme.tables.coding.spelling import names_of, spelled, spelled_key, spelling, spellings
-
-SAME = [
-    ["30", "30.0", "30.00", "30.", " 30", "30 ", "30\r", "+30", "3e+01", "3.0E1"],
-    ["0", "-0", "0.0", "-0.00", "+0"],
-    ["0.5", ".5", "0.50", "+.5", "5e-1", "5E-01"],
-    ["-7.25", "-7.250", "\u00a0-7.25"],
-    ["true", "True", "TRUE", " True"],
-    ["false", "False", "FALSE"],
-    ["2024-01-31", "2024-01-31T00:00:00", "2024-01-31 00:00", "2024-01-31 00:00:00.000000"],
-    ["2024-01-31 10:30:00", "2024-01-31T10:30", "2024-01-31T10:30:00.000"],
-    ["2024-01-31 10:30:00+00:00", "2024-01-31T10:30:00Z", "2024-01-31T10:30:00.0+0000"],
-    ["male", "male ", " male"],
-    ["caf\u00e9", "cafe\u0301"],
-]
-"""Ways of writing one value, a row for each; texts of different rows are different values."""
-OTHERS = [
-    *("007", "07", "7", "007.0", "1e3", "1000", "0e12", "0e34", "yes", "1", "Male", "tRUE", "1,5", "1.5", "15"),
-    *(
-        "2024-01-31 10:30:00+01:00",
-        "2024-01-31 10:30:00.5",
-        "31.01.2024",
-        "",
-        "\tx",
-        "x",
-        "+",
-        "-",
-        ".",
-        "e",
-        "1e+9999",
-    ),
-]
-"""Each of them is a value by itself."""
-VALUES = [*SAME, *([text] for text in OTHERS)]
-TEXTS = [text for row in VALUES for text in row]
-
-
-def same(first: str, second: str) -> bool:
-    return any(first in row and second in row for row in VALUES)
-
+from ways_of_writing import SAME, TEXTS, VALUES
 
 # -- the rule --------------------------------------------------------------------------------------------------------
 

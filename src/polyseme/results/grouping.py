@@ -1,0 +1,92 @@
+"""What a grouping method comes to on a table: part of a plan, and said after publishing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from polyseme.errors import InvalidInput
+from polyseme.release import Applied
+
+__all__ = ["GroupingPlan", "applied_lines"]
+
+
+@dataclass(frozen=True)
+class GroupingPlan:
+    """What a method would do to a table.
+
+    applied   what it does; None where there was no table to look at, or the goal cannot be reached
+    obstacle  why it cannot be
+    """
+
+    name: str
+    records: int | None = None
+    applied: Applied | None = None
+    obstacle: str = ""
+
+    @classmethod
+    def impossible(cls, name: str, error: InvalidInput) -> Self:
+        return cls(name, obstacle=str(error))
+
+    @property
+    def feasible(self) -> bool:
+        """False only where it is known that the goal cannot be reached."""
+        return not self.obstacle
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry `method` of `plan --json`."""
+        done = {} if self.applied is None else self.applied.to_dict()
+        return {
+            "name": self.name,
+            "feasible": self.feasible,
+            "obstacle": self.obstacle,
+            "records": self.records,
+            **done,
+        }
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`."""
+        rest = {key: value for key, value in document.items() if key not in ("feasible", "obstacle", "records")}
+        applied = Applied.from_dict(rest) if "classes" in rest else None
+        return cls(document["name"], document["records"], applied, document["obstacle"])
+
+    def lines(self) -> list[str]:
+        """What is to be said of it, a sentence a line."""
+        if self.obstacle:
+            return [f"{self.name}: not possible. {self.obstacle}"]
+        if self.applied is None:
+            return [f"{self.name}: what it comes to depends on the records; give the table with --data"]
+        return applied_lines(self.applied, self.records or 0)
+
+
+def applied_lines(applied: Applied, records: int) -> list[str]:
+    """What a method did to so many records, a sentence a line.
+
+    >>> applied_lines(Applied("mondrian", {}, classes=12), 60)
+    ['mondrian: 12 classes, with 5 records each on average']
+    """
+    grouped = records - applied.suppressed
+    kind = "groups" if applied.name in ("anatomy", "buckets") else "classes"
+    mean = f"{grouped / applied.classes:,.3g}" if applied.classes else "0"
+    lines = [f"{applied.name}: {applied.classes:,} {kind}, with {mean} records each on average"]
+    if applied.levels:
+        shown = ", ".join(f"{name} {level}" for name, level in applied.levels.items())
+        lines.append(f"levels of generalization (0 is the value itself): {shown}")
+    if applied.suppressed:
+        share = applied.suppressed / max(records, 1)
+        how = "left out" if applied.withheld else "published with * in every quasi-identifier"
+        lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) are suppressed: {how}")
+    if applied.loss is not None and "loss" in applied.parameters:
+        lines.append(f"{applied.parameters['loss']} loss {applied.loss:,.6g}, {_proved(applied)}")
+    elif kind == "groups" and applied.suppressed and applied.gap is not None:
+        most = f"at most {applied.gap:,.0f} fewer could be" if applied.gap else "no grouping suppresses fewer"
+        lines.append(f"suppressed records: {most}")
+    return lines
+
+
+def _proved(applied: Applied) -> str:
+    if applied.gap is None:
+        return "without a proof that it is the least"
+    return "proved to be the least" if applied.gap == 0 else f"at most {applied.gap:,.4g} above the least"
