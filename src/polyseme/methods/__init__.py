@@ -84,6 +84,14 @@ METHODS: Mapping[str, Registered] = {
             Parameter("algorithm", "choice", choices=("exact", "mbf"), default="exact", required=False),
         ),
     ),
+    "rules": Registered(
+        "polyseme.methods.rules",
+        (
+            Parameter("start", "mapping", required=False),
+            Parameter("actions", "list", required=False),
+            Parameter("change-values", "mapping", required=False),
+        ),
+    ),
 }
 GROUPING: tuple[str, ...] = tuple(name for name in METHODS if name != DECOYS)
 """The methods that look at the whole table."""

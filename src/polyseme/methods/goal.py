@@ -48,12 +48,14 @@ class Demand:
 
     attribute  the name of its counts; empty for a model of sizes
     merging    what becomes of classes that are merged
+    rule       the one rule that it is about, for semantic rules
     """
 
     spec: Spec
     attribute: str
     background: Background = field(repr=False)
     merging: Merging
+    rule: Rule | None = None
 
     @property
     def name(self) -> str:
@@ -296,11 +298,11 @@ def _rules(
     ]
     if problems:
         raise PolicyError(problems)
-    for rule in spec.parameters["rules"]:
+    for number, rule in enumerate(spec.parameters["rules"]):
         columns = {name: _column(data.sensitive[name]) for name in rule.attributes}
-        name = f"{where}: {rule.name}"
+        name = f"{where}.rules[{number}]: {rule.name}"
         codes = semantic_rules.outcomes(pl.DataFrame(columns), rule)
-        yield Demand(spec, name, background, semantic_rules.merging(codes)), Sensitive(name, codes, OUTCOMES)
+        yield Demand(spec, name, background, semantic_rules.merging(codes), rule), Sensitive(name, codes, OUTCOMES)
 
 
 def _column(of: Sensitive) -> pl.Series:
@@ -309,7 +311,9 @@ def _column(of: Sensitive) -> pl.Series:
 
 def _rule_obstacles(rule: Rule, data: Microdata, where: str) -> Iterator[Problem]:
     if rule.form != "never-all":
-        yield Problem(where, "a rule about single records cannot be met by forming classes", "use method: rules")
+        yield Problem(
+            where, "a rule about single records cannot be met by forming classes", "correct the table, and verify"
+        )
     for name in rule.attributes:
         if name in data.names:
             yield Problem(where, f"'{name}' is a quasi-identifier, which changes as classes are formed")

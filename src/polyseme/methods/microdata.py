@@ -11,12 +11,15 @@ import numpy as np
 from polyseme.arrays import Bools, Ints
 from polyseme.hierarchies import Hierarchy
 from polyseme.methods.keys import grouped, packed
+from polyseme.results.explanation import Explanation
 from polyseme.spelling import Label
 
-__all__ = ["SUPPRESSED", "Cells", "Ladder", "Microdata", "Recoding", "Sensitive"]
+__all__ = ["BLANK", "SUPPRESSED", "Cells", "Ladder", "Microdata", "Recoding", "Sensitive"]
 
 SUPPRESSED = -1
 """The class of a record of which nothing is shown but its sensitive values, if those."""
+BLANK = -1
+"""The code of a sensitive value that is not shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,12 +131,15 @@ class Cells:
 class Recoding:
     """Which records share a class, and what each class shows of the quasi-identifiers.
 
-    classes  the class of each record, numbered from 0; `SUPPRESSED` where nothing is shown: (n,)
-    shown    the cell of each class in each quasi-identifier: (classes, q)
-    cells    for each quasi-identifier, its cells
-    levels   for each quasi-identifier the level at which all records are shown; empty where they differ
-    loss     by the measure that the method was asked to minimise; None where it minimises none
-    gap      how much smaller the least loss could be at the most; 0 for an optimum, None where nothing is proved
+    classes     the class of each record, numbered from 0; `SUPPRESSED` where nothing is shown: (n,)
+    shown       the cell of each class in each quasi-identifier: (classes, q)
+    cells       for each quasi-identifier, its cells
+    levels      for each quasi-identifier the level at which all records are shown; empty where they differ
+    loss        by the measure that the method was asked to minimise; None where it minimises none
+    gap         how much smaller the least loss could be at the most; 0 for an optimum, None where nothing is proved
+    replaced    sensitive attributes that are shown otherwise than they are, by name; `BLANK` for a value taken away
+    actions     how often each action was taken, for a method that takes several
+    explanation why, class by class: for the owner of the table, never for publication
     """
 
     classes: Ints = field(repr=False)
@@ -142,6 +148,9 @@ class Recoding:
     levels: tuple[int, ...] = ()
     loss: float | None = None
     gap: float | None = None
+    replaced: Mapping[str, Sensitive] = field(default_factory=dict, repr=False)
+    actions: Mapping[str, int] = field(default_factory=dict)
+    explanation: Explanation | None = field(default=None, repr=False)
 
     @cached_property
     def suppressed(self) -> Bools:

@@ -21,6 +21,7 @@ class Applied:
     levels      for each quasi-identifier the level at which all records are shown; empty where they differ
     loss        by the measure that was minimised; None where none was
     gap         how much smaller the least loss could be, at the most; 0 for an optimum, None where nothing is proved
+    actions     to how many classes each action was applied, for a method that takes several
     """
 
     name: str
@@ -31,6 +32,7 @@ class Applied:
     levels: Mapping[str, int] = field(default_factory=dict)
     loss: float | None = None
     gap: float | None = None
+    actions: Mapping[str, int] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON objects."""
@@ -43,6 +45,7 @@ class Applied:
             "levels": dict(self.levels),
             "loss": self.loss,
             "gap": self.gap,
+            **({"actions": dict(self.actions)} if self.actions else {}),
         }
 
     @classmethod

@@ -6,6 +6,7 @@ findings      what the adversaries found
 table         an estimated table: its cells, intervals and notes
 summary       smaller results that follow from one
 ledger        what was published about the same people, and what all of it tells together
+explanation   why a method did what it did, for the owner of the table
 evaluation    how far estimates are from the truth
 views         how they show themselves
 """

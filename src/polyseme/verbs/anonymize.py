@@ -26,6 +26,7 @@ from polyseme.policy import Policy
 from polyseme.policy.resolving import match_columns, resolve
 from polyseme.randomness import read_key
 from polyseme.release import Release
+from polyseme.results.explanation import Explanation
 from polyseme.results.plan import Plan
 from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source, Watched
@@ -42,6 +43,7 @@ __all__ = ["anonymize", "make_job"]
 
 Progress = Callable[[int], None]
 Warn = Callable[[str], None]
+Explain = Callable[[Explanation], None]
 FORMS = ("set", "long")
 _log = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ def anonymize(
     progress: Progress = lambda rows: None,
     warn: Warn | None = None,
     cancellation: Cancellation | None = None,
+    explain: Explain | None = None,
 ) -> Release:
     """Publish a table: a release in the folder `out`, or in memory when there is none.
 
@@ -85,6 +88,7 @@ def anonymize(
     progress     told how many more rows were read
     warn         told what the data holder should hear before publishing; by default a Python warning of that category
     cancellation stops the work from another thread: it then raises `Cancelled`, and nothing is left behind
+    explain      told why the method rules did what it did, class by class; not for publication
 
     With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
     records they have on average; and so are sets of one person that can be intersected inside the release because what
@@ -133,6 +137,8 @@ def anonymize(
         _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
         if asked is not None:
             asked.record(release)
+    if explain is not None and treated is not None and treated.explanation is not None:
+        explain(treated.explanation)
     return release
 
 

@@ -6,7 +6,7 @@ What was decided is checked by the models themselves, on the rows that will be p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from polyseme.methods import grouping_named
 from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import GroupingMethod, Task, grouped_attribute
-from polyseme.methods.microdata import Cells, Recoding
+from polyseme.methods.microdata import BLANK, Cells, Recoding, Sensitive
 from polyseme.models import background_of, is_about
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import ReadTable, read_microdata
@@ -29,7 +29,8 @@ from polyseme.policy.resolving import match_columns
 from polyseme.randomness import StreamKey
 from polyseme.release import Applied, AsIs, Column, Generalized, Grouped, Manifest
 from polyseme.release.classes import model_verdicts
-from polyseme.schema import Attribute, Resolved, Role
+from polyseme.results.explanation import Explanation
+from polyseme.schema import Attribute, Domain, Resolved, Role
 from polyseme.tables.coding.codes import label_array
 from polyseme.tables.io.source import Source
 from polyseme.tables.recoded import Recoded, RecodedSource
@@ -53,6 +54,7 @@ class Treated:
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
     models   what is promised: the policy's models, and what the method promises by itself
+    explanation  why, class by class, for the owner of the table only
     """
 
     source: Source
@@ -62,6 +64,7 @@ class Treated:
     recoded: frozenset[str]
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
+    explanation: Explanation | None = field(default=None, repr=False)
 
     def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """All columns, in the table's order."""
@@ -175,7 +178,9 @@ def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> 
 
 
 def _generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) -> Treated:
-    withheld = bool(found.suppressed.any()) and not _fine_together(read, found.suppressed, goal)
+    # What is known of suppressed records as one class is known of their own values only.
+    together = not found.replaced and _fine_together(read, found.suppressed, goal)
+    withheld = bool(found.suppressed.any()) and not together
     kept = ~found.suppressed if withheld else np.ones(read.data.records, dtype=np.bool_)
     columns: dict[str, Column] = {}
     shown: dict[str, Recoded] = {}
@@ -185,8 +190,9 @@ def _generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec)
         stands_for = _stands_for(ladder.labels[0], cells) if ladder.name in read.listed else {}
         columns[ladder.name] = Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
     for item in read.sensitive:
-        shown[item.name] = _values(read, item, kept)
-        columns[item.name] = AsIs(item)
+        replaced = found.replaced.get(item.name)
+        shown[item.name] = _values(read, item, kept) if replaced is None else _replaced(replaced, kept)
+        columns[item.name] = AsIs(item if replaced is None else _with_values(item, replaced))
     applied = Applied(
         spec.name,
         spec.parameters,
@@ -196,8 +202,9 @@ def _generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec)
         levels=dict(zip(read.data.names, found.levels)),
         loss=found.loss,
         gap=found.gap,
+        actions=found.actions,
     )
-    return _treated(read, kept, shown, columns, applied)
+    return replace(_treated(read, kept, shown, columns, applied), explanation=found.explanation)
 
 
 def _fine_together(read: ReadTable, suppressed: Bools, goal: Goal) -> bool:
@@ -230,6 +237,19 @@ def _values(read: ReadTable, item: Attribute, kept: Bools) -> Recoded:
     """A sensitive column as its domain has it."""
     values = item.domain.values if item.domain is not None else ()
     return Recoded(read.data.sensitive[item.name].codes[kept], label_array(values))
+
+
+def _replaced(values: Sensitive, kept: Bools) -> Recoded:
+    """A sensitive column in which some values are not shown, or others are."""
+    codes = np.where(values.codes == BLANK, len(values.labels), values.codes)[kept]
+    labels = label_array(values.labels)
+    return Recoded(codes, pa.concat_arrays([labels, pa.nulls(1, labels.type)]))
+
+
+def _with_values(item: Attribute, values: Sensitive) -> Attribute:
+    """An attribute with the values that it is shown with."""
+    domain = item.domain or Domain(())
+    return replace(item, domain=replace(domain, values=tuple(values.labels)))
 
 
 # -- grouped -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""Semantic rules: classes that are diverse and still give something away are merged, generalized or suppressed.
+
+    E is vulnerable   if some rule `never-all A` is effective on it: somebody in E meets A and nobody says otherwise
+
+where
+    E  a class: records with the same quasi-identifiers
+    A  the rule's condition on sensitive attributes
+
+Another method forms the classes (`start`). Then, until no rule is effective on any class, the cheapest of the allowed
+actions is taken: two classes are merged, values or records are suppressed; or, where that costs less, all records are
+generalized by full-domain search with the rules among its models. See `costs` for what an action costs.
+
+Elabd, Abdulkader and Mubark (2015), whose other action, changing sensitive values, is taken only when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from polyseme.methods.grouping import GroupingMethod, Task
+from polyseme.methods.microdata import Recoding
+from polyseme.methods.rules.anonymizing import anonymized, effective_rules
+from polyseme.methods.rules.asked import Asked
+from polyseme.schema import Attribute
+
+__all__ = ["METHOD", "Rules", "effective_rules"]
+
+
+class Rules:
+    """Actions by cost until no rule is effective."""
+
+    name: ClassVar[str] = "rules"
+
+    def models(
+        self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
+    ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
+        Asked.of(parameters)
+        return ()
+
+    def group(self, task: Task) -> Recoding:
+        return anonymized(task, Asked.of(task.parameters))
+
+
+METHOD: GroupingMethod = Rules()

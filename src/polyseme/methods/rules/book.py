@@ -1,0 +1,81 @@
+"""What is written down on the way: which rule was effective on which class, what could be done and what was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import isfinite
+
+from polyseme.methods.rules.state import State
+from polyseme.results.explanation import Explained, Explanation
+
+__all__ = ["Book"]
+
+
+@dataclass(eq=False)
+class Book:
+    """One entry for each class, rule and action. A class is known by its first record, which stays in it."""
+
+    names: tuple[str, ...]
+    entries: dict[tuple[int, str, str], Explained] = field(default_factory=dict, repr=False)
+
+    def note(
+        self, state: State, index: int, action: str, cost: float, applied: bool = False, about: str | None = None
+    ) -> None:
+        """An action that could be taken; for the rules about one attribute only where that is given."""
+        key, labels = _key(state, index), state.labels_of(index)
+        size = int(state.recoding.sizes[index])
+        for rule in state.effective_on(index):
+            if about is None or about in rule.attributes:
+                known = self.entries.get((key, rule.name, action))
+                if known is None or not known.applied:
+                    price = cost if isfinite(cost) else None
+                    self.entries[key, rule.name, action] = Explained(labels, size, rule.name, action, applied, price)
+
+    def applied(self, state: State, index: int, action: str) -> None:
+        """An action that was taken."""
+        key = _key(state, index)
+        for rule in state.effective_on(index):
+            entry = self.entries[key, rule.name, action]
+            self.entries[key, rule.name, action] = replace(entry, applied=True)
+
+    def merged(self, before: State, after: State) -> None:
+        """Some classes were merged, with one that was chosen or one that then showed the same."""
+        left = set(after.vulnerable.tolist())
+        for index in before.vulnerable.tolist():
+            if int(after.recoding.classes[_key(before, index)]) not in left:
+                self.applied(before, index, "merge")
+
+    def generalized(self, cost: float) -> Book:
+        """Nothing was done class by class: all were generalized. Values that were changed before stay changed."""
+        return self._all("generalize", cost, applied=True)
+
+    def with_generalizing(self, cost: float | None) -> Book:
+        """Generalizing everything was considered too."""
+        return self._all("generalize", cost, applied=False)
+
+    def _all(self, action: str, cost: float | None, applied: bool) -> Book:
+        entries: dict[tuple[int, str, str], Explained] = {}
+        for (key, rule, taken), entry in self.entries.items():
+            local = taken != "change-values"
+            entries[key, rule, taken] = replace(entry, applied=False) if local and applied else entry
+            if local:
+                entries[key, rule, action] = replace(entry, action=action, cost=cost, applied=applied)
+        return Book(self.names, entries)
+
+    @property
+    def explanation(self) -> Explanation:
+        """In the order of classes, rules and actions as they came up."""
+        order = sorted(range(len(self.entries)), key=lambda place: list(self.entries)[place][:2])
+        rows = list(self.entries.values())
+        return Explanation(self.names, tuple(rows[place] for place in order))
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """To how many classes each action was applied."""
+        return dict(Counter(action for _, action in {(k, a) for (k, _, a), row in self.entries.items() if row.applied}))
+
+
+def _key(state: State, index: int) -> int:
+    return int((state.recoding.classes == index).argmax())
