@@ -70,7 +70,7 @@ METHODS: Mapping[str, Registered] = {
         ),
     ),
     "mondrian": Registered(
-        "polyseme.methods.mondrian",
+        "polyseme.methods.mondrian.method",
         (Parameter("mode", "choice", choices=("strict", "relaxed"), default="strict", required=False),),
     ),
     "anatomy": Registered("polyseme.methods.anatomy", (_L, _ATTRIBUTE)),
