@@ -28,13 +28,13 @@ _SIZES = 20
 """Up to so many different sizes of classes are told apart; more are put into ranges."""
 
 _GROUPED = (
-    "Quasi-identifiers are published as they are. The records were put into groups, and each record shows the sensitive "
-    "values of its whole group, without saying which is its own."
+    "Quasi-identifiers are published as they are. The records were put into groups, and each record shows the "
+    "sensitive values of its whole group, without saying which is its own."
 )
 _METHODS: Mapping[str, str] = {
     "full-domain": "Each quasi-identifier is shown at one level of its hierarchy, the same for all records.",
-    "mondrian": "The records were cut in two again and again, as long as every part kept the promises. Each class shows "
-    "what its records have in common.",
+    "mondrian": "The records were cut in two again and again, as long as every part kept the promises. Each class "
+    "shows what its records have in common.",
     "anatomy": f"{_GROUPED} No value is twice in a group.",
     "buckets": f"{_GROUPED} No two values of a group are alike.",
     "rules": "Classes that would have given something away by the rules were merged, generalized or suppressed.",
