@@ -6,7 +6,7 @@ It is then *resolved* into a schema (`polyseme.policy.resolving`), where domains
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from polyseme.parameters import validated
 from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
 from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.reading import Reader
+from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
 
 __all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
@@ -163,7 +164,7 @@ def _read(reader: Reader, folder: Folder) -> Policy:
     method, grouping = (MethodSpec(), None) if asked is None else _methods(asked)
     policy = Policy(
         attributes=joined_attributes(attributes, joint, reader.at("joint", None)),
-        models=_models(reader.at("models", given.get("models", []))),
+        models=_models(reader.at("models", given.get("models", [])), attributes, folder),
         method=method,
         grouping=grouping,
         table=_table(reader.at("table", given["table"])) if "table" in given else TableFormat(),
@@ -186,7 +187,7 @@ def _names(reader: Reader) -> tuple[str, ...]:
     return tuple(element.text() for element in reader.elements())
 
 
-def _models(reader: Reader) -> tuple[ModelSpec, ...]:
+def _models(reader: Reader, attributes: Sequence[AttributePolicy], folder: Folder) -> tuple[ModelSpec, ...]:
     models = []
     for element in reader.elements():
         given = element.mapping()
@@ -195,7 +196,8 @@ def _models(reader: Reader) -> tuple[ModelSpec, ...]:
                 element.problem("one model in each entry", "- {k-anonymity: {k: 5}}")
             continue
         (name, inner) = next(iter(element.items()))
-        models.append(ModelSpec(name, inner.mapping()))
+        asked = read_sources(inner, attributes, folder) if name == "semantic-rules" else inner.mapping()
+        models.append(ModelSpec(name, asked))
     return tuple(models)
 
 

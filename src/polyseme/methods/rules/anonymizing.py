@@ -27,6 +27,7 @@ from polyseme.models.semantic_rules import Rule
 __all__ = ["anonymized", "effective_rules"]
 
 _WHERE = "$.method.rules"
+_GENERALIZE = "generalize"
 
 
 def effective_rules(goal: Goal, data: Microdata, recoding: Recoding) -> State:
@@ -46,14 +47,18 @@ def anonymized(task: Task, asked: Asked) -> Recoding:
     state, others = work.changed(start, book)
     if not len(state.vulnerable):
         return work.finished(state, book)
+    if _GENERALIZE in asked.actions:
+        book.found(state, _GENERALIZE)
     local, failure = work.locally(state, others, book)
-    whole = work.generalized(state, others)
-    if whole is not None and (local is None or work.cost(whole) < work.cost(local)):
-        return work.finished(whole, book.generalized(work.cost(whole) - work.cost(state)))
-    if local is None:
-        raise ImpossibleError(failure)
-    priced = None if whole is None else work.cost(whole) - work.cost(state)
-    return work.finished(local, book.with_generalizing(priced) if "generalize" in asked.actions else book)
+    whole = work.generalized(state, others) if _GENERALIZE in asked.actions else None
+    if whole is None:
+        if local is None:
+            raise ImpossibleError(failure)
+        return work.finished(local, book)
+    price = work.cost(whole) - work.cost(state)
+    if local is None or work.cost(whole) < work.cost(local):
+        return work.finished(whole, book.generalized(_GENERALIZE, price))
+    return work.finished(local, book.priced(_GENERALIZE, price))
 
 
 def _others(goal: Goal) -> Goal:
@@ -142,9 +147,7 @@ class _Work:
     # -- the whole table -------------------------------------------------------------------------------------------
 
     def generalized(self, state: State, others: Goal) -> State | None:
-        """The best levels with the rules among the models; None where that is not allowed or not possible."""
-        if "generalize" not in self.asked.actions:
-            return None
+        """The best levels with the rules among the models; None where there are none."""
         data = replace(self.task.data, sensitive=state.sensitive)
         ruled = [demand for demand in self.task.goal.demands if demand.rule is not None]
         specs = list({id(demand.spec): demand.spec for demand in ruled}.values())

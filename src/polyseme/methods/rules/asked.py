@@ -10,7 +10,7 @@ from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.methods import METHODS
 from polyseme.parameters import validated
 
-__all__ = ["ACTIONS", "STARTS", "Asked", "Change"]
+__all__ = ["ACTIONS", "CHANGE", "STARTS", "Asked", "Change"]
 
 ACTIONS = ("merge", "generalize", "suppress-values", "suppress-records")
 """What may be done about a class on which a rule is effective, unless the policy allows less."""
@@ -32,9 +32,10 @@ class Change:
 class Asked:
     """The method's parameters, checked.
 
-    start    the method that makes the classes, with its parameters; None for the table as it is
-    actions  what may be done
-    change   whether, and by how much, values may be changed
+    start     the method that makes the classes, with its parameters; None for the table as it is
+    actions   what may be done
+    change    whether, and by how much, values may be changed
+    searched  how full-domain search generalizes, where that is one of the actions
     """
 
     start: tuple[str, Mapping[str, Any]] | None = None

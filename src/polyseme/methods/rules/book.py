@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import isfinite
+from math import inf, isfinite
 
+from polyseme.methods.rules.asked import CHANGE
 from polyseme.methods.rules.state import State
 from polyseme.results.explanation import Explained, Explanation
 
@@ -19,6 +20,11 @@ class Book:
 
     names: tuple[str, ...]
     entries: dict[tuple[int, str, str], Explained] = field(default_factory=dict, repr=False)
+
+    def found(self, state: State, action: str) -> None:
+        """Every rule that is effective on some class, with an action that concerns all of them."""
+        for index in state.vulnerable.tolist():
+            self.note(state, index, action, inf)
 
     def note(
         self, state: State, index: int, action: str, cost: float, applied: bool = False, about: str | None = None
@@ -47,22 +53,22 @@ class Book:
             if int(after.recoding.classes[_key(before, index)]) not in left:
                 self.applied(before, index, "merge")
 
-    def generalized(self, cost: float) -> Book:
-        """Nothing was done class by class: all were generalized. Values that were changed before stay changed."""
-        return self._all("generalize", cost, applied=True)
+    def generalized(self, action: str, cost: float) -> Book:
+        """Nothing was done class by class, all were generalized; values that were changed before stay changed."""
+        return Book(
+            self.names,
+            {
+                key: replace(entry, applied=True, cost=cost)
+                if key[2] == action
+                else replace(entry, applied=entry.applied and key[2] == CHANGE)
+                for key, entry in self.entries.items()
+            },
+        )
 
-    def with_generalizing(self, cost: float | None) -> Book:
-        """Generalizing everything was considered too."""
-        return self._all("generalize", cost, applied=False)
-
-    def _all(self, action: str, cost: float | None, applied: bool) -> Book:
-        entries: dict[tuple[int, str, str], Explained] = {}
-        for (key, rule, taken), entry in self.entries.items():
-            local = taken != "change-values"
-            entries[key, rule, taken] = replace(entry, applied=False) if local and applied else entry
-            if local:
-                entries[key, rule, action] = replace(entry, action=action, cost=cost, applied=applied)
-        return Book(self.names, entries)
+    def priced(self, action: str, cost: float) -> Book:
+        """An action that concerned all of them was not taken, for this cost."""
+        entries = self.entries.items()
+        return Book(self.names, {key: replace(e, cost=cost) if key[2] == action else e for key, e in entries})
 
     @property
     def explanation(self) -> Explanation:
