@@ -52,8 +52,8 @@ def _priors(attributes: Iterable[Attribute], found: Fulfilled) -> Iterator[Probl
         for item in attribute.conditional:
             for name, texts in item.condition.when.items():
                 listed.setdefault(name, set()).update(texts)
-        for name, texts in listed.items():
-            if not any((name, text) in found.values for text in texts):
+        for name, known in listed.items():
+            if not any((name, text) in found.values for text in known):
                 what = f"no record has a value of '{name}' that the prior lists, so that it is about nobody"
                 hint = "a prior lists values as they are published, after generalization; check how they are spelled"
                 yield Problem(f"$.attributes.{attribute.name}.prior", what, hint)

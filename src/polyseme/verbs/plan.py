@@ -81,10 +81,10 @@ def _grouped(policy: Policy, resolved: Resolved, source: Source | None) -> tuple
     if source is None:
         return GroupingPlan(name), None
     try:
-        treated = treat(policy, resolved, source, None, Cancellation())
+        treated = treat(policy, resolved, source, None, Cancellation(), neighbours=True)
     except ImpossibleError as error:
         return GroupingPlan.impossible(name, error), source
-    plan = GroupingPlan(name, treated.records, treated.applied)
+    plan = GroupingPlan(name, treated.records, treated.applied, finer=treated.finer)
     # Where columns are new, groups of records, the others are as they were.
     return plan, treated.source if treated.source.schema.names == source.schema.names else source
 
