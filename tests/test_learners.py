@@ -242,7 +242,7 @@ def test_what_a_release_teaches_is_what_the_law_says(l: int, d: int, law: float)
 
 
 def test_a_promise_that_is_kept_is_not_called_exceeded_by_chance() -> None:
-    """All values alike: a learner is right in exactly half of all cases, and an estimate of that is above it or below."""
+    """All values alike: a learner is right in exactly half of all cases, and an estimate of that is above or below."""
     random = np.random.default_rng(8)
     policy = "attributes: {sex: {role: quasi-identifier}, level: {role: sensitive, protect: {diversity: {l: 2}}}}"
     after = []

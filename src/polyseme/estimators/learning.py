@@ -10,6 +10,9 @@ without bias how often *that* is right. Somebody who knows the truth is right a 
 which is computed for releases drawn from the estimated shares, as if these were the true ones.
 
     between success - z error and success + regret + z error
+
+Columns that tell something may seem to tell nothing where records are few. So the upper limit is not below that of
+somebody who takes as many columns as groups can have, whether they seem to tell something or not.
 """
 
 from __future__ import annotations
@@ -43,11 +46,13 @@ class Reached:
     success  with what he learnt from most of the records
     regret   how much more often with the true distribution
     error    the standard error of `success`
+    finer    the upper limit for somebody who tells more groups apart; 0 where nobody can
     """
 
     success: float
     regret: float
     error: float
+    finer: float = 0.0
 
     @property
     def estimate(self) -> float:
@@ -60,7 +65,7 @@ class Reached:
 
     @property
     def high(self) -> float:
-        return min(self.estimate + _NORMAL * self.error, 1.0)
+        return min(max(self.estimate + _NORMAL * self.error, self.finer), 1.0)
 
     @classmethod
     def over(cls, parts: Sequence[Self], weights: Sequence[float]) -> Self:

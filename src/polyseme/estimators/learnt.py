@@ -20,7 +20,7 @@ from polyseme.arrays import Floats, Ints
 from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
 
-__all__ = ["PEOPLE", "combined", "learnt_shares", "like_everybody", "most_groups", "telling"]
+__all__ = ["NEWS", "PEOPLE", "combined", "learnt_shares", "like_everybody", "most_groups", "telling"]
 
 PEOPLE = 100
 """Records that a group has on average at least: with fewer, what stands out in it is mostly chance."""
@@ -41,7 +41,7 @@ _LEAST = 0.01
 """Part of a share that a leap leaves of it at least."""
 _LEFT_OUT = 5
 """Every fifth record is left out to see how many people like everybody else suit it."""
-_NEWS = 5.0
+NEWS = 5.0
 """Standard errors by which a column must tell more than chance alone, to be worth splitting groups for."""
 _COLUMNS = 3
 """Columns that are taken together at the most."""
@@ -52,12 +52,15 @@ def most_groups(records: int, size: int) -> int:
     return max(min(_GROUPS, records // PEOPLE, _VALUES // size), 1)
 
 
-def telling(features: Ints, sets: Ints, size: int, most: int, given: Sequence[int] = ()) -> list[int]:
+def telling(
+    features: Ints, sets: Ints, size: int, most: int, given: Sequence[int] = (), news: float = NEWS
+) -> list[int]:
     """The columns that together tell most about the values, as numbers; `given` are taken in any case.
 
     features  codes of the untouched columns: (n, q)
     sets      candidates of each record, or its value alone: (n, l)
     most      groups that there may be
+    news      standard errors by which a column must tell more than chance alone
 
     What a column tells is the mutual information of group and candidate, less what chance alone gives.
     """
@@ -69,14 +72,14 @@ def telling(features: Ints, sets: Ints, size: int, most: int, given: Sequence[in
             for column in range(features.shape[1])
             if column not in chosen
         }
-        news = {column: _told(code, sets, size) for column, code in finer.items() if code.max(initial=0) < most}
+        told = {column: _told(code, sets, size) for column, code in finer.items() if code.max(initial=0) < most}
         # A column of many levels may seem to tell most by chance; that must not hide one that surely tells something.
-        sure = [column for column, told in news.items() if told.beyond(known)]
+        sure = [column for column, one in told.items() if one.value - known.value > news * one.error]
         if not sure:
             break
-        best = max(sure, key=lambda column: news[column].value)
+        best = max(sure, key=lambda column: told[column].value)
         chosen.append(best)
-        known, group = news[best], finer[best]
+        known, group = told[best], finer[best]
     return chosen
 
 
@@ -86,9 +89,6 @@ class _Told:
 
     value: float
     error: float
-
-    def beyond(self, other: _Told) -> bool:
-        return self.value - other.value > _NEWS * self.error
 
 
 def combined(features: Ints) -> Ints:
@@ -137,7 +137,7 @@ def learnt_shares(
 
 
 def like_everybody(sets: Ints, group: Ints, mechanism: Mechanism) -> float:
-    """How many people like everybody else suit the groups best: under them, records that were left out are likeliest."""
+    """How many people like everybody else suit the groups: under them, records that were left out are likeliest."""
     groups, left = int(group.max(initial=0)) + 1, np.arange(len(sets)) % _LEFT_OUT == 0
     kept, mine = ~left, group[left]
     everybody = _fitted(sets[kept], np.zeros(int(kept.sum()), dtype=np.int64), 1, mechanism, None)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import ReleaseError
 from polyseme.estimators.learning import Reached, reached
-from polyseme.estimators.learnt import PEOPLE, combined, learnt_shares, most_groups, telling
+from polyseme.estimators.learnt import NEWS, PEOPLE, combined, learnt_shares, most_groups, telling
 from polyseme.policy import Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
@@ -37,6 +37,8 @@ _ROWS = 200_000
 
 _RANGES = 10
 """Ranges that numbers are put into: ten of age lose 0.001 of the success of somebody who knows income by year."""
+_ANY_NEWS = -1e9
+"""For somebody who takes every column, whether it seems to tell something or not."""
 _JUDGED = 1_000_000
 """Records of all attributes together that are judged by what was learnt from others: about 15 seconds."""
 _FEWEST = 2_000
@@ -97,25 +99,34 @@ class Looked:
         }
         return Groups(counts, pl.DataFrame(cells).select(sorted(cells, key=self.names.index)), place[first])
 
-    def _told(self, name: str, size: int) -> tuple[Ints, list[int]]:
-        """The group of each record, stratum by stratum, and the columns that tell it."""
+    def _told(self, name: str, size: int, news: float = NEWS) -> tuple[Ints, list[int]]:
+        """The group of each record, stratum by stratum, and the columns that tell it.
+
+        news  how surely a column must tell something, in standard errors
+        """
         place = self.places[name]
         most = min(most_groups(len(place), size), max(_ALL_GROUPS // len(self.values), 1))
         marked = np.column_stack([place, self.features])
-        chosen = telling(marked, self.values[name], size, most + int(place.max()), [0])
+        chosen = telling(marked, self.values[name], size, most + int(place.max()), [0], news)
         return combined(marked[:, chosen]), sorted(column - 1 for column in chosen[1:])
 
     def reached(self, name: str, strata: Strata) -> Learnt:
         """How often guesses are right that were learnt from candidates, judged by other records."""
-        place = self.places[name]
-        most = max(_JUDGED // len(self.values), _FEWEST)
-        group, columns = self._told(name, strata.members[0].size) if len(place) else (place, [])
-        place, sets, group = place[:most], self.values[name][:most], group[:most]
-        known = self._reached(sets, place, group, strata) if columns else None
-        alone = len(np.unique(place)) == 1
-        return Learnt(self._reached(sets, place, np.zeros_like(place), strata) if alone else None, known)
+        if not len(self.places[name]):
+            return Learnt(None, None)
+        group, columns = self._told(name, strata.members[0].size)
+        known = self._reached(name, group, strata) if columns else None
+        if known is not None:
+            group, more = self._told(name, strata.members[0].size, _ANY_NEWS)
+            finer = self._reached(name, group, strata) if more != columns else None
+            known = known if finer is None else replace(known, finer=finer.high)
+        alone = len(np.unique(self.places[name])) == 1
+        return Learnt(self._reached(name, np.zeros_like(group), strata) if alone else None, known)
 
-    def _reached(self, sets: Ints, place: Ints, group: Ints, strata: Strata) -> Reached | None:
+    def _reached(self, name: str, group: Ints, strata: Strata) -> Reached | None:
+        """Over the strata of the first records."""
+        most = max(_JUDGED // len(self.values), _FEWEST)
+        place, sets, group = self.places[name][:most], self.values[name][:most], group[:most]
         parts, weights = [], []
         for number in np.unique(place).tolist():
             mine, member = place == number, strata.members[number]
