@@ -184,6 +184,16 @@ class Goal:
             kept[kept] = still
         return kept
 
+    def among(self, records: Ints) -> Goal:
+        """The same goal for some of the records."""
+        return Goal(
+            self.demands, {name: replace(item, codes=item.codes[records]) for name, item in self.sensitive.items()}
+        )
+
+    def totals(self) -> dict[str, Ints]:
+        """How often each value of each attribute occurs in all records."""
+        return {name: np.bincount(item.codes, minlength=len(item.labels)) for name, item in self.sensitive.items()}
+
     def counted(self, classes: Ints, number: int, records: Ints | None = None) -> tuple[Ints, dict[str, Counts]]:
         """Sizes and counts, from the class of each record (or of the given ones), numbered from 0 without gaps."""
         sizes = np.bincount(classes, minlength=number).astype(np.int64)

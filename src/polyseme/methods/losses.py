@@ -91,7 +91,7 @@ class Loss:
             lost = np.count_nonzero(recoding.suppressed)
             if self.name == "discernibility":
                 return self.of_sizes(recoding.sizes) + float(lost) * data.records
-            return data.records / max(1, len(recoding.sizes) + (lost > 0)) if data.records else 0.0
+            return data.records / max(1, len(recoding.sizes) + int(lost > 0)) if data.records else 0.0
         return float(sum((column.sum() for column in self.of_records(data, recoding)), 0.0))
 
     def of_records(self, data: Microdata, recoding: Recoding) -> tuple[Floats, ...]:

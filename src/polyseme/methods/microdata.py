@@ -10,6 +10,7 @@ import numpy as np
 
 from polyseme.arrays import Bools, Ints
 from polyseme.hierarchies import Hierarchy
+from polyseme.methods.keys import grouped, packed
 from polyseme.schema import Label
 
 __all__ = ["SUPPRESSED", "Cells", "Ladder", "Microdata", "Recoding", "Sensitive"]
@@ -94,6 +95,14 @@ class Microdata:
     def names(self) -> tuple[str, ...]:
         return tuple(ladder.name for ladder in self.ladders)
 
+    def at(self, levels: Sequence[int], codes: Ints | None = None) -> list[tuple[Ints, int]]:
+        """The group of each record (or of each row of the given leaves) at levels, and how many groups there are."""
+        leaves = (self.codes if codes is None else codes).T
+        return [
+            (ladder.groups[level][column], ladder.size(level))
+            for ladder, level, column in zip(self.ladders, levels, leaves, strict=True)
+        ]
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -149,13 +158,14 @@ class Recoding:
         cls, data: Microdata, levels: Sequence[int], suppressed: Bools, loss: float | None, gap: float | None
     ) -> Recoding:
         """All records at the same levels, but for those that are suppressed."""
-        groups = [ladder.groups[level][data.codes[:, place]] for place, (ladder, level) in _placed(data, levels)]
-        keys = np.column_stack(groups) if groups else np.zeros((data.records, 0), dtype=np.int64)
+        columns = data.at(levels)
+        kept = np.flatnonzero(~suppressed)
+        keys, space = packed([(codes[kept], size) for codes, size in columns], len(kept))
+        groups = grouped(keys, space, ())
         classes = np.full(data.records, SUPPRESSED, dtype=np.int64)
-        shown, classes[~suppressed] = np.unique(keys[~suppressed], axis=0, return_inverse=True)
-        cells = tuple(Cells.of_level(ladder, level) for _, (ladder, level) in _placed(data, levels))
+        classes[kept] = np.searchsorted(groups.keys, keys)
+        shown = np.empty((len(groups.row), len(columns)), dtype=np.int64)
+        for place, (codes, _) in enumerate(columns):
+            shown[:, place] = codes[kept[groups.row]]
+        cells = tuple(Cells.of_level(ladder, level) for ladder, level in zip(data.ladders, levels, strict=True))
         return cls(classes, shown, cells, tuple(levels), loss, gap)
-
-
-def _placed(data: Microdata, levels: Sequence[int]) -> list[tuple[int, tuple[Ladder, int]]]:
-    return list(enumerate(zip(data.ladders, levels, strict=True)))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from polyseme.arrays import Bools, Ints
-from polyseme.methods.full_domain.grouping import packed
-from polyseme.methods.full_domain.rollup import Rollup
+from polyseme.methods.full_domain.rollup import Partition, Rollup
 from polyseme.methods.goal import Goal
+from polyseme.methods.keys import packed
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Microdata
 
@@ -31,27 +33,44 @@ class Check:
     loss: float
 
 
-@dataclass(frozen=True, eq=False)
 class Checker:
     """Checks nodes of one table for one goal.
 
-    limit  how many records may be suppressed
+    limit   how many records may be suppressed
+    totals  how often each sensitive value occurs in a table that these records are part of; without them, the table is
+            what is not suppressed
     """
 
-    data: Microdata
-    goal: Goal
-    loss: Loss
-    limit: int
-    rollup: Rollup
+    def __init__(
+        self, data: Microdata, goal: Goal, loss: Loss, limit: int, totals: Mapping[str, Ints] | None = None
+    ) -> None:
+        self.data, self.goal, self.loss, self.limit, self.totals = data, goal, loss, limit, totals
 
-    def check(self, levels: tuple[int, ...]) -> Check:
-        part = self.rollup.partition(levels)
+    @cached_property
+    def _rollup(self) -> Rollup:
+        return Rollup(self.data, self.goal)
+
+    @property
+    def prunes(self) -> bool:
+        """Whether every node that is not admissible rules out what is below it."""
+        return self.goal.absorbing or (self.goal.additive and not self.limit)
+
+    def check(self, levels: Sequence[int]) -> Check:
+        part = self.partition(levels)
         fine, promising = self.goal.judged(part.sizes, part.counts, part.population, suppressing=self.limit > 0)
         hopeless = int(part.sizes[~promising].sum())
         if hopeless <= self.limit:
-            fine = self.goal.kept(part.sizes, part.counts, part.population, fine)
+            fine = self._kept(part, fine)
         loss = 0.0 if self.loss.separable else self.loss.of_sizes(part.sizes)
         return Check(int(part.sizes[~fine].sum()), hopeless, loss)
+
+    def partition(self, levels: Sequence[int]) -> Partition:
+        """The classes of a node, as the goal is to see them."""
+        part = self._rollup.partition(levels)
+        if self.totals is None:
+            return part
+        counts = {name: replace(held, total=self.totals[name]) for name, held in part.counts.items()}
+        return Partition(part.sizes, counts, part.population)
 
     def admits(self, check: Check) -> bool:
         """Whether a node may be published: something must be left."""
@@ -59,24 +78,24 @@ class Checker:
 
     def rules_out(self, check: Check) -> bool:
         """Whether nothing below the node may be published either."""
-        return check.hopeless > self.limit or (0 < self.data.records == check.hopeless)
+        return check.hopeless > self.limit or 0 < self.data.records == check.hopeless
 
-    def suppressed(self, levels: tuple[int, ...]) -> Bools:
-        """Which records of the table are in classes of a node that cannot be published."""
-        keys, people = (self._keys(codes, levels) for codes in (self.data.codes, self.data.population))
-        found, classes = np.unique(keys, return_inverse=True)
+    def suppressed(self, levels: Sequence[int]) -> Bools:
+        """Which records are in classes of a node that cannot be published."""
+        codes, records = self.data.codes, self.data.records
+        if self.goal.mapped and self.data.population is not None:
+            codes = np.concatenate([codes, self.data.population])
+        keys = packed(self.data.at(levels, codes), len(codes))[0]
+        found, classes = np.unique(keys[:records], return_inverse=True)
         sizes, counts = self.goal.counted(classes, len(found))
-        population = None
-        if self.goal.mapped:
-            population = np.bincount(np.searchsorted(found, people[np.isin(people, found)]), minlength=len(found))
-        return np.asarray(~self.goal.kept(sizes, counts, population)[classes])
+        if self.totals is not None:
+            counts = {name: replace(held, total=self.totals[name]) for name, held in counts.items()}
+        people = keys[records:]
+        population = np.bincount(np.searchsorted(found, people[np.isin(people, found)]), minlength=len(found))
+        part = Partition(sizes, counts, population if self.goal.mapped else None)
+        return np.asarray(~self._kept(part, self.goal.fine(sizes, counts, part.population))[classes])
 
-    def _keys(self, codes: Ints | None, levels: tuple[int, ...]) -> Ints:
-        ladders = self.data.ladders
-        if codes is None:
-            return np.zeros(0, dtype=np.int64)
-        columns = [
-            (ladder.groups[level][column], ladder.size(level))
-            for ladder, level, column in zip(ladders, levels, codes.T, strict=True)
-        ]
-        return packed(columns, len(codes))[0]
+    def _kept(self, part: Partition, fine: Bools) -> Bools:
+        if self.totals is not None:
+            return fine
+        return self.goal.kept(part.sizes, part.counts, part.population, fine)

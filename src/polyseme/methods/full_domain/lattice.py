@@ -9,16 +9,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.methods.microdata import Ladder
 
-__all__ = ["Lattice", "Node", "box", "counts_above", "counts_below", "outer_sum"]
+__all__ = ["Lattice", "Node", "Singles", "box", "counts_above", "counts_below", "outer_sum"]
 
-Node = tuple[int, ...]
+Node: TypeAlias = tuple[int, ...]
 """A place on each axis."""
+Singles: TypeAlias = NDArray[np.float32]
+_Real = TypeVar("_Real", np.float32, np.float64)
+
+_BUNDLE = 64
+"""About how many nodes the axes have that are summed in one product."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,31 +79,61 @@ class Lattice:
         return outer_sum([cost[levels] for cost, levels in zip(costs, first, strict=True)])
 
 
-def outer_sum(parts: Sequence[Floats]) -> Floats:
+def outer_sum(parts: Sequence[NDArray[_Real]]) -> NDArray[_Real]:
     """The sum of one number of each part, for all choices: one axis a part.
 
     >>> outer_sum([np.array([0.0, 1.0]), np.array([5.0, 7.0, 8.0])])
     array([[5., 7., 8.],
            [6., 8., 9.]])
     """
-    total = np.zeros(())
+    total = np.zeros((), dtype=parts[0].dtype if parts else np.float64)
     for part in parts:
-        total = np.add.outer(total, part)
-    return np.asarray(total)
+        total = np.asarray(np.add.outer(total, part))
+    return total
 
 
-def counts_below(nodes: Bools) -> Ints:
-    """How many of the nodes lie below each node, itself included."""
-    counts = nodes.astype(np.int32)
-    for axis in range(nodes.ndim):
-        np.cumsum(counts, axis=axis, out=counts)
-    return counts  # type: ignore[return-value]
+def counts_below(nodes: Bools) -> Singles:
+    """How many of the nodes lie below each node, itself included.
+
+    Neighbouring axes are taken together, and summed by a product with the matrix that says what is below what: axes are
+    so short that going along them one by one takes longer.
+    """
+    counts = nodes.astype(np.float32)
+    after = nodes.size
+    for lengths in _bundles(nodes.shape):
+        below = _below(lengths)
+        after //= len(below)
+        parts = counts.reshape(-1, len(below), after)
+        counts = parts[:, :, 0] @ below.T if after == 1 else np.matmul(below, parts)
+    return counts.reshape(nodes.shape)
 
 
-def counts_above(nodes: Bools) -> Ints:
+def counts_above(nodes: Bools) -> Singles:
     """How many of the nodes lie above each node, itself included."""
     turn = (slice(None, None, -1),) * nodes.ndim
     return counts_below(nodes[turn])[turn]
+
+
+def _bundles(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    """Neighbouring axes in as few parts as are quick to sum, about equally large."""
+    size = math.prod(shape)
+    parts = max(1, math.ceil(math.log(max(size, 2)) / math.log(_BUNDLE)))
+    bundles: list[tuple[int, ...]] = []
+    for length in shape:
+        if bundles and math.prod(bundles[-1]) < size ** (1.0 / parts) - 0.5:
+            bundles[-1] += (length,)
+        else:
+            bundles.append((length,))
+    return bundles
+
+
+@lru_cache(maxsize=4096)
+def _below(lengths: tuple[int, ...]) -> Singles:
+    """1 where the second node is below the first."""
+    product = np.ones((1, 1), dtype=np.float32)
+    for length in lengths:
+        product = np.kron(product, np.tri(length, dtype=np.float32))
+    return product
 
 
 def box(nodes: Bools) -> tuple[slice, ...]:

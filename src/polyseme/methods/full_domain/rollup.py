@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from polyseme.arrays import Bools, Ints
-from polyseme.methods.full_domain.grouping import Groups, grouped, packed
 from polyseme.methods.goal import Goal, tally
+from polyseme.methods.keys import Groups, grouped, packed
 from polyseme.methods.microdata import Microdata, Sensitive
 from polyseme.tables.classes import Counts
 
@@ -68,7 +68,8 @@ class Rollup:
         secret, self._values = _combinations(list(goal.sensitive.values()), data.records)
         self._span = len(self._values[0]) if self._values else 1
         self._kept = [self._base(data, secret, goal.mapped)]
-        self._levels = np.zeros((1, len(self._ladders)), dtype=np.int64)
+        self._cells = 0
+        self._levels, self._rows = self._indexed()
 
     def partition(self, levels: Sequence[int]) -> Partition:
         """The classes of a node."""
@@ -97,8 +98,8 @@ class Rollup:
         return grouped(*packed([*columns, (secret, self._span)], len(secret)), weights)
 
     def _source(self, levels: Sequence[int]) -> _Table:
-        below = np.flatnonzero((self._levels <= np.asarray(levels, dtype=np.int64)).all(axis=1))
-        return min((self._kept[place] for place in below), key=lambda table: table.rows)
+        below = (self._levels <= np.asarray(levels, dtype=np.int64)).all(axis=1)
+        return self._kept[int(np.argmin(np.where(below, self._rows, np.iinfo(np.int64).max)))]
 
     def _column(self, source: _Table, place: int, level: int) -> tuple[Ints, int]:
         """The group of each row at a level, and how many there are."""
@@ -121,10 +122,27 @@ class Rollup:
             self._map(place, source.levels[place], level)[source.codes[place][groups.row]]
             for place, level in enumerate(levels)
         )
-        self._kept.append(_Table(tuple(levels), codes, source.secret[groups.row], groups.sums))
-        while sum(item.cells for item in self._kept[1:]) > _CELLS:
-            self._kept.remove(max(self._kept[1:], key=lambda item: item.cells))
-        self._levels = np.array([item.levels for item in self._kept], dtype=np.int64).reshape(len(self._kept), -1)
+        table = _Table(tuple(levels), codes, source.secret[groups.row], groups.sums)
+        self._kept.append(table)
+        self._cells += table.cells
+        self._levels = np.vstack([self._levels, np.array([levels], dtype=np.int64)])
+        self._rows = np.append(self._rows, table.rows)
+        if self._cells > _CELLS:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let the largest tables go, but for the first, which everything can be made from."""
+        base, *others = self._kept
+        others.sort(key=lambda table: table.rows)
+        held = np.cumsum([table.cells for table in others])
+        stay = int(np.searchsorted(held, _CELLS * _WORTH, side="right"))
+        self._kept, self._cells = [base, *others[:stay]], int(held[stay - 1]) if stay else 0
+        self._levels, self._rows = self._indexed()
+
+    def _indexed(self) -> tuple[Ints, Ints]:
+        """The levels and the numbers of rows of the tables that are kept."""
+        levels = np.array([table.levels for table in self._kept], dtype=np.int64)
+        return levels.reshape(len(self._kept), len(self._ladders)), np.array([table.rows for table in self._kept])
 
     def _partition(self, groups: Groups) -> Partition:
         """Groups are sorted by class, then by the combination of sensitive values."""
@@ -135,16 +153,16 @@ class Rollup:
         weights = [np.add.reduceat(weight, heads) if len(heads) else heads for weight in groups.sums]
         if len(weights) > 1:
             return self._mapped(groups, fresh, weights)
-        counts = {name: self._counts(item, place, groups, fresh, heads, weights[0]) for place, (name, item) in self._named}
+        counts = {
+            name: self._counts(item, place, groups, fresh, heads, weights[0]) for place, (name, item) in self._named
+        }
         return Partition(weights[0], counts)
 
     @property
     def _named(self) -> list[tuple[int, tuple[str, Sensitive]]]:
         return list(enumerate(self._sensitive.items()))
 
-    def _counts(
-        self, item: Sensitive, place: int, groups: Groups, fresh: Bools, heads: Ints, sizes: Ints
-    ) -> Counts:
+    def _counts(self, item: Sensitive, place: int, groups: Groups, fresh: Bools, heads: Ints, sizes: Ints) -> Counts:
         value = self._values[place][groups.keys % self._span]
         if len(self._sensitive) > 1:
             return tally(item, np.cumsum(fresh) - 1, value, len(sizes), sizes, groups.sums[0])

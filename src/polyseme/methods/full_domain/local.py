@@ -1,0 +1,101 @@
+"""Local recoding: what would be suppressed is generalized by itself, further than the rest, again and again.
+
+Every round looks for the levels of least loss at which at least half of the records that are left can be shown; then
+for those at which any can. A round counts only if all that is then published fulfils the goal, compared with itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from polyseme.arrays import Bools, Ints
+from polyseme.methods.full_domain.checking import Checker
+from polyseme.methods.full_domain.lattice import Lattice
+from polyseme.methods.full_domain.search import Found, Search
+from polyseme.methods.goal import Goal
+from polyseme.methods.keys import packed
+from polyseme.methods.losses import Loss
+from polyseme.methods.microdata import SUPPRESSED, Cells, Microdata, Recoding
+
+__all__ = ["recoded_locally"]
+
+Finder = Callable[[Search], Found | None]
+
+
+def recoded_locally(
+    data: Microdata, goal: Goal, loss: Loss, first: Recoding, lattice: Lattice, find: Finder
+) -> Recoding:
+    """A recoding in which some of the records that `first` suppresses are shown at higher levels."""
+    rounds = [(first.levels, np.flatnonzero(~first.suppressed))]
+    left = np.flatnonzero(first.suppressed)
+    made = first
+    while len(left):
+        found = _round(data, goal, loss, left, lattice, find)
+        if found is None:
+            break
+        levels, suppressed = found
+        rounds.append((levels, left[~suppressed]))
+        tried = _together(data, rounds)
+        if not _fulfils(goal, tried):
+            break
+        made, left = tried, left[suppressed]
+    if made is first:
+        return first
+    return replace(made, loss=loss.of_recoding(data, made))
+
+
+def _round(
+    data: Microdata, goal: Goal, loss: Loss, left: Ints, lattice: Lattice, find: Finder
+) -> tuple[tuple[int, ...], Bools] | None:
+    """The levels for some of the records that are left, and which of these stay suppressed."""
+    part = replace(data, codes=data.codes[left], sensitive={})
+    top = tuple(ladder.height for ladder in data.ladders)
+    for limit in dict.fromkeys((len(left) // 2, len(left) - 1)):
+        checker = Checker(part, goal.among(left), loss, limit, goal.totals())
+        found = find(Search(checker, lattice))
+        # Records that are shown as nothing are suppressed.
+        if found is not None and found.levels != top:
+            return found.levels, checker.suppressed(found.levels)
+    return None
+
+
+def _together(data: Microdata, rounds: Sequence[tuple[tuple[int, ...], Ints]]) -> Recoding:
+    """All rounds as one recoding; each has its own classes and cells."""
+    classes = np.full(data.records, SUPPRESSED, dtype=np.int64)
+    shown: list[Ints] = []
+    cells = [Cells((), ()) for _ in data.ladders]
+    number = 0
+    for levels, records in rounds:
+        hidden = np.ones(data.records, dtype=bool)
+        hidden[records] = False
+        part = Recoding.of_levels(data, levels, hidden, None, None)
+        classes[records] = part.classes[records] + number
+        number += len(part.shown)
+        shown.append(part.shown + np.array([len(column.labels) for column in cells], dtype=np.int64))
+        cells = [_joined(before, after) for before, after in zip(cells, part.cells, strict=True)]
+    return Recoding(classes, np.concatenate(shown), tuple(cells))
+
+
+def _joined(before: Cells, after: Cells) -> Cells:
+    return Cells((*before.labels, *after.labels), (*before.leaves, *after.leaves))
+
+
+def _fulfils(goal: Goal, made: Recoding) -> bool:
+    """Whether everything that is shown fulfils the goal; what looks the same is one class to whoever reads it."""
+    # Merging keeps k-map, which each round has seen to.
+    goal = replace(goal, demands=tuple(item for item in goal.demands if item.spec.model.name != "k-map"))
+    records = np.flatnonzero(~made.suppressed)
+    columns = [
+        (
+            np.unique([str(label) for label in cells.labels], return_inverse=True)[1][made.shown[:, place]],
+            len(cells.labels),
+        )
+        for place, cells in enumerate(made.cells)
+    ]
+    keys = packed(columns, len(made.shown))[0]
+    found, looks = np.unique(keys, return_inverse=True)
+    sizes, counts = goal.counted(looks[made.classes[records]], len(found), records)
+    return bool(goal.fine(sizes, counts).all())
