@@ -39,7 +39,7 @@ def compatible_pairs(structure: Structure, values: Ints) -> Bools:
     low, high = np.minimum.outer(place, place), np.maximum.outer(place, place)
     if isinstance(structure, Line):
         return np.asarray(high >= structure.ahead[low])
-    return _around(structure, low, high) & (low != high)
+    return np.asarray(_around(structure, low, high) & (low != high))
 
 
 def _around(circle: Circle, low: Ints, high: Ints) -> Bools:

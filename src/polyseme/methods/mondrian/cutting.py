@@ -95,7 +95,7 @@ def pooled(parts: Parts, pool: Bools) -> Parts:
 
 def halves(owner: Ints, starts: Ints) -> Ints:
     """Where the second half of each class begins."""
-    return starts + np.diff(starts, append=len(owner)) // 2
+    return np.asarray(starts + np.diff(starts, append=len(owner)) // 2)
 
 
 def nearest_to_half(owner: Ints, starts: Ints, changes: Bools) -> Ints:
