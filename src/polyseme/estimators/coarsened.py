@@ -213,8 +213,8 @@ def _untold(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
         largest = [str(texts[code]) for code in np.flatnonzero(alike.ravel() == np.argmax(sizes))]
         shown = ", ".join(largest[:4]) + (", .." if len(largest) > 4 else "")
         found.append(
-            f"{name}: {int(sizes[sizes > 1].sum()):,} of {len(texts):,} values share every label with others and cannot "
-            f"be told apart from these ({shown}): they are given equal parts"
+            f"{name}: {int(sizes[sizes > 1].sum()):,} of {len(texts):,} values cannot be told apart from others, because "
+            f"they are behind the same labels ({shown}): they are given equal parts"
         )
     if len(columns) <= _RANKED and np.linalg.matrix_rank(columns.astype(np.float64)) < len(columns):
         found.append(f"{name}: the labels do not determine all numbers; what they leave open is near the even spread")

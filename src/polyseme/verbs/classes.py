@@ -17,7 +17,7 @@ from polyseme.estimators.coarsened import Coarse, InGroups, Labelled, Meanings
 from polyseme.estimators.options import EstimateOptions
 from polyseme.hierarchies import TOP
 from polyseme.release import Column, Generalized, Grouped, Manifest, Release
-from polyseme.tables.coding.codes import as_series, encode, label_array
+from polyseme.tables.coding.codes import as_series, label_array
 from polyseme.tables.coding.sets import code_labels, code_sets
 from polyseme.tables.counting.groups import CodeCounting
 from polyseme.verbs.questions import domain_of
@@ -127,15 +127,15 @@ def _in_groups(
     cells = whole.select(keys).unique().sort(keys, nulls_last=True) if keys else pl.DataFrame()
     cell = _number(whole.select(keys), cells) if keys else np.zeros(whole.height, dtype=np.int64)
     held = pl.concat(lists, how="vertical_relaxed").unique("group", keep="first", maintain_order=True).sort("group")
-    group = _number(whole.select("group"), held.select("group"))
-    _check_sizes(grouped, group, held)
+    placed = _number(whole.select("group"), held.select("group"))
+    _check_sizes(grouped, placed, held)
     coarse = InGroups(
         cell,
         max(cells.height, 1),
         tuple(whole[f"of {at}"].to_numpy() for at in range(len(others))),
         tuple(item.meanings.size for item in others),
         [item.name for item in targets].index(grouped.name),
-        group,
+        placed,
         held["values"].explode(empty_as_null=False).to_numpy().astype(np.int64),
         grouped.domain.size,
     )

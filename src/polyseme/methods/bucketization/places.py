@@ -47,7 +47,9 @@ class Places:
         return cls(kinds, taken, np.arange(int(taken.sum())) % max(count, 1), count, records)
 
     @classmethod
-    def of_members(cls, kinds: Ints, members: Ints, owner: Ints, count: int, records: int, gap: int | None = 0) -> Places:
+    def of_members(
+        cls, kinds: Ints, members: Ints, owner: Ints, count: int, records: int, gap: int | None = 0
+    ) -> Places:
         """From the kind and the group of each place, in any order."""
         order = np.argsort(members, kind="stable")
         taken = np.bincount(members, minlength=int(kinds.max(initial=-1)) + 1).astype(np.int64)

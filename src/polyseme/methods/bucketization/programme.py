@@ -133,9 +133,7 @@ def _relaxed(programme: _Programme) -> tuple[Floats, float, Floats]:
             break
         active[enter] = True
         columns = np.flatnonzero(active)
-        found = linprog(
-            -programme.worth[columns], programme.columns[:, columns], programme.records, method="highs"
-        )
+        found = linprog(-programme.worth[columns], programme.columns[:, columns], programme.records, method="highs")
         price = np.maximum(-found.ineqlin.marginals, 0.0)
         gain = programme.worth - programme.columns.T @ price
     # Weak duality: whatever the prices are, nothing is worth more than all records at them and the largest gain left.
