@@ -95,16 +95,30 @@ class _Reading:
 
 
 def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) -> tuple[Coarse, dict[str, list[Any]]]:
-    readings = [_Reading.of(item) for item in targets]
+    hidden = _hidden(release.manifest, targets, by)
+    readings = [_Reading.of(item) for item in (*targets, *hidden)]
     counting = CodeCounting({item.column.name: len(item.meanings.lengths) for item in readings}, by)
-    for batch in release.batches([*by, *(item.name for item in targets)]):
+    for batch in release.batches([*by, *(item.column.name for item in readings)]):
         codes = {item.column.name: item.codes(batch.column(item.column.name)) for item in readings}
         counting.add(pl.DataFrame({**{name: as_series(batch.column(name)) for name in by}, **codes}))
     found = counting.grouped()
     labels = tuple(codes[:, 0] for codes in found.sets)
-    meanings = tuple(item.meanings for item in readings)
-    coarse = Labelled(found.cell, labels, found.counts, max(found.cells.height, 1), meanings)
+    meanings = [item.meanings for item in readings[: len(targets)]]
+    # Values of the others need not be told apart any further than the labels do.
+    meanings += [item.meanings.merged(np.unique(used)) for item, used in list(zip(readings, labels))[len(targets) :]]
+    coarse = Labelled(found.cell, labels, found.counts, max(found.cells.height, 1), tuple(meanings), hidden=len(hidden))
     return coarse, found.cells.to_dict(as_series=False)
+
+
+def _hidden(manifest: Manifest, targets: Sequence[Column], by: Sequence[str]) -> list[Column]:
+    """Generalized columns that are not asked for: their labels were chosen together with those that are."""
+    if not any(isinstance(item, Generalized) for item in targets):
+        return []
+    return [
+        item
+        for item in manifest.columns
+        if isinstance(item, Generalized) and item.stands_for and item not in targets and item.name not in by
+    ]
 
 
 # -- by group ------------------------------------------------------------------------------------------------------

@@ -199,7 +199,8 @@ def _coded(
             codes = encode(truth, domain_of(item)).codes
             if _secret(item):
                 kept &= codes >= 0
-            coded[item.name] = codes
+            if item.name not in labels:
+                coded[item.name] = codes
         _require_listed(coded, asked, kept)
         yield pl.DataFrame({**columns, **coded}).filter(pl.Series(kept))
 
@@ -214,7 +215,11 @@ def _shown(series: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
 
 
 def _require_listed(coded: Mapping[str, Ints], asked: Sequence[Column], kept: Bools) -> None:
-    missing = {item.name: int((coded[item.name][kept] < 0).sum()) for item in asked if isinstance(item, Generalized)}
+    missing = {
+        item.name: int((coded[item.name][kept] < 0).sum())
+        for item in asked
+        if isinstance(item, Generalized) and item.name in coded
+    }
     if any(missing.values()):
         raise TableError(
             Problem(f"column '{name}'", f"{count:,} records have a value that no label of the release stands for")

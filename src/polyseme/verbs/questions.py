@@ -94,7 +94,8 @@ def _apart(targets: Sequence[Column]) -> list[Problem]:
     others = [item for item in targets if not isinstance(item, Sets | Grouped)]
     coarse = [item for item in others if isinstance(item, Generalized)]
     pairs: list[tuple[Column, Column]] = [(item, other) for item in sets for other in (*grouped, *others)]
-    pairs += [(item, other) for item in grouped for other in (*coarse, *grouped[grouped.index(item) + 1 :])]
+    pairs += [(item, other) for item in grouped for other in coarse]
+    pairs += [(item, other) for place, item in enumerate(grouped) for other in grouped[place + 1 :]]
     return [
         Problem(
             "of",
