@@ -197,7 +197,7 @@ class Labelled:
     def open(self) -> Bools:
         alone = self._alone
         row, place, number = alone._entries
-        several = np.bincount(row, minlength=len(self.cell))[row] > 1
+        several = (np.bincount(row, minlength=len(self.cell))[row] > 1) & (self.counts[row] > 0)
         return (np.bincount(number[place[several]], minlength=prod(self.shape)) > 0).reshape(self.shape)
 
     def spread_evenly(self) -> Floats:

@@ -37,7 +37,18 @@ def ask_classes(
     else:
         coarse, cells = _in_groups(release, grouped, targets, by)
     labels = [label_array(domain_of(item).values).to_pylist() for item in targets]
-    return estimate_coarse(coarse, [item.name for item in targets], labels, cells, options)
+    table = estimate_coarse(coarse, [item.name for item in targets], labels, cells, options)
+    return table.warned(*_unlike(release.manifest, targets))
+
+
+def _unlike(manifest: Manifest, targets: Sequence[Column]) -> tuple[str, ...]:
+    """That suppressed records are not like those among whose values they are shared out."""
+    applied = manifest.applied
+    if applied is None or not applied.suppressed or applied.withheld:
+        return ()
+    if not any(isinstance(item, Generalized) for item in targets):
+        return ()
+    return ("suppressed records are shared out like the others, though it is rare ones that are suppressed",)
 
 
 def suppression_notes(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
