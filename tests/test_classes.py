@@ -224,34 +224,50 @@ def test_ml_is_nearer_the_truth_than_the_even_spread_on_bucketized_adult(census:
     assert all(one < other for one, other in errors)
 
 
-def at_random_levels(table: pl.DataFrame, seed: int) -> Release:
-    """Each record shows its age, five years or a decade, whatever its values are: coarsened at random."""
-    width = pl.Series(np.random.default_rng(seed).choice([1, 5, 10], size=table.height, p=[0.3, 0.4, 0.3]))
-    low = table["age"] // width * width
-    labels = [f"{a}-{a + w - 1}" for a, w in zip(low, width)]
-    stands_for = {f"{a}-{a + w - 1}": tuple(map(str, range(a, a + w))) for a, w in zip(low, width)}
+def at_random_levels(table: pl.DataFrame, of: str, seed: int) -> Release:
+    """Each record shows its value, or it and three neighbours, or eight, whatever it is: coarsened at random."""
+    values = table[of].unique().sort()
+    place = table[of].rank("dense").cast(pl.Int64) - 1
+    width = pl.Series(np.random.default_rng(seed).choice([1, 4, 8], size=table.height, p=[0.3, 0.4, 0.3]))
+    low = place // width * width
+    labels = [f"{a}+{w}" for a, w in zip(low, width)]
+    texts = values.cast(pl.String).to_list()
+    stands_for = {f"{a}+{w}": tuple(texts[a : a + w]) for a, w in zip(low, width)}
     occupation = Attribute("occupation", Role.SENSITIVE, Domain(tuple(sorted(table["occupation"].unique()))))
     columns = (
         AsIs(Attribute("sex", Role.INSENSITIVE)),
-        Generalized(Attribute("age", Role.QUASI_IDENTIFIER), None, stands_for),
+        Generalized(Attribute(of, Role.QUASI_IDENTIFIER), None, stands_for),
         AsIs(occupation),
     )
     models = ({"distinct-diversity": {"l": 2, "attribute": "occupation"}},)
     manifest = Manifest(columns, table.height, table.height, models=models, applied=Applied("local"), method="local")
-    return in_memory(manifest, table.select("sex", pl.Series("age", labels), "occupation").to_arrow())
+    return in_memory(manifest, table.select("sex", pl.Series(of, labels), "occupation").to_arrow())
 
 
-def generalized_errors(table: pl.DataFrame, release: Release) -> tuple[float, float]:
-    """Root mean squared errors of ages by sex: of ml, and of the even spread."""
-    found = [ps.estimate(release, ["age"], ["sex"], estimator=name) for name in ("ml", "simple")]
+def generalized_errors(table: pl.DataFrame, release: Release, of: str = "age") -> tuple[float, float]:
+    """Root mean squared errors of a column by sex: of ml, and of the even spread."""
+    found = [ps.estimate(release, [of], ["sex"], estimator=name) for name in ("ml", "simple")]
     ml, even = (float(np.sqrt(((one.values - truth(table, one)) ** 2).mean())) for one in found)
     return ml, even
 
 
-def test_ml_is_nearer_the_truth_on_adult_coarsened_at_random(census: pl.DataFrame) -> None:
-    tables = [census.sample(5_000, seed=seed) for seed in range(4)]
-    errors = [generalized_errors(table, at_random_levels(table, seed)) for seed, table in enumerate(tables)]
-    assert all(ml < even for ml, even in errors)
+def test_ml_is_nearer_the_truth_on_adult_coarsened_at_random_where_values_differ_in_frequency(
+    census: pl.DataFrame,
+) -> None:
+    for seed in range(4):
+        table = census.sample(5_000, seed=seed)
+        ml, even = generalized_errors(table, at_random_levels(table, "education", seed), "education")
+        # Measured in 8 samples: 10 to 18 records against 135 to 144.
+        assert ml < 0.2 * even
+
+
+def test_the_even_spread_is_nearer_where_neighbours_are_equally_frequent(census: pl.DataFrame) -> None:
+    """Ages: there is hardly a bias that ml could remove, and it varies more."""
+    for seed in range(4):
+        table = census.sample(5_000, seed=seed)
+        ml, even = generalized_errors(table, at_random_levels(table, "age", seed))
+        # Measured in 8 samples: 7.8 to 9.8 records against 4.8 to 6.4.
+        assert even < ml < 2.5 * even
 
 
 def test_ml_is_no_better_on_adult_where_rare_classes_are_suppressed(census: pl.DataFrame) -> None:
