@@ -75,7 +75,9 @@ def estimate_coarse(
     stderr, low, high = _limits(values, totals, level, population)
     stderr, low, high = (np.where(open_, np.nan, column) for column in (stderr, low, high))
     known = not open_.any()
-    notes = [] if known else [coarse.without_intervals, *([_BIASED] if way == "simple" else coarse.remarks(names, labels))]
+    notes = (
+        [] if known else [coarse.without_intervals, *([_BIASED] if way == "simple" else coarse.remarks(names, labels))]
+    )
     fit = Fit(values, np.where(open_, np.nan, 0.0), totals=totals, spread=_Drawn(values, totals) if known else None)
     return CoarseEstimate(
         of=tuple(names),
@@ -133,4 +135,5 @@ class _Drawn:
         flat, x = contrasts.reshape(len(contrasts), len(self.values), -1), self.values.reshape(len(self.values), -1)
         means = (flat * x).sum(axis=2)
         squares = (flat**2 * x).sum(axis=2)
-        return np.maximum(squares - means**2 / np.maximum(self.totals, 1.0), 0.0).sum(axis=1)
+        spread = np.maximum(squares - means**2 / np.maximum(self.totals, 1.0), 0.0)
+        return np.asarray(spread.sum(axis=1), dtype=np.float64)
