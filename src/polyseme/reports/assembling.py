@@ -117,7 +117,8 @@ def class_promises(manifest: Manifest) -> tuple[PromiseLine, ...]:
 def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]], unit: str) -> PromiseLine:
     sentences = [model_sentence(model, unit) for model in models]
     if attribute:
-        sentences.insert(0, f"{attribute} is published by {unit}." if unit == "group" else f"{attribute}, by class:")
+        shown = "by group" if unit == "group" else "as it is, in classes of records that look alike"
+        sentences.insert(0, f"{attribute} is published {shown}.")
     given = [(name, asked) for model in models for name, asked in model.items()]
     named = (f"{name} ({parameters({k: v for k, v in asked.items() if k != 'attribute'})})" for name, asked in given)
     return PromiseLine(attribute or "quasi-identifiers", " ".join(sentences), tuple(named))
