@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from polyseme.models import MODELS, is_about
@@ -39,6 +39,7 @@ def release_page(
     treatment: Treatment | None = None,
 ) -> Page:
     """Everything on the page of a release; `facts` are by attribute, `metrics` by question."""
+    groups = {column.group for column in manifest.grouped}
     return Page(
         title=title or f"Release of {count(manifest.records)} records",
         records=manifest.records,
@@ -47,7 +48,7 @@ def release_page(
         for_publication=not manifest.seeded,
         sticky=manifest.sticky,
         promises=(*class_promises(manifest), *(promise_line(item) for item in manifest.sets)),
-        attributes=tuple(attribute_line(item, manifest) for item in manifest.columns),
+        attributes=tuple(attribute_line(item, groups) for item in manifest.columns),
         checks=tuple(verdicts),
         facts=tuple(fact_line(item, facts[item.name]) for item in manifest.sets if facts and item.name in facts),
         distributions=tuple(distributions),
@@ -124,12 +125,12 @@ def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]
     return PromiseLine(attribute or "quasi-identifiers", " ".join(sentences), tuple(named))
 
 
-def attribute_line(published: Column, manifest: Manifest) -> AttributeLine:
-    """How a column is published."""
+def attribute_line(published: Column, groups: Collection[str] = ()) -> AttributeLine:
+    """How a column is published; `groups` are the columns that tell which records belong together."""
     role = published.attribute.role.value
     if not isinstance(published, Sets):
         secret = published.attribute.role.is_secret
-        tells_groups = published.name in {column.group for column in manifest.grouped}
+        tells_groups = published.name in groups
         words = "the number of its group" if tells_groups else published.in_words
         if secret and isinstance(published, AsIs):
             words = "as it is, protected by its class"
