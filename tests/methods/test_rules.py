@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.errors import ImpossibleError, PolicyError
+from polyseme.methods.microdata import BLANK, Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.rules.matching import Options, exact, greedy, match
+from polyseme.methods.rules.state import State
+from polyseme.methods.rules.values import blanked, fewest_values
+from polyseme.models import check_models
+from polyseme.models.semantic_rules import read_rules
 from polyseme.results.explanation import Explanation
 
 CHEST = ["bronchitis", "lung cancer", "cough", "flu"]
@@ -226,3 +231,102 @@ def test_greedy_alone_is_not_exact():
     )
     assert greedy(options).cost == 10.0
     assert match(options).cost == exact(options).cost == 3.5
+
+
+# -- values that are taken away ------------------------------------------------------------------------------------
+
+
+def class_state(records, rules) -> State:
+    """One class of records with two attributes; None is a value that is missing already."""
+    number = len(records)
+    ladder = Ladder("q", (np.zeros(1, dtype=np.int64),), (("*",),))
+    sensitive = {
+        name: Sensitive(name, np.array([BLANK if pair[place] is None else pair[place] for pair in records]), (0, 1, 2))
+        for place, name in enumerate("ab")
+    }
+    data = Microdata((ladder,), np.zeros((number, 1), dtype=np.int64), sensitive)
+    recoding = Recoding.of_levels(data, [0], np.zeros(number, dtype=np.bool_), None, None)
+    return State(data, read_rules(rules), recoding, sensitive)
+
+
+TEST = st.lists(st.sampled_from([0, 1, 2]), min_size=1, max_size=2, unique=True)
+CONDITION = st.one_of(
+    st.fixed_dictionaries({"a": TEST}),
+    st.fixed_dictionaries({"b": TEST}),
+    st.fixed_dictionaries({"a": TEST, "b": TEST}),
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 2, None]), st.sampled_from([0, 1, 2, None])), min_size=1, max_size=3),
+    st.lists(CONDITION, min_size=1, max_size=3),
+)
+@settings(max_examples=200)
+def test_no_fewer_values_will_do(records, conditions):
+    state = class_state(records, [{"never-all": condition} for condition in conditions])
+    if not len(state.vulnerable):
+        return
+    cells = [(row, place) for row, pair in enumerate(records) for place in (0, 1) if pair[place] is not None]
+    least = next(
+        size
+        for size in range(len(cells) + 1)
+        for lost in combinations(cells, size)
+        if not len(
+            class_state(
+                [tuple(None if (row, p) in lost else pair[p] for p in (0, 1)) for row, pair in enumerate(records)],
+                [{"never-all": condition} for condition in conditions],
+            ).vulnerable
+        )
+    )
+    blanks = fewest_values(state, 0, ("a", "b"))
+    assert blanks is not None
+    assert sum(int(lost.sum()) for lost in blanks.values()) == least
+    assert not len(blanked(state, 0, blanks).vulnerable)
+
+
+# -- random tables -------------------------------------------------------------------------------------------------
+
+ACTIONS = ["merge", "generalize", "suppress-values", "suppress-records"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(0, 5), st.integers(0, 2)), min_size=4, max_size=40
+    ),
+    st.lists(CONDITION, min_size=1, max_size=3),
+    st.lists(st.sampled_from(ACTIONS), min_size=1, unique=True),
+    st.booleans(),
+)
+@settings(max_examples=60)
+def test_every_outcome_passes_the_verifier_and_the_models_stay(records, conditions, actions, started):
+    frame = pl.DataFrame(records, schema=["age", "zip", "a", "b"], orient="row")
+    models = [{"k-anonymity": {"k": 2}}, {"distinct-diversity": {"l": 2, "attribute": "a"}}] if started else []
+    document = {
+        "attributes": {
+            "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [2, 4]}},
+            "zip": {"role": "quasi-identifier"},
+            "a": {"role": "sensitive"},
+            "b": {"role": "sensitive"},
+        },
+        "models": [
+            {
+                "semantic-rules": {
+                    "rules": [{"never-all": condition} for condition in [*conditions, {"b": 7}, {"a": 7}]]
+                }
+            },
+            *models,
+        ],
+        "method": {
+            "rules": {"actions": actions, **({"start": {"full-domain": {"suppression": 0.3}}} if started else {})}
+        },
+    }
+    try:
+        release, explanation = published(frame, ps.Policy.from_dict(document))
+    except ImpossibleError:
+        assert set(actions) != set(ACTIONS) or models
+        return
+    shown = pl.DataFrame(pl.from_arrow(release.table))
+    verdicts = check_models(shown, ["age", "zip"], document["models"], sensitive=["a"])
+    assert all(verdict.holds for verdict in verdicts)
+    by_class = {(row.cells, row.rule) for row in explanation.rows}
+    assert by_class == {(row.cells, row.rule) for row in explanation.rows if row.applied}
