@@ -13,6 +13,7 @@ import polyseme as ps
 from polyseme.distances import LineDistance, distance_from
 from polyseme.distances.joint import DiscreteDistance, JointDistance
 from polyseme.distances.structure import Clusters, Line
+from polyseme.estimators.estimate import Estimate
 from polyseme.release import Sets
 
 HEAD = """
@@ -277,3 +278,73 @@ def test_a_damaged_manifest_is_refused(damage: object) -> None:
     del document["checksum"]
     with pytest.raises(ps.ReleaseError):
         Manifest.from_dict({**document, "checksum": checksum(document)})
+
+
+def test_margins_of_members_are_as_if_asked_directly() -> None:
+    release = publish()
+    both = ps.estimate(release, ["disease", "treatment"], by=["sex"])
+    for of, by in [("disease", "sex"), (["treatment"], []), (["disease", "treatment"], []), (None, [])]:
+        found = both.margin(of, by)
+        direct = ps.estimate(release, ["disease", "treatment"] if of is None else of, by=by)
+        assert (found.of, found.by, found.labels) == (direct.of, direct.by, direct.labels)
+        for part in ("values", "stderr", "low", "high", "totals"):
+            np.testing.assert_allclose(getattr(found, part), getattr(direct, part), rtol=1e-6, atol=1e-6)
+    assert both.margin([], ["sex"]).values.tolist() == both.totals.tolist()
+    # A margin of a margin is one too.
+    np.testing.assert_allclose(both.margin(by=[]).margin("disease").values, both.margin("disease", []).values)
+
+
+def test_sums_of_members_have_the_errors_of_sums_of_combinations() -> None:
+    """By simulation: differences, means, shares and quantiles of a member are right, and held as often as stated."""
+    covered, errors = {"mean": [], "difference": [], "median": []}, []
+    for seed in range(25):
+        table = people(3_000, seed)
+        value = table["disease"].str.slice(1).cast(int).to_numpy()
+        women = (table["sex"] == table["sex"].unique().sort()[0]).to_numpy()
+        release = ps.anonymize(table, ps.Policy.loads(JOINT), seed=seed, warn=lambda text: None)
+        both = ps.estimate(release, ["disease", "treatment"], by=["sex"], estimator="inverse")
+        places = [float(place) for place in range(6)]
+        (mean,) = both.margin(by=[]).mean("disease", places)
+        errors.append((mean["estimate"] - value.mean()) / mean["stderr"])
+        covered["mean"].append(mean["low"] <= value.mean() <= mean["high"])
+        (median,) = both.margin(by=[]).quantile(0.5, "disease", places)
+        covered["median"].append(median["low"] <= np.median(value) <= median["high"])
+        groups = sorted(both.by["sex"])
+        shares = [np.bincount(value[rows], minlength=6) / rows.sum() for rows in (women, ~women)]
+        gap = shares[0] - shares[1]
+        rows = both.margin("disease").difference({"sex": groups[0]}, {"sex": groups[1]})
+        covered["difference"] += [row["low"] <= gap[place] <= row["high"] for place, row in enumerate(rows)]
+    assert abs(np.mean(errors)) < 4 / np.sqrt(len(errors))
+    assert 0.7 < np.std(errors) < 1.35
+    assert all(np.mean(found) >= 0.88 for found in covered.values())
+
+
+def test_shares_and_the_largest_of_members() -> None:
+    release = publish()
+    both = ps.estimate(release, ["disease", "treatment"])
+    shares = both.proportions()
+    assert shares.values.sum() == pytest.approx(1.0)
+    ones = np.ones((1, *both.values.shape))
+    assert shares.sums(ones)[0] == pytest.approx([1.0])
+    with pytest.raises(ps.QuestionError, match="holds shares"):
+        shares.margin("disease")
+    largest = list(both.top(3))
+    assert [row["estimate"] for row in largest] == sorted(both.values.ravel().tolist())[:-4:-1]
+    for row in largest:
+        place = (0, both.labels[0].index(row["disease"]), both.labels[1].index(row["treatment"]))
+        # Whoever is chosen for being large has the wider limits.
+        assert row["low"] < both.low[place]
+        assert row["high"] > both.high[place]
+
+
+def test_what_members_cannot_be_asked_is_said() -> None:
+    release = publish()
+    both = ps.estimate(release, ["disease", "treatment"])
+    with pytest.raises(ps.QuestionError, match="published as a part of 'illness'"):
+        both.independence()
+    with pytest.raises(ps.QuestionError, match="'ilness' is not in this table"):
+        both.margin("ilness")
+    stored = Estimate.from_dict(both.to_dict())
+    assert stored.values.tolist() == both.values.tolist()
+    with pytest.raises(ps.QuestionError, match="read from a file"):
+        stored.margin("disease")

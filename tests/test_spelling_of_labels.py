@@ -306,6 +306,8 @@ WHOLE = 2**53
         ("q,s\n1,1e3\n1,1000\n", "", (True, 2.0)),
         ("q,s\n1,yes\n1,no\n", ", type: boolean, domain: [true, false]", (True, 2.0)),
         ("q,s\n1,yes\n1,1\n", ", type: boolean, domain: [true, false]", (False, 1.0)),
+        ("q,s\n1,yes\n1,no\n", "-qid, type: boolean, domain: [true, false]", (True, 2.0)),
+        ("q,s\n1,yes\n1,1\n1,no\n", "-qid, type: boolean, domain: [true, false]", (False, None)),
         ("q,s\n1,yes\n1,no\n", ", domain: [true, false]", (False, None)),
         (pl.DataFrame({"q": [1, 1], "s": [1, 0]}), ", domain: [true, false]", (False, None)),
         (pl.DataFrame({"q": [1, 1], "s": [1, 0]}), ", type: boolean, domain: [true, false]", (True, 2.0)),

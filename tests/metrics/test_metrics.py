@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from polyseme.distances.line import LineDistance
+from polyseme.distances.tree import TreeDistance
 from polyseme.errors import QuestionError, TableError
 from polyseme.metrics import (
     METRICS,
@@ -122,13 +123,15 @@ def test_le_metrics_literally(rows):
     counted = Counts.from_codes(np.array([r[0] for r in rows]), np.array([r[1] for r in rows]), 5)
     distance = LineDistance([0.0, 1.0, 4.0, 9.0, 2.0])
     groups = [[v for e, v in rows if e == name] for name in sorted({r[0] for r in rows})]
-    loss, degree = [], []
+    loss, first, degree = [], [], []
     for group in groups:
         share = {u: group.count(u) / len(group) for u in range(5)}
         loss.append(sum(sum((share[u] - (u == v)) ** 2 for u in range(5)) for v in group))
+        first.append(sum((share[v] - 1) ** 2 for v in group))
         pairs = itertools.combinations(group, 2)
         degree.append(sum(abs(distance.positions[u] - distance.positions[v]) for u, v in pairs) / len(group))
     assert information_losses(counted) == pytest.approx(loss)
+    assert information_losses(counted, "example") == pytest.approx(first)
     assert diversity_degrees(counted, distance) == pytest.approx(degree)
 
 
@@ -136,6 +139,23 @@ def test_information_loss_of_the_first_record():
     """Three values, one each: (1 - 1/3)^2 + 2 (1/3)^2 = 2/3 for every record."""
     counted = Counts.from_codes(np.zeros(3, int), np.arange(3), 3)
     assert information_losses(counted)[0] / 3 == pytest.approx(2 / 3)
+    # The paper's own example leaves the wrong values out: (1/3 - 1)^2, "0.44".
+    assert information_losses(counted, "example")[0] / 3 == pytest.approx(4 / 9)
+
+
+def test_diversity_of_the_tables_of_the_le_paper():
+    """Tables III and V: values of one organ are 1 apart, all others 3."""
+    organs = [("flu", "r"), ("pneumonia", "r"), ("cancer", "t"), ("carcinoid", "t"), ("ulcer", "s"), ("gastritis", "s")]
+    paths = [(name, organ, f"system {organ}", "*") for name, organ in [*organs, ("dyspepsia", "s")]]
+    tree = TreeDistance.from_paths(paths, measure="path")
+    groups = np.repeat([0, 1, 2], 3)
+    plain = Counts.from_codes(groups, np.array([0, 1, 2, 0, 3, 2, 4, 6, 5]), 7)
+    bucketed = Counts.from_codes(groups, np.array([0, 2, 4, 0, 2, 6, 1, 3, 5]), 7)
+    assert diversity_degrees(plain, tree) == pytest.approx([7 / 3, 7 / 3, 1])
+    assert diversity_degrees(bucketed, tree) == pytest.approx([3, 3, 3])
+    assert (discernibility(bucketed.sizes), average_class_size(bucketed.sizes, k=3)) == (27, 1.0)
+    assert information_losses(bucketed).sum() == pytest.approx(6)
+    assert information_losses(bucketed, "example").sum() == pytest.approx(4)
 
 
 EIGHT = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "salary-class"]

@@ -13,7 +13,7 @@ from polyseme.attacks.base import above
 from polyseme.attacks.scene import Scene
 from polyseme.results.findings import Finding
 
-__all__ = ["attack", "lacks"]
+__all__ = ["after_striking", "attack", "lacks"]
 
 
 def lacks(scene: Scene) -> str:
@@ -23,7 +23,7 @@ def lacks(scene: Scene) -> str:
 def attack(scene: Scene) -> tuple[Finding, ...]:
     """On published sets; what was promised about a guess was promised before anything is struck out."""
     shown, m = scene.shown, scene.struck
-    bound = _after_striking(scene.guess_bound, m)
+    bound = after_striking(scene.guess_bound, m)
     inside = np.sort(shown.posterior.inside, axis=1)[:, ::-1]
     left = 1.0 - inside[:, 1 : m + 1].sum(axis=1)
     success = float(np.minimum(inside[:, 0] / np.maximum(left, inside[:, 0]), 1.0).max())
@@ -42,6 +42,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     return (finding,)
 
 
-def _after_striking(bound: float, m: int) -> float:
+def after_striking(bound: float, m: int) -> float:
+    """The bound on a guess, after m values have been struck out that are worth as much each."""
     left = 1.0 - m * bound
     return bound / left if left > bound else 1.0

@@ -27,10 +27,15 @@ from polyseme.attacks import (
     skewness,
     transparency,
 )
+from polyseme.attacks.in_classes import background_knowledge as background_knowledge_in_classes
+from polyseme.attacks.in_classes import definetti as definetti_in_groups
+from polyseme.attacks.in_classes import homogeneity as homogeneity_in_classes
+from polyseme.attacks.in_classes import similarity as similarity_in_classes
+from polyseme.attacks.in_classes import skewness as skewness_in_classes
 from polyseme.attacks.scene import Scene
 from polyseme.results.findings import Finding
 
-__all__ = ["ADVERSARIES", "Adversary", "attack"]
+__all__ = ["ADVERSARIES", "IN_CLASSES", "Adversary", "attack"]
 
 
 class Adversary(Protocol):
@@ -61,10 +66,19 @@ ADVERSARIES: Mapping[str, Adversary] = {
     "correlation": correlation,
     "repetition": repetition,
 }
-"""In the order in which findings are shown."""
+"""On published sets and on records, in the order in which findings are shown."""
+
+IN_CLASSES: Mapping[str, Adversary] = {
+    "homogeneity": homogeneity_in_classes,
+    "similarity": similarity_in_classes,
+    "skewness": skewness_in_classes,
+    "background-knowledge": background_knowledge_in_classes,
+    "definetti": definetti_in_groups,
+}
+"""The same people, where sensitive values are published with their class or group."""
 
 
 def attack(scene: Scene, names: Iterable[str] = ADVERSARIES) -> tuple[Finding, ...]:
     """What the named adversaries find, everybody unless some are named; those who lack something find nothing."""
-    who = [ADVERSARIES[name] for name in names]
+    who = [known[name] for name in names for known in (ADVERSARIES, IN_CLASSES) if name in known]
     return tuple(finding for one in who if not one.lacks(scene) for finding in one.attack(scene))

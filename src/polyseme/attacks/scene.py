@@ -1,4 +1,5 @@
-"""What an adversary sees: published sets, how they were drawn, what was promised, and whatever else is known.
+"""What an adversary sees: published sets and how they were drawn, or values in classes and groups; what was promised;
+and whatever else is known.
 
 A scene shows some of these and leaves the others out. An adversary says what it lacks; one that lacks nothing attacks.
 """
@@ -16,9 +17,9 @@ from polyseme.distances.base import Distance
 from polyseme.distances.ground import Ground
 from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
-from polyseme.tables.classes import Classes
+from polyseme.tables.classes import Classes, Counts
 
-__all__ = ["NOTHING", "Promised", "Scene", "Shown"]
+__all__ = ["NOTHING", "Promised", "Scene", "Shown", "Within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,8 @@ class Promised:
     any_prior  the most that a set moves anybody, whatever they believed before
     learned    the most that anybody gets right with what the release says about people in general
     k          the fewest records that share their quasi-identifiers
+    alike      the most of a class that lies nearer than `apart` to one value
+    struck     (c, l) where a value stays rarer than c times the others, even after l - 2 of them are ruled out
     """
 
     guess: float | None = None
@@ -43,6 +46,8 @@ class Promised:
     any_prior: float | None = None
     learned: float | None = None
     k: int | None = None
+    alike: float | None = None
+    struck: tuple[float, int] | None = None
 
 
 NOTHING = Promised()
@@ -102,12 +107,37 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
+class Within:
+    """The values of one attribute in classes of records that look alike, or in groups that show their values together.
+
+    counts    how often each value occurs in each class
+    unit      what a class is called: "class" or "group"
+    distance  between the values
+    members   the class of each record, for those who look at records: (n,)
+    """
+
+    counts: Counts
+    unit: str = "class"
+    distance: Distance | None = None
+    members: Ints | None = None
+
+    @property
+    def attribute(self) -> str:
+        return self.counts.attribute
+
+    @property
+    def whole(self) -> Floats:
+        """How the values are distributed in the whole table: (F,)."""
+        return self.counts.total / self.counts.records
+
+
+@dataclass(frozen=True, eq=False)
 class Scene:
     """What an adversary sees of some records.
 
     column    the sets of the attribute it is after
     promised  for these records
-    truth     true codes of the attribute, when the original is at hand: (n,)
+    truth     true codes of the attribute, when the original is at hand: (n,); -1 for whom it does not tell
     features  codes of the untouched columns: (n, q)
     struck    how many values of the person the adversary can rule out
     helper    the sets of another attribute of the same records
@@ -116,6 +146,7 @@ class Scene:
     classes   records that share their quasi-identifiers
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
+    within    the values of the attribute it is after, where they are published with their class or group
     """
 
     column: Shown | None = None
@@ -129,6 +160,7 @@ class Scene:
     classes: Classes | None = None
     matches: Ints | None = None
     seeded: bool = False
+    within: Within | None = None
 
     @property
     def shown(self) -> Shown:
@@ -136,6 +168,13 @@ class Scene:
         if self.column is None:
             raise LookupError("this scene shows no published sets")
         return self.column
+
+    @property
+    def classed(self) -> Within:
+        """The values in classes; only for adversaries that do not lack them."""
+        if self.within is None:
+            raise LookupError("this scene shows no values in classes")
+        return self.within
 
     @property
     def guess_bound(self) -> float:

@@ -40,7 +40,26 @@ class Fulfilled:
 
 
 def unfulfilled(attributes: Iterable[Attribute], found: Fulfilled) -> list[Problem]:
-    """The conditions that no record meets, apart from those that may be empty."""
+    """The conditions that no record meets, apart from those that may be empty, and priors that are about nobody."""
+    attributes = tuple(attributes)
+    return [*_impossible(attributes, found), *_priors(attributes, found)]
+
+
+def _priors(attributes: Iterable[Attribute], found: Fulfilled) -> Iterator[Problem]:
+    """Columns that a prior depends on, and of which no record has a value that it lists."""
+    for attribute in attributes:
+        listed: dict[str, set[str]] = {}
+        for item in attribute.conditional:
+            for name, texts in item.condition.when.items():
+                listed.setdefault(name, set()).update(texts)
+        for name, known in listed.items():
+            if not any((name, text) in found.values for text in known):
+                what = f"no record has a value of '{name}' that the prior lists, so that it is about nobody"
+                hint = "a prior lists values as they are published, after generalization; check how they are spelled"
+                yield Problem(f"$.attributes.{attribute.name}.prior", what, hint)
+
+
+def _impossible(attributes: Iterable[Attribute], found: Fulfilled) -> list[Problem]:
     return [
         problem
         for attribute in attributes

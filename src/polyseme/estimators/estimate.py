@@ -120,10 +120,7 @@ class Estimate(Table):
 
     def margin(self, of: Sequence[str] | str | None = None, by: Sequence[str] | str | None = None) -> Estimate:
         """The table of fewer attributes or groups, as if it had been asked for directly."""
-        if self.factor is not None:
-            raise QuestionError(
-                Problem("margin", "this table holds shares", "take the margin first, then the proportions")
-            )
+        self._refuse_shares("margin", "take the margin first, then the proportions")
         kept = self._places("of", self.of, self.of if of is None else of)
         names = tuple(self.by)
         group_names = [names[place] for place in self._places("by", names, names if by is None else by)]
@@ -133,6 +130,10 @@ class Estimate(Table):
         if len(kept) == len(self.of) and len(group_names) == len(names):
             return self
         return self._regrouped(group, kept, columns) if kept else self._records(group, columns)
+
+    def _refuse_shares(self, what: str, hint: str) -> None:
+        if self.factor is not None:
+            raise QuestionError(Problem(what, "this table holds shares", hint))
 
     def _records(self, group: Ints, by: Mapping[str, tuple[Any, ...]]) -> Estimate:
         """How many records each group has, which is known without error."""
@@ -227,10 +228,7 @@ class Estimate(Table):
 
         A group is named by values of untouched attributes, such as `{"sex": "F"}`.
         """
-        if self.factor is not None:
-            raise QuestionError(
-                Problem("difference", "this table holds shares", "differences are computed from counts")
-            )
+        self._refuse_shares("difference", "differences are computed from counts")
         rows = [self._group(group) for group in (left, right)]
         weight = np.zeros(len(self.values))
         for sign, here in zip((1.0, -1.0), rows):

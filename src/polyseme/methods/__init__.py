@@ -60,7 +60,7 @@ _ATTRIBUTE = Parameter("attribute", "text", required=False, example="disease")
 METHODS: Mapping[str, Registered] = {
     DECOYS: Registered("polyseme.methods.decoys"),
     "full-domain": Registered(
-        "polyseme.methods.full_domain",
+        "polyseme.methods.full_domain.method",
         (
             Parameter("loss", "choice", choices=LOSSES, default="entropy", required=False),
             Parameter("suppression", low=0, high=1, default=0.0, required=False, example=0.04),
@@ -70,7 +70,7 @@ METHODS: Mapping[str, Registered] = {
         ),
     ),
     "mondrian": Registered(
-        "polyseme.methods.mondrian",
+        "polyseme.methods.mondrian.method",
         (Parameter("mode", "choice", choices=("strict", "relaxed"), default="strict", required=False),),
     ),
     "anatomy": Registered("polyseme.methods.anatomy", (_L, _ATTRIBUTE)),

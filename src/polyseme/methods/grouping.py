@@ -33,6 +33,12 @@ class Task:
     stream: SystemStream
     cancellation: Cancellation = field(default_factory=Cancellation)
 
+    def require_goal(self, method: str) -> None:
+        """Refuse a policy without a model that classes could be formed for."""
+        if not self.goal.demands:
+            what = f"{method} forms classes that reach the policy's models, and it lists none for them"
+            raise PolicyError(Problem("$.models", what, "models: [{k-anonymity: {k: 5}}]"))
+
 
 class GroupingMethod(Protocol):
     """A method that decides over the whole table which records share a class or a group."""

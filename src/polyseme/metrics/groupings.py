@@ -8,6 +8,7 @@ c(E, v)    records of E with sensitive value v
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -75,16 +76,20 @@ def entropy_loss(original: pl.DataFrame, generalized: pl.DataFrame) -> float:
     return total
 
 
-def information_losses(counts: Counts) -> Floats:
+def information_losses(counts: Counts, reading: Literal["equation", "example"] = "equation") -> Floats:
     """Information loss of each class when only its values are published, as in Anatomy: Equations 3 to 6.
 
         IL(t) = (1 - c(E, v)/|E|)^2 + sum over u != v of (c(E, u)/|E|)^2,   v being the value of record t
 
-    summed over the records of the class, this is `|E| - sum_v c(E, v)^2 / |E|`. Their example keeps the first term
-    only; the equation itself has both.
+    `equation` is this, summed over the records of the class: `|E| - sum_v c(E, v)^2 / |E|`. The paper's own example,
+    IL(t1) = (1/3 - 1)^2, keeps the first term only: `example`, summed `sum_v c(E, v) (1 - c(E, v)/|E|)^2`. Suppressed
+    records are in no class, so their number belongs beside it.
     """
-    squares = np.add.reduceat(counts.count.astype(np.float64) ** 2, counts.starts[:-1])
-    return counts.sizes - squares / counts.sizes
+    if reading == "equation":
+        squares = np.add.reduceat(counts.count.astype(np.float64) ** 2, counts.starts[:-1])
+        return counts.sizes - squares / counts.sizes
+    wrong = 1.0 - counts.count / counts.sizes[counts.owner]
+    return np.add.reduceat(counts.count * wrong**2, counts.starts[:-1])
 
 
 def diversity_degrees(counts: Counts, distance: Distance) -> Floats:

@@ -2,7 +2,7 @@
 
 from polyseme.models.base import Place, Verdict
 from polyseme.models.described import background_of, is_about
-from polyseme.models.registry import MODELS, Background, Model, check_models, read_spec
+from polyseme.models.registry import MODELS, Background, Model, check_models, ground_of, read_spec
 
 __all__ = [
     "MODELS",
@@ -12,6 +12,7 @@ __all__ = [
     "Verdict",
     "background_of",
     "check_models",
+    "ground_of",
     "is_about",
     "read_spec",
 ]

@@ -37,7 +37,7 @@ from polyseme.spelling import Label, spellings, written
 from polyseme.tables.classes import Classes, Counts, PublishedSets, classes_of, published_sets
 from polyseme.tables.coding.labels import MissingAs
 
-__all__ = ["MODELS", "Background", "Model", "Spec", "check_models", "read_spec", "spec_of"]
+__all__ = ["MODELS", "Background", "Model", "Spec", "check_models", "ground_of", "read_spec", "spec_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,8 @@ def _paths(declared: Sequence[Sequence[Label]], where: str) -> dict[str, list[st
     return {name: rows[place] for name, place in first.items()}
 
 
-def _ground(counts: Counts, background: Background, name: str) -> Ground | None:
+def ground_of(counts: Counts, background: Background, name: str) -> Ground | None:
+    """The ground that closeness names, for one attribute; None where it needs a hierarchy and there is none."""
     if name != "hierarchical":
         return ground_from(name)
     hierarchy = _hierarchy(counts, background)
@@ -150,7 +151,7 @@ def _ground(counts: Counts, background: Background, name: str) -> Ground | None:
 
 
 def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
-    ground = _ground(counts, background, asked["ground"])
+    ground = ground_of(counts, background, asked["ground"])
     if ground is None:
         return unchecked("closeness", counts.attribute, asked, "no hierarchy of the values was given")
     verdict = replace(closeness.check(counts, asked["t"], ground), parameters=asked)
@@ -174,7 +175,7 @@ def _closeness_relaxed(counts: Counts, background: Background, asked: dict[str, 
 
 
 def _required_ground(counts: Counts, background: Background, asked: dict[str, Any]) -> Ground:
-    ground = _ground(counts, background, asked["ground"])
+    ground = ground_of(counts, background, asked["ground"])
     if ground is None:
         raise PolicyError(
             Problem(f"hierarchies.{counts.attribute}", "no hierarchy of the values was given", "or use ground: equal")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from polyseme.models import MODELS, is_about
 from polyseme.models.base import Verdict
-from polyseme.release import Column, Manifest, Sets
+from polyseme.release import AsIs, Column, Grouped, Manifest, Sets
 from polyseme.reports.document import (
     AttributeLine,
     Distribution,
@@ -13,12 +15,14 @@ from polyseme.reports.document import (
     FindingLine,
     Page,
     PromiseLine,
+    Treatment,
 )
+from polyseme.reports.model_words import model_sentence
 from polyseme.results.guessers import Guessers
 from polyseme.results.views.formats import count, parameters, quantity
 from polyseme.results.views.protocols import KnownFacts, Reached
 
-__all__ = ["attribute_line", "fact_line", "promise_line", "release_page"]
+__all__ = ["attribute_line", "class_promises", "fact_line", "promise_line", "release_page"]
 
 
 def release_page(
@@ -32,6 +36,7 @@ def release_page(
     findings: Sequence[Reached] | None = None,
     notes: Sequence[str] = (),
     learners: Mapping[str, Guessers] | None = None,
+    treatment: Treatment | None = None,
 ) -> Page:
     """Everything on the page of a release; `facts` are by attribute, `metrics` by question."""
     return Page(
@@ -41,8 +46,8 @@ def release_page(
         form=manifest.form,
         for_publication=not manifest.seeded,
         sticky=manifest.sticky,
-        promises=tuple(promise_line(item) for item in manifest.sets),
-        attributes=tuple(attribute_line(item) for item in manifest.columns),
+        promises=(*class_promises(manifest), *(promise_line(item) for item in manifest.sets)),
+        attributes=tuple(attribute_line(item, manifest) for item in manifest.columns),
         checks=tuple(verdicts),
         facts=tuple(fact_line(item, facts[item.name]) for item in manifest.sets if facts and item.name in facts),
         distributions=tuple(distributions),
@@ -50,6 +55,8 @@ def release_page(
         findings=None if findings is None else tuple(map(_finding_line, findings)),
         notes=tuple(notes),
         learners=learners or {},
+        sets=bool(manifest.sets),
+        treatment=treatment,
     )
 
 
@@ -93,11 +100,40 @@ def promise_line(published: Sets) -> PromiseLine:
     return PromiseLine(name, " ".join(sentences), tuple(given))
 
 
-def attribute_line(published: Column) -> AttributeLine:
+def class_promises(manifest: Manifest) -> tuple[PromiseLine, ...]:
+    """What the models promise about classes or groups of records: for all of them, then by attribute."""
+    if manifest.applied is None:
+        return ()
+    unit = "group" if manifest.grouped else "class"
+    everybody = [model for model in manifest.models if not MODELS[next(iter(model))].about]
+    lines = [_model_line("", everybody, "class")] if everybody else []
+    for column in manifest.columns:
+        if column.attribute.role.is_secret and not isinstance(column, Sets):
+            about = [model for model in manifest.models if model not in everybody and is_about(model, column.name)]
+            lines.append(_model_line(column.name, about, unit if isinstance(column, Grouped) else "class"))
+    return tuple(lines)
+
+
+def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]], unit: str) -> PromiseLine:
+    sentences = [model_sentence(model, unit) for model in models]
+    if attribute:
+        sentences.insert(0, f"{attribute} is published by {unit}." if unit == "group" else f"{attribute}, by class:")
+    given = [(name, asked) for model in models for name, asked in model.items()]
+    named = (f"{name} ({parameters({k: v for k, v in asked.items() if k != 'attribute'})})" for name, asked in given)
+    return PromiseLine(attribute or "quasi-identifiers", " ".join(sentences), tuple(named))
+
+
+def attribute_line(published: Column, manifest: Manifest) -> AttributeLine:
     """How a column is published."""
     role = published.attribute.role.value
     if not isinstance(published, Sets):
-        return AttributeLine(published.name, role, published.in_words)
+        secret = published.attribute.role.is_secret
+        tells_groups = published.name in {column.group for column in manifest.grouped}
+        words = "the number of its group" if tells_groups else published.in_words
+        if secret and isinstance(published, AsIs):
+            words = "as it is, protected by its class"
+        known = isinstance(published, AsIs) and not secret and not tells_groups
+        return AttributeLine(published.name, role, words, protected=secret, known=known)
     shown = f"{published.in_words}{_apart(published)}"
     return AttributeLine(published.name, role, shown, protected=True, domain_from_data=published.domain_from_data)
 

@@ -20,7 +20,7 @@ import vl_convert
 
 from polyseme.arrays import Ints
 from polyseme.errors import QuestionError
-from polyseme.reports.document import Distribution, shown_values
+from polyseme.reports.document import ClassSizes, Distribution, shown_values
 from polyseme.results.views.formats import count, points, quantity
 from polyseme.results.views.protocols import Setting, Tried
 from polyseme.results.views.tables import STATUS
@@ -34,6 +34,7 @@ __all__ = [
     "frontier_chart",
     "heatmap",
     "save_chart",
+    "sizes_chart",
 ]
 
 AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
@@ -266,6 +267,24 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
     lines = alt.Y("group:N", sort=groups, title=None, scale=bands, axis=_name_axis(False, groups, 0))
     layer = cells.encode(names, lines, shade, alt.Description("about:N"))
     return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=_LOOK)
+
+
+def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt.LayerChart:
+    """How many classes have how many records."""
+    labels, plural = list(sizes.labels), "groups" if unit == "group" else "classes"
+    rows = [
+        {"size": label, "number": classes, "about": f"{count(classes)} {plural} of {label}: {count(records)} records"}
+        for label, classes, records in zip(labels, sizes.classes, sizes.records, strict=True)
+    ]
+    step = min(width / len(labels), 60.0)
+    axis = _name_axis(True, labels, step)
+    bars = alt.Chart(alt.InlineData(values=rows)).mark_bar(width=alt.RelativeBandSize(0.74), color=COLOURS["estimate"])
+    layer = bars.encode(
+        alt.X("size:N", sort=labels, title=f"records in a {unit}", axis=axis),
+        alt.Y("number:Q", title=plural, axis=alt.Axis(tickCount=5, tickMinStep=1, domain=False)),
+        alt.Description("about:N"),
+    )
+    return alt.LayerChart(layer=[layer], width=alt.Step(step), height=150, config=_LOOK)
 
 
 _DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 3, 5, 7)]

@@ -17,12 +17,15 @@ from polyseme.results.guessers import Guessers
 __all__ = [
     "TOP",
     "AttributeLine",
+    "ClassSizes",
     "Distribution",
     "FactLine",
     "FindingLine",
     "Outcome",
     "Page",
     "PromiseLine",
+    "RecodedLine",
+    "Treatment",
     "shown_values",
 ]
 
@@ -44,13 +47,62 @@ class PromiseLine:
 
 @dataclass(frozen=True)
 class AttributeLine:
-    """One column of the release: its role and how it is published ("sets of 3, at least 2 apart", "as it is")."""
+    """One column of the release: its role and how it is published ("sets of 3, at least 2 apart", "as it is").
+
+    known  whether it shows what somebody may know about a person; what was generalized shows less, and the number of
+           a group is nobody's
+    """
 
     name: str
     role: str
     published: str
     protected: bool = False
     domain_from_data: bool = False
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class ClassSizes:
+    """How many classes have how many records: one entry for each size, or for each range of sizes.
+
+    labels   "7" or "8–15"
+    classes  with so many records
+    records  in all of these classes
+    """
+
+    labels: tuple[str, ...]
+    classes: tuple[int, ...]
+    records: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RecodedLine:
+    """What was done to one quasi-identifier: in words, how many labels there are, and the most frequent of them."""
+
+    name: str
+    done: str
+    labels: int
+    examples: str
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What a method that looks at the whole table did to the records.
+
+    method  its name, in the policy's words
+    text    what it does, in a sentence or two
+    unit    what records were put into: "class" or "group"
+    facts   further facts, each with its name
+    lines   the quasi-identifiers
+    sizes   of the classes; None where there are none to be seen
+    """
+
+    method: str
+    text: str
+    unit: str
+    facts: tuple[tuple[str, str], ...] = ()
+    lines: tuple[RecodedLine, ...] = ()
+    sizes: ClassSizes | None = None
 
 
 @dataclass(frozen=True)
@@ -178,6 +230,8 @@ class Page:
     metrics          what was lost, by question ("income", "income by sex") and metric; None without the original
     findings         what the attacks reached; None when none was run
     learners         by attribute, what people can guess who know more than the promise reckons with
+    sets             whether sets of candidates stand in the place of some values
+    treatment        what was done to the table as a whole before; None where nothing was
     """
 
     title: str
@@ -195,6 +249,8 @@ class Page:
     for_publication: bool = True
     sticky: bool = False
     learners: Mapping[str, Guessers] = field(default_factory=dict)
+    sets: bool = True
+    treatment: Treatment | None = None
 
     @property
     def above(self) -> bool:
@@ -214,4 +270,5 @@ class Page:
     @property
     def as_they_are(self) -> tuple[AttributeLine, ...]:
         """The columns that are published untouched."""
-        return tuple(line for line in self.attributes if not line.protected and line.role != "identifier")
+        shown = (line for line in self.attributes if not line.protected and line.known)
+        return tuple(line for line in shown if line.role != "identifier")

@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from polyseme.arrays import Ints
 from polyseme.extras import installed, pip_line
-from polyseme.reports.document import Distribution, Outcome, Page, shown_values
+from polyseme.reports.document import Distribution, Outcome, Page, Treatment, shown_values
 from polyseme.results.guessers import Guessers
 from polyseme.results.views import formats
 from polyseme.results.views.tables import above_sentence
@@ -55,6 +55,7 @@ def render_page(page: Page) -> str:
         told={name: _sentence(told) for name, told in page.learners.items()},
         excesses=_excesses(page),
         infinity=math.inf,
+        class_sizes=_class_sizes(page.treatment),
         drawn=installed("charts"),
         pip_line=pip_line("charts"),
     )
@@ -248,6 +249,14 @@ def _bars(
     from polyseme.reports.charts import distribution_svg
 
     return _inline(distribution_svg(distribution, width, shown=shown, shares=shares, ceiling=ceiling))
+
+
+def _class_sizes(treatment: Treatment | None) -> Markup | None:
+    if treatment is None or treatment.sizes is None or not installed("charts"):
+        return None
+    from polyseme.reports.charts import chart_svg, sizes_chart
+
+    return _inline(chart_svg(sizes_chart(treatment.sizes, treatment.unit)))
 
 
 def _squares(groups: Sequence[Distribution], width: int) -> Markup:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from polyseme.errors import InvalidInput
 from polyseme.release import Applied
 
 __all__ = ["GroupingPlan", "applied_lines"]
+
+_OWN = ("feasible", "obstacle", "records", "finer")
+"""What a plan says beside what the method does."""
 
 
 @dataclass(frozen=True)
@@ -18,12 +21,14 @@ class GroupingPlan:
 
     applied   what it does; None where there was no table to look at, or the goal cannot be reached
     obstacle  why it cannot be
+    finer     for each generalized quasi-identifier, how many records would violate if it were one level finer
     """
 
     name: str
     records: int | None = None
     applied: Applied | None = None
     obstacle: str = ""
+    finer: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def impossible(cls, name: str, error: InvalidInput) -> Self:
@@ -41,6 +46,7 @@ class GroupingPlan:
             "name": self.name,
             "feasible": self.feasible,
             "obstacle": self.obstacle,
+            "finer": dict(self.finer),
             "records": self.records,
             **done,
         }
@@ -48,9 +54,9 @@ class GroupingPlan:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`."""
-        rest = {key: value for key, value in document.items() if key not in ("feasible", "obstacle", "records")}
+        rest = {key: value for key, value in document.items() if key not in _OWN}
         applied = Applied.from_dict(rest) if "classes" in rest else None
-        return cls(document["name"], document["records"], applied, document["obstacle"])
+        return cls(document["name"], document["records"], applied, document["obstacle"], document["finer"])
 
     def lines(self) -> list[str]:
         """What is to be said of it, a sentence a line."""
@@ -58,7 +64,14 @@ class GroupingPlan:
             return [f"{self.name}: not possible. {self.obstacle}"]
         if self.applied is None:
             return [f"{self.name}: what it comes to depends on the records; give the table with --data"]
-        return applied_lines(self.applied, self.records or 0)
+        return [*applied_lines(self.applied, self.records or 0), *self._finer()]
+
+    def _finer(self) -> list[str]:
+        """Why nothing could be shown in more detail."""
+        if not self.finer or not self.records:
+            return []
+        shares = ", ".join(f"{name} {count / self.records:.1%}" for name, count in self.finer.items())
+        return [f"records in classes that violate a model if one column were one level finer: {shares}"]
 
 
 def applied_lines(applied: Applied, records: int) -> list[str]:

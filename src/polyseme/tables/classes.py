@@ -220,8 +220,9 @@ def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers
     if not keys:
         return np.full(groups.height, reference.height, dtype=np.int64)
     groups = groups.select(_CLASS, *(spelled(groups[key]) for key in keys))
-    population = pl.DataFrame([spelled(reference[key]) for key in keys])
-    population = population.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
+    population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
+    population = population.with_columns(spelled(population[key]) for key in keys)
+    population = population.group_by(keys).agg(pl.col(_COUNT).sum())
     stars = [pl.col(key).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
     found = np.zeros(groups.height, dtype=np.int64)
     marked = groups.with_columns(pl.concat_str(stars).alias(_VALUE))

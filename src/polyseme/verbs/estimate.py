@@ -27,6 +27,7 @@ from polyseme.release.counts import SetCounts, stratum_column
 from polyseme.strata import Strata
 from polyseme.tables.coding.codes import label_array
 from polyseme.tables.counting.groups import Grouped
+from polyseme.verbs.classes import ask_classes, suppression_notes
 from polyseme.verbs.combinations import asks_members
 from polyseme.verbs.grouping import coarser_cells, grouped_sets, marks_of
 from polyseme.verbs.inputs import names_given, release_given
@@ -52,8 +53,9 @@ def estimate(
 ) -> Estimate:
     """The cross-tabulation of true values, with intervals.
 
-    of           protected attributes to recover, or attributes that were published in combination
-    by           untouched attributes to break them down by
+    of           protected attributes to recover, or attributes that were published in combination; also sensitive ones
+                 that are published in classes or groups, and generalized ones whose values the policy lists
+    by           other attributes to break them down by: untouched ones, or the labels of generalized ones
     using        other attributes that help: the table does not hold them, but what they have to do with those of `of`
                  makes it more exact
     estimator    a name such as "ml", or an estimator; None lets the data choose
@@ -84,7 +86,11 @@ def ask(
     combined = asks_members(release.manifest, of)
     if combined is not None:
         return combined.answered(ask(release, combined.columns, by, using, options, counts))
-    targets = targets_of(release, of, by, using)
+    asked = targets_of(release, of, by, using)
+    suppressed = suppression_notes(release.manifest, by)
+    targets = [item for item in asked if isinstance(item, Sets)]
+    if len(targets) < len(asked):
+        return ask_classes(release, asked, by, options).warned(*suppressed)
     long = release.manifest.form == "long"
     if using:
         check_help(options.estimator, long)
@@ -117,7 +123,8 @@ def ask(
         cells.to_dict(as_series=False),
         options,
     )
-    return table.warned(*doubts(release.manifest, targets, table.parts), *_repeated(release.manifest, reports))
+    caveats = (*doubts(release.manifest, targets, table.parts), *_repeated(release.manifest, reports))
+    return table.warned(*caveats, *suppressed)
 
 
 def _reports(release: Release, targets: Sequence[Sets], grouped: Grouped, cell: Ints, cells: int) -> Reports:

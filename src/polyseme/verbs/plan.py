@@ -62,28 +62,31 @@ def plan(
     _log.info(
         "plan: %d protected attributes, %s records", len(made.attributes), "unknown" if records is None else records
     )
+    grouping, source = _grouped(policy, resolved, source)
     if source is not None:
         source = with_joined(source, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     made = with_guessers(made, policy, resolved, statistics, source)
-    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy)), grouping=_grouping(policy, resolved, source))
+    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy)), grouping=grouping)
     if source is None:
         return made
     seen = (*few_people(source, policy), *unmet_conditions(source, policy, resolved))
     return replace(made, remarks=(*made.remarks, *seen))
 
 
-def _grouping(policy: Policy, resolved: Resolved, source: Source | None) -> GroupingPlan | None:
-    """What becomes of the records as a whole: found by doing it, without publishing anything."""
+def _grouped(policy: Policy, resolved: Resolved, source: Source | None) -> tuple[GroupingPlan | None, Source | None]:
+    """What becomes of the records as a whole, found by doing it, and the table as others will see it."""
     if policy.grouping is None:
-        return None
+        return None, source
     name = policy.grouping.name
     if source is None:
-        return GroupingPlan(name)
+        return GroupingPlan(name), None
     try:
-        treated = treat(policy, resolved, source, None, Cancellation())
+        treated = treat(policy, resolved, source, None, Cancellation(), neighbours=True)
     except ImpossibleError as error:
-        return GroupingPlan.impossible(name, error)
-    return GroupingPlan(name, treated.records, treated.applied)
+        return GroupingPlan.impossible(name, error), source
+    plan = GroupingPlan(name, treated.records, treated.applied, finer=treated.finer)
+    # Where columns are new, groups of records, the others are as they were.
+    return plan, treated.source if treated.source.schema.names == source.schema.names else source
 
 
 def _is_count(number: object) -> bool:

@@ -8,29 +8,33 @@ from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.smooth import Smooth
-from polyseme.release import Release, Sets
+from polyseme.release import Column, Generalized, Grouped, Release, Sets
+from polyseme.schema import Domain
 
-__all__ = ["check_help", "targets_of"]
+__all__ = ["check_help", "domain_of", "has_domain", "targets_of"]
 
 
-def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Sequence[str] = ()) -> list[Sets]:
-    """The protected attributes asked for; all that is wrong with the question at once."""
-    protected = {item.name: item for item in release.manifest.sets}
-    untouched = [name for name in release.manifest.names if name not in protected]
+def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Sequence[str] = ()) -> list[Column]:
+    """The attributes asked for; all that is wrong with the question at once."""
+    columns = {item.name: item for item in release.manifest.columns}
+    protected = [name for name, item in columns.items() if isinstance(item, Sets | Grouped)]
+    askable = [name for name, item in columns.items() if has_domain(item)]
     problems = []
     if not of:
-        problems.append(Problem("of", "no attribute was asked for", f"protected attributes: {', '.join(protected)}"))
+        problems.append(Problem("of", "no attribute was asked for", f"protected attributes: {', '.join(askable)}"))
     for name in of:
-        if name in untouched:
-            problems.append(
-                Problem("of", f"'{name}' is published {release.manifest[name].in_words}", f"use it as --by {name}")
-            )
-        elif name not in protected:
-            problems.append(Problem("of", f"no attribute '{name}' in this release", nearest(name, protected)))
+        if name not in columns:
+            problems.append(Problem("of", f"no attribute '{name}' in this release", nearest(name, askable)))
+        elif name not in askable:
+            problems.append(Problem("of", f"'{name}' is published {columns[name].in_words}", f"use it as --by {name}"))
     for name in by:
         if name in protected:
-            problems.append(Problem("by", f"'{name}' is published as sets", f"ask for it together: --of {name},.."))
-        elif name not in untouched:
+            words = "as sets" if isinstance(columns[name], Sets) else columns[name].in_words
+            problems.append(Problem("by", f"'{name}' is published {words}", f"ask for it together: --of {name},.."))
+        elif name in of and name in askable:
+            problems.append(Problem("by", f"'{name}' is asked for already", "name it once"))
+        elif name not in columns:
+            untouched = [name for name in columns if name not in protected]
             problems.append(Problem("by", f"no attribute '{name}' in this release", nearest(name, untouched)))
     for name in using:
         if name in (*of, *by):
@@ -46,9 +50,59 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
             for name in names
             if place != "using" and name in ("estimate", "stderr", "low", "high")
         ]
+    targets = [columns[name] for name in of if name in askable]
+    problems += _apart(targets)
+    if using and not all(isinstance(item, Sets) for item in targets):
+        problems.append(Problem("using", "columns can only help where sets were drawn", "use them as --by"))
     if problems:
         raise QuestionError(problems)
-    return [protected[name] for name in of]
+    return targets
+
+
+def has_domain(column: Column) -> bool:
+    """Whether a column can be asked for: the values that a record may have are known."""
+    if isinstance(column, Generalized):
+        return bool(column.stands_for)
+    return isinstance(column, Sets | Grouped) or (column.attribute.role.is_secret and bool(column.attribute.domain))
+
+
+def domain_of(column: Column) -> Domain:
+    """The values that are asked for; of a generalized column those that its labels stand for."""
+    if isinstance(column, Generalized):
+        return Domain(_leaves(column))
+    if column.attribute.domain is None:
+        raise QuestionError(f"'{column.name}' has no domain")
+    return column.attribute.domain
+
+
+def _leaves(column: Generalized) -> tuple[str, ...]:
+    """In the order of the label that stands for all of them; else numbers by their size, and texts as they come."""
+    leaves = tuple(dict.fromkeys(leaf for texts in column.stands_for.values() for leaf in texts))
+    whole = next((texts for texts in column.stands_for.values() if len(texts) == len(leaves)), None)
+    if whole is not None:
+        return tuple(whole)
+    try:
+        return tuple(sorted(leaves, key=float))
+    except ValueError:
+        return leaves
+
+
+def _apart(targets: Sequence[Column]) -> list[Problem]:
+    """Columns that cannot be asked for together: nothing is known about how one goes with the other."""
+    sets = [item for item in targets if isinstance(item, Sets)]
+    grouped = [item for item in targets if isinstance(item, Grouped)]
+    others = [item for item in targets if not isinstance(item, Sets | Grouped)]
+    coarse = [item for item in others if isinstance(item, Generalized)]
+    pairs = [(item, other) for item in sets for other in (*grouped, *others)]
+    pairs += [(item, other) for item in grouped for other in (*coarse, *grouped[grouped.index(item) + 1 :])]
+    return [
+        Problem(
+            "of",
+            f"'{item.name}' ({item.in_words}) cannot be asked for together with '{other.name}' ({other.in_words})",
+            "ask for one at a time" if isinstance(other, Grouped) else f"use --by {other.name}",
+        )
+        for item, other in pairs
+    ]
 
 
 def check_help(estimator: str | Estimator | None, long: bool) -> None:

@@ -53,6 +53,8 @@ class Treated:
     records  before any was suppressed
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
+    finer    for each quasi-identifier that is generalized to a level, how many records would be in classes that violate
+             a model if it were one level finer, where that was asked for; it tells of the table
     models   what is promised: the policy's models, and what the method promises by itself
     explanation  why, class by class, for the owner of the table only
     """
@@ -64,6 +66,7 @@ class Treated:
     recoded: frozenset[str]
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
+    finer: Mapping[str, int] = field(default_factory=dict)
     explanation: Explanation | None = field(default=None, repr=False)
 
     def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
@@ -80,10 +83,12 @@ def treat(
     seed: int | None,
     cancellation: Cancellation,
     earlier: Manifest | None = None,
+    neighbours: bool = False,
 ) -> Treated:
     """Group the records of a table as the policy says; refuses, with the reason, what cannot be reached.
 
-    earlier  a release whose levels of generalization are taken over, so that nothing is searched
+    earlier     a release whose levels of generalization are taken over, so that nothing is searched
+    neighbours  whether to find out, for the owner of the table, why no quasi-identifier is shown in more detail
     """
     spec = policy.grouping
     if spec is None:
@@ -103,7 +108,8 @@ def treat(
         found = _at_levels(read, goal, _levels_of(earlier, spec, read), float(spec.parameters["suppression"]))
     made = _generalized(read, found, goal, spec) if isinstance(found, Recoding) else _grouped(read, found, spec)
     _require_reached(made, models, _rows(made))
-    return replace(made, models=models)
+    finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
+    return replace(made, models=models, finer=finer)
 
 
 def _models(
@@ -172,6 +178,18 @@ def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> 
             )
         )
     return Recoding.of_levels(read.data, levels, suppressed, None, None)
+
+
+def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
+    """How many records would violate if one quasi-identifier were one level finer."""
+    nobody, violating = np.zeros(read.data.records, dtype=np.bool_), {}
+    for place, (name, level) in enumerate(zip(read.data.names, found.levels)):
+        if level:
+            levels = [*found.levels[:place], level - 1, *found.levels[place + 1 :]]
+            made = Recoding.of_levels(read.data, levels, nobody, None, None)
+            kept = goal.kept(*goal.counted(made.classes, len(made.shown)))
+            violating[name] = int(np.count_nonzero(~kept[made.classes]))
+    return violating
 
 
 # -- generalized ---------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from polyseme.verbs.grouping import published_counts
 from polyseme.verbs.inputs import original_given, release_given
 from polyseme.verbs.learners import guessers_of_release
 from polyseme.verbs.questions import targets_of
+from polyseme.verbs.treatment import treatment_of
 from polyseme.verbs.verify import verify_release
 
 __all__ = ["make_page", "report"]
@@ -86,6 +87,7 @@ def make_page(
         findings=findings,
         notes=tuple(dict.fromkeys(notes)),
         learners=verification.learners,
+        treatment=treatment_of(release),
     )
 
 

@@ -19,16 +19,16 @@ import numpy as np
 
 from polyseme.arrays import Ints
 from polyseme.attacks.audit.casting import Again, Cast, cast_all, united
+from polyseme.attacks.audit.classes import attack_classes
 from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
 from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published
-from polyseme.attacks.audit.seen import Part, Seen, remember
+from polyseme.attacks.audit.seen import Part, Seen, quasi_identifiers, remember
 from polyseme.attacks.registry import attack
 from polyseme.attacks.scene import Promised, Scene, Shown
 from polyseme.errors import QuestionError
 from polyseme.release import Release
 from polyseme.results.findings import Finding
-from polyseme.schema import Role
 from polyseme.tables.classes import Classes
 from polyseme.tables.counting.matching import class_sizes
 from polyseme.tables.io.source import Source
@@ -47,7 +47,9 @@ def attack_release(
     if release.manifest.form != "set":
         raise QuestionError("attacks need the set form", "publish with --form set, which carries the same risk")
     seen = remember(release)
-    truth = Truth(release, original, seen) if original is not None else None
+    hidden = release.manifest.sets or release.manifest.grouped
+    # In classes the release itself tells how often a guess is right; the original adds nothing.
+    truth = Truth(release, original, seen) if original is not None and hidden else None
     casts = cast_all(release, seen, truth, other)
     stage = _Stage(release, seen, truth, casts, other)
     findings = list(attack(_whole_scene(release, seen)))
@@ -58,17 +60,20 @@ def attack_release(
             *stage.attack_with_helper(cast),
             *stage.attack_twice(cast),
         ]
-    return tuple(findings)
+    return (*findings, *attack_classes(release, truth))
 
 
 def _whole_scene(release: Release, seen: Seen) -> Scene:
     """What is to be seen of a release as a whole: whose records look alike, and whether it has a seed."""
     seeded = bool(release.manifest.seeded)
-    if not any(item.attribute.role is Role.QUASI_IDENTIFIER for item in release.manifest.columns):
+    if not quasi_identifiers(release):
         return Scene(seeded=seeded)
     bounds = [next(iter(model.values())).get("k") for model in release.manifest.models if "k-anonymity" in model]
-    # A table of which everything is suppressed is one class.
-    sizes = class_sizes(seen.quasi) if len(seen.quasi) else np.array([seen.suppressed])
+    sizes = class_sizes(seen.quasi)
+    # A table of which everything is suppressed is one class; and so are the records that a method suppressed, for
+    # somebody who finds that no other class fits.
+    if seen.suppressed and (release.manifest.applied is not None or not len(sizes)):
+        sizes = np.append(sizes, seen.suppressed)
     classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), seen.suppressed)
     return Scene(classes=classes, promised=Promised(k=bounds[0] if bounds else None), seeded=seeded)
 

@@ -10,7 +10,7 @@ import numpy as np
 from polyseme.arrays import Ints
 from polyseme.attacks import correlation
 from polyseme.attacks.audit.scenes import Chosen, Truth, choose, largest_part, sample
-from polyseme.attacks.audit.seen import Part, Seen, prints_of, untouched
+from polyseme.attacks.audit.seen import Part, Seen, as_original, prints_of
 from polyseme.attacks.audit.twice import Joined, counterpart, join
 from polyseme.errors import QuestionError
 from polyseme.randomness import SystemStream
@@ -111,7 +111,7 @@ def _in_both(release: Release, seen: Seen, other: Release) -> tuple[Ints, Ints]:
     """The rows of people who can be recognised in both releases; refuses to attack when there is nobody."""
     if other.manifest.form != "set":
         raise QuestionError("the other release has no sets", "publish it with --form set, which carries the same risk")
-    rows = matched(seen.prints, prints_of(other, release)) if untouched(release) else ()
+    rows = matched(seen.prints, prints_of(other, release)) if as_original(release) else ()
     if not rows or not len(rows[0]):
         raise QuestionError(
             "nobody can be recognised in both releases: no combination of untouched values occurs exactly once in each",

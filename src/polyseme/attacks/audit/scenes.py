@@ -11,11 +11,11 @@ import polars as pl
 from polyseme.arrays import Bools, Ints
 from polyseme.attacks.audit.promised import channel_of
 from polyseme.attacks.audit.sampled import Levels, Sample
-from polyseme.attacks.audit.seen import Part, Reading, Seen, joined, memory_of
+from polyseme.attacks.audit.seen import Part, Reading, Seen, as_original, joined, memory_of
 from polyseme.attacks.scene import Shown
 from polyseme.errors import InternalError, ReleaseError, TableError
 from polyseme.randomness import SystemStream, experiment
-from polyseme.release import Release, Sets
+from polyseme.release import Grouped, Release, Sets
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.counting.matching import matched
 from polyseme.tables.io.source import Source
@@ -55,8 +55,8 @@ class Truth:
     """
 
     def __init__(self, release: Release, original: Source, seen: Seen) -> None:
-        self.original, self.reading = original, Reading.of(release)
-        protected = release.manifest.sets
+        self.original, self.reading = original, Reading.by(release, as_original(release))
+        protected: tuple[Sets | Grouped, ...] = (*release.manifest.sets, *release.manifest.grouped)
         needed = [*self.reading.names, *(item.name for item in protected)]
         absent = [name for name in needed if name not in original.schema.names]
         if absent:
@@ -90,6 +90,12 @@ class Truth:
         for batch in self.original.batches(self.reading.names):
             levels.add(batch)
         return levels.codes()
+
+    def of_rows(self, name: str, rows: Ints) -> Ints:
+        """True codes of the people of some rows of the release; -1 for those who are not recognised."""
+        found = np.full(max(int(rows.max(initial=0)), int(self.rows.max(initial=0))) + 1, -1, dtype=np.int64)
+        found[self.rows] = self.codes[name][self.originals]
+        return found[rows]
 
     def possible(self, part: Part) -> Bools:
         """Whether each person belongs to a stratum and has a value that it allows."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import Problem, ReleaseError
-from polyseme.release import Release, Sets
+from polyseme.release import AsIs, Release, Sets
 from polyseme.schema import Role
 from polyseme.strata import Stratum
 from polyseme.tables.classes import SUPPRESSED
@@ -19,11 +19,35 @@ from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import plain_text, published_types, read_as
 from polyseme.tables.counting.matching import Fingerprints, fingerprints
 
-__all__ = ["Part", "Reading", "Seen", "joined", "memory_of", "prints_of", "remember", "untouched"]
+__all__ = [
+    "Part",
+    "Reading",
+    "Seen",
+    "as_original",
+    "joined",
+    "memory_of",
+    "prints_of",
+    "quasi_identifiers",
+    "remember",
+    "untouched",
+]
 
 
 def untouched(release: Release) -> list[str]:
-    return list(release.manifest.shown)
+    """The columns by which somebody may be known, and from which one may learn; the numbers of groups are neither."""
+    groups = {column.group for column in release.manifest.grouped}
+    return [name for name in release.manifest.shown if name not in groups]
+
+
+def as_original(release: Release) -> list[str]:
+    """The untouched columns that show what the original shows: those that are not generalized."""
+    return [name for name in untouched(release) if isinstance(release.manifest[name], AsIs)]
+
+
+def quasi_identifiers(release: Release) -> list[str]:
+    """The columns that put records into classes."""
+    manifest = release.manifest
+    return [name for name in manifest.shown if manifest[name].attribute.role is Role.QUASI_IDENTIFIER]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +66,10 @@ class Part:
 class Seen:
     """What is remembered of every record of a table.
 
-    prints      fingerprints of its untouched columns; all alike when there are none
+    prints      fingerprints of the columns that show what the original shows; all alike when there are none
     quasi       fingerprints of its quasi-identifiers, without the records where all of them are suppressed
     suppressed  how many those are
-    places      for each attribute with several strata, which one the record belongs to
+    places      for each attribute with several strata, which one the record belongs to; -1 where that is not known
     """
 
     prints: Fingerprints
@@ -70,7 +94,11 @@ class Reading:
 
     @classmethod
     def of(cls, release: Release) -> Reading:
-        names = untouched(release)
+        return cls.by(release, untouched(release))
+
+    @classmethod
+    def by(cls, release: Release, names: Sequence[str]) -> Reading:
+        """Of these columns."""
         schema = pa.schema([field for field in release.source.schema if field.name in names])
         return cls(names, published_types(schema), release.manifest.missing_values)
 
@@ -85,7 +113,7 @@ class Reading:
 
 def remember(release: Release) -> Seen:
     reading = Reading.of(release)
-    links = [item.name for item in release.manifest.columns if item.attribute.role is Role.QUASI_IDENTIFIER]
+    links = quasi_identifiers(release)
     batches = release.batches(reading.names) if reading.names else ()
     parts = [memory_of(reading, reading.columns(batch), links, release) for batch in batches]
     return joined(parts, release.manifest.records)
@@ -106,7 +134,7 @@ def joined(parts: Sequence[Seen], records: int) -> Seen:
 
 def prints_of(other: Release, release: Release) -> Fingerprints:
     """Fingerprints of the same columns in another release, whatever else it has and in whatever order."""
-    reading, there = Reading.of(release), untouched(other)
+    reading, there = Reading.by(release, as_original(release)), untouched(other)
     absent = [name for name in reading.names if name not in there]
     if absent:
         raise ReleaseError(
@@ -120,16 +148,19 @@ def prints_of(other: Release, release: Release) -> Fingerprints:
 def memory_of(reading: Reading, columns: pl.DataFrame, links: Sequence[str], release: Release) -> Seen:
     """What is remembered of the untouched columns of some records."""
     texts = reading.texts(columns)
-    shown = texts.select(links)
+    shown, same = texts.select(links), [name for name in as_original(release) if name in texts.columns]
     if links:
         shown = shown.filter(~pl.all_horizontal((pl.col(name) == SUPPRESSED).fill_null(False) for name in links))
     return Seen(
-        fingerprints(texts),
+        fingerprints(texts.select(same)) if same else np.zeros(texts.height, dtype=np.uint64),
         fingerprints(shown) if links else np.zeros(0, dtype=np.uint64),
         texts.height - shown.height if links else 0,
-        {
-            item.name: item.strata.places(columns.to_dict(), columns.height).astype(np.int16)
-            for item in release.manifest.sets
-            if item.stratified
-        },
+        {item.name: _places(item, columns) for item in release.manifest.sets if item.stratified},
     )
+
+
+def _places(item: Sets, columns: pl.DataFrame) -> Ints:
+    """The stratum of each record; not known of an original where conditions are about generalized columns."""
+    if not set(item.strata.columns) <= set(columns.columns):
+        return np.full(columns.height, -1, dtype=np.int16)
+    return item.strata.places(columns.to_dict(), columns.height).astype(np.int16)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from polyseme.arrays import Floats, Ints
-from polyseme.methods.full_domain.lattice import Lattice, Node, outer_sum
+from polyseme.methods.full_domain.lattice import Lattice, Node, Singles, outer_sum
 from polyseme.methods.microdata import Microdata
 
 __all__ = ["Guide"]
@@ -49,7 +49,7 @@ class Guide:
         self.places.append(np.array([1.0, *(part[place] for part, place in zip(self.told, node, strict=True))]))
         self.seen.append(float(np.log1p(violating)))
 
-    def violating(self, within: Sequence[slice], limit: int) -> Floats:
+    def violating(self, within: Sequence[slice], limit: int) -> Singles:
         """How likely it is that more than `limit` records violate, at each node of a box."""
         rows, seen = np.array(self.places), np.array(self.seen)
         # Nothing is known of an attribute that was never moved: it is taken to matter like the others.
@@ -60,10 +60,15 @@ class Guide:
         fitted = prior + np.linalg.solve(gram, rows.T @ (seen - rows @ prior))
         errors = seen - rows @ fitted
         spread = max(_LEAST_SPREAD, float(np.sqrt((errors @ errors + 1.0) / (len(seen) + 1.0))))
-        parts = [weight * part[side] for weight, part, side in zip(fitted[1:], self.told, within, strict=True)]
-        excess = outer_sum(parts) + (fitted[0] - np.log1p(limit + 0.5))
         # The logistic curve that is closest to the normal one.
-        return np.asarray(1.0 / (1.0 + np.exp(np.clip(-1.7 * excess / spread, -50.0, 50.0))))
+        scale = -1.7 / spread
+        parts = [scale * weight * part[side] for weight, part, side in zip(fitted[1:], self.told, within, strict=True)]
+        shift = np.float32(scale * (fitted[0] - np.log1p(limit + 0.5)))
+        odds = outer_sum([part.astype(np.float32) for part in parts]) + shift
+        np.minimum(odds, np.float32(50.0), out=odds)
+        np.exp(odds, out=odds)
+        odds += np.float32(1.0)
+        return np.asarray(np.reciprocal(odds, out=odds))
 
 
 def _entropy(frequency: Floats | Ints) -> float:

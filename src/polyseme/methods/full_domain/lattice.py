@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,10 @@ __all__ = ["Lattice", "Node", "Singles", "box", "counts_above", "counts_below", 
 Node: TypeAlias = tuple[int, ...]
 """A place on each axis."""
 Singles: TypeAlias = NDArray[np.float32]
+_Real = TypeVar("_Real", np.float32, np.float64)
 
 _BUNDLE = 64
-"""The most nodes of axes that are summed in one product."""
+"""About how many nodes the axes have that are summed in one product."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,17 +79,17 @@ class Lattice:
         return outer_sum([cost[levels] for cost, levels in zip(costs, first, strict=True)])
 
 
-def outer_sum(parts: Sequence[Floats]) -> Floats:
+def outer_sum(parts: Sequence[NDArray[_Real]]) -> NDArray[_Real]:
     """The sum of one number of each part, for all choices: one axis a part.
 
     >>> outer_sum([np.array([0.0, 1.0]), np.array([5.0, 7.0, 8.0])])
     array([[5., 7., 8.],
            [6., 8., 9.]])
     """
-    total = np.zeros(())
+    total = np.zeros((), dtype=parts[0].dtype if parts else np.float64)
     for part in parts:
-        total = np.add.outer(total, part)
-    return np.asarray(total)
+        total = np.asarray(np.add.outer(total, part))
+    return total
 
 
 def counts_below(nodes: Bools) -> Singles:
@@ -102,7 +103,8 @@ def counts_below(nodes: Bools) -> Singles:
     for lengths in _bundles(nodes.shape):
         below = _below(lengths)
         after //= len(below)
-        counts = np.matmul(below, counts.reshape(-1, len(below), after))
+        parts = counts.reshape(-1, len(below), after)
+        counts = parts[:, :, 0] @ below.T if after == 1 else np.matmul(below, parts)
     return counts.reshape(nodes.shape)
 
 
@@ -113,10 +115,12 @@ def counts_above(nodes: Bools) -> Singles:
 
 
 def _bundles(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Neighbouring axes whose lengths multiply to no more than is quick."""
+    """Neighbouring axes in as few parts as are quick to sum, about equally large."""
+    size = math.prod(shape)
+    parts = max(1, math.ceil(math.log(max(size, 2)) / math.log(_BUNDLE)))
     bundles: list[tuple[int, ...]] = []
     for length in shape:
-        if bundles and math.prod(bundles[-1]) * length <= _BUNDLE:
+        if bundles and math.prod(bundles[-1]) < size ** (1.0 / parts) - 0.5:
             bundles[-1] += (length,)
         else:
             bundles.append((length,))

@@ -132,10 +132,11 @@ class Rollup:
 
     def _forget(self) -> None:
         """Let the largest tables go, but for the first, which everything can be made from."""
-        while self._cells > _CELLS:
-            largest = max(self._kept[1:], key=lambda item: item.cells)
-            self._cells -= largest.cells
-            self._kept.remove(largest)
+        base, *others = self._kept
+        others.sort(key=lambda table: table.rows)
+        held = np.cumsum([table.cells for table in others])
+        stay = int(np.searchsorted(held, _CELLS * _WORTH, side="right"))
+        self._kept, self._cells = [base, *others[:stay]], int(held[stay - 1]) if stay else 0
         self._levels, self._rows = self._indexed()
 
     def _indexed(self) -> tuple[Ints, Ints]:

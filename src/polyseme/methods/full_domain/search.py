@@ -28,6 +28,10 @@ from polyseme.methods.full_domain.lattice import Lattice, Node, Singles, box, co
 
 __all__ = ["Found", "Progress", "Search"]
 
+_BINS = 4096
+"""Classes of losses when it is only a matter of what to look at next."""
+_CHOOSE = 30_000
+"""For every so many nodes to choose from, one more is chosen at a time."""
 _TIGHT = 0.8
 """The box around the candidates is looked for again when fewer than this part of them are left."""
 _SAME = 1e-12
@@ -88,6 +92,7 @@ class Search:
             self._loss = outer_sum([cost[axis] for cost, axis in zip(costs, lattice.axes, strict=True)])
             self._least = self._loss if lattice.whole else lattice.lowest(costs)
             self._rank = _ranked(self._loss)
+            self._bins = self._rank * _BINS // (int(self._rank.max()) + 1)
         else:
             # Below anything that will be found: no node is cleared by one that nobody has looked at.
             self._loss = np.full(lattice.shape, -1.0)
@@ -102,15 +107,18 @@ class Search:
         """The best node, or None where no node is admissible. After `time_limit` seconds, the best one so far."""
         started = time.monotonic()
         # The top is the cheapest to look at; where nothing can be done it mostly says so.
-        node: Node | None = self.lattice.top
-        while node is not None:
-            if cancellation is not None:
-                cancellation.check()
-            self._look(node)
+        nodes = [self.lattice.top]
+        while nodes:
+            for node in nodes:
+                if cancellation is not None:
+                    cancellation.check()
+                self._look(node)
+                if time_limit is not None and time.monotonic() - started >= time_limit and self.best is not None:
+                    nodes = []
+                    break
             if progress is not None:
                 progress(self.state())
-            late = time_limit is not None and time.monotonic() - started >= time_limit
-            node = None if late and self.best is not None else self._next()
+            nodes = nodes and self._next()
         if self.best is None:
             return None
         best, gap = self.best, self.gap
@@ -145,9 +153,10 @@ class Search:
                 self._possible[below] = False
         if self._rank is None:
             self._learn_loss(node, check.loss)
-        if self.checker.admits(check):
-            self._compare(node, check)
-        self._clear()
+        if self.checker.admits(check) and self._compare(node, check):
+            self._clear()
+        elif self._rank is None and self.best is not None and check.loss >= self.best.loss:
+            self._candidates[tuple(slice(place, None) for place in node)] = False
 
     def _learn_loss(self, node: Node, loss: float) -> None:
         """Nothing above a node has a smaller loss."""
@@ -157,12 +166,15 @@ class Search:
             covering = self.lattice.covering(node)
             np.maximum(self._least[covering], loss, out=self._least[covering])
 
-    def _compare(self, node: Node, check: Check) -> None:
+    def _compare(self, node: Node, check: Check) -> bool:
+        """Whether the node is the best so far; it then is."""
         loss = check.loss if self._rank is None else float(self._loss[node])
         if self.best is None or self._key(node, loss, check.suppressed) < self._key(
             self.best.node, self.best.loss, self.best.suppressed
         ):
             self.best = _Best(node, loss, check.suppressed)
+            return True
+        return False
 
     def _key(self, node: Node, loss: float, suppressed: int) -> tuple[float, int, Node]:
         return (loss if self._rank is None else float(self._rank[node])), suppressed, node
@@ -170,8 +182,7 @@ class Search:
     def _clear(self) -> None:
         """Take away what cannot be better than the best."""
         best = self.best
-        if best is None:
-            return
+        assert best is not None  # noqa: S101 - just found
         if self._rank is None:
             # Nodes above one with the same loss have the same classes, and lose the tie.
             self._candidates &= self._loss < best.loss
@@ -185,21 +196,37 @@ class Search:
 
     # -- choosing --------------------------------------------------------------------------------------------------
 
-    def _next(self) -> Node | None:
-        """The node that can be expected to take away most candidates; None when none is left."""
+    def _next(self) -> list[Node]:
+        """The nodes that can be expected to take away most candidates; none when no candidate is left.
+
+        In a large lattice several at once, none of which lies above another: to choose takes longer than to look.
+        """
         if not self._candidates.any():
-            return None
+            return []
         within = self._box()
+        gain = self._gain(within)
+        nodes: list[Node] = []
+        for _ in range(1 + gain.size // _CHOOSE):
+            place = int(np.argmax(gain))
+            at = tuple(int(step) for step in np.unravel_index(place, gain.shape)) if gain.ndim else ()
+            if nodes and gain[at] <= 0.0:
+                break
+            nodes.append(tuple(step + side.start for step, side in zip(at, within)))
+            gain[tuple(slice(step + 1) for step in at)] = -1.0
+            gain[tuple(slice(step, None) for step in at)] = -1.0
+        return nodes
+
+    def _gain(self, within: tuple[slice, ...]) -> Singles:
+        """How many candidates each node of a box can be expected to take away."""
         candidates = self._candidates[within]
         limit = self.checker.limit
         hopeless = self._hoping.violating(within, limit)
         violating = hopeless if self._hoping is self._suppressing else self._suppressing.violating(within, limit)
-        gain = hopeless * counts_below(candidates) + (1.0 - violating) * self._cleared(within, candidates)
+        gain = hopeless * counts_below(candidates) + (np.float32(1.0) - violating) * self._cleared(within, candidates)
         # A candidate goes in any case, so that every step takes away something.
         gain[candidates] += 1.0
         gain[self._seen[within]] = -1.0
-        found = np.unravel_index(int(np.argmax(gain)), gain.shape) if gain.ndim else ()
-        return tuple(int(at) + side.start for at, side in zip(found, within))
+        return gain
 
     def _box(self) -> tuple[slice, ...]:
         """A box that holds all candidates; nodes outside of it tell less than the nearest one inside."""
@@ -208,17 +235,16 @@ class Search:
             self._within, self._held = box(self._candidates), left
         return self._within
 
-    def _cleared(self, within: tuple[slice, ...], candidates: Bools) -> Ints | Singles:
-        """How many candidates each node would take away if it were admissible."""
+    def _cleared(self, within: tuple[slice, ...], candidates: Bools) -> Singles:
+        """How many candidates each node would take away if it were admissible; roughly, by classes of losses."""
         if self._rank is None:
             return counts_above(candidates)
-        ranks = self._rank[within]
-        first = int(ranks.min())
-        held = np.bincount(ranks[candidates] - first, minlength=int(ranks.max()) - first + 1)
-        above = np.cumsum(held[::-1])[::-1]
-        return np.asarray(
-            above[ranks - first] * (ranks <= (self._rank.max() if self.best is None else self._rank[self.best.node]))
-        )
+        bins = self._bins[within]
+        held = np.bincount(bins[candidates], minlength=_BINS)
+        above = np.cumsum(held[::-1])[::-1].astype(np.float32)
+        if self.best is not None:
+            above[self._bins[self.best.node] + 1 :] = 0.0
+        return np.asarray(above[bins])
 
 
 def _ranked(losses: Floats) -> Ints:

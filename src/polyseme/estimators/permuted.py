@@ -1,0 +1,186 @@
+"""From groups of records whose values are known, but not who has which: Anatomy and buckets.
+
+    L(x) = prod_g per( [x(c_i, v_j)] for i, j in g ),      x(c, v) <- sum_g sum_{i, j in g: c_i = c, v_j = v} q_g[i, j]
+
+where
+    x(c, v)  records of cell c with value v
+    c_i      the cell of record i of group g, which is known
+    v_j      the values of group g, which are known too
+    q_g      which record has which value, given x: `permutations`
+
+The step on the right is expectation maximisation; it starts from the even spread, q = 1/|g|. Each step keeps both
+margins: the records of each cell, and the records of each value in the table, as they were published. The likelihood is
+that of the cells given the values, each record's cell being drawn given its value: whoever made the groups looked at
+values only, so which records share a group says nothing else.
+
+There are no errors. The inverse of the observed information is one, and so are repeats drawn from the fitted table, but
+intervals made of them held the truth in 81% to 93% of cases at a level of 95%, because the fitted table is surer of who
+has which value than the truth is. See the page on groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.estimators.fixed_point import fixed_point
+from polyseme.estimators.permutations import EXACT, marginals
+
+__all__ = ["Hand", "Permuted"]
+
+_FLOOR = 1e-9
+"""Records that a cell keeps, so that no permutation becomes impossible by rounding."""
+_RANKED = 2_000
+"""Values up to which it is checked whether the groups determine their numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hand:
+    """Groups of equal size, identical ones together.
+
+    cells   of the records of each group, ascending: (groups, s)
+    values  of each group, ascending: (groups, s)
+    counts  how many groups are alike: (groups,)
+    """
+
+    cells: Ints
+    values: Ints
+    counts: Ints
+
+    @property
+    def size(self) -> int:
+        """Records of each group."""
+        return self.cells.shape[1]
+
+    @property
+    def settled(self) -> Bools:
+        """Whether nothing is open in each group: all cells are the same, or all values."""
+        return np.asarray(_one(self.cells) | _one(self.values))
+
+    def places(self, width: int) -> Ints:
+        """Where each record with each value stands in the flattened table: (groups, s, s)."""
+        return np.asarray(self.cells[:, :, None] * width + self.values[:, None, :], dtype=np.int64)
+
+    def where(self, rows: Bools) -> Hand:
+        """Some of the groups."""
+        return Hand(self.cells[rows], self.values[rows], self.counts[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Permuted:
+    """Records in groups.
+
+    cell    of each record: (n,), 0 .. cells-1
+    group   of each record: (n,)
+    values  those of the groups, group by group in the order of their numbers: (n,), 0 .. width-1
+    """
+
+    cell: Ints
+    group: Ints
+    values: Ints
+    cells: int
+    width: int
+
+    @cached_property
+    def hands(self) -> tuple[Hand, ...]:
+        """The groups, size by size."""
+        sizes = np.bincount(self.group)
+        starts = np.cumsum(sizes) - sizes
+        cell = self.cell[np.lexsort((self.cell, self.group))]
+        values = self.values[np.lexsort((self.values, np.repeat(np.arange(len(sizes)), sizes)))]
+        found = []
+        for size in np.unique(sizes[sizes > 0]):
+            rows = starts[sizes == size][:, None] + np.arange(size)
+            both, counts = _distinct(np.hstack([cell[rows], values[rows]]))
+            found.append(Hand(both[:, :size], both[:, size:], counts))
+        return tuple(found)
+
+    @cached_property
+    def _open(self) -> tuple[Hand, ...]:
+        """The groups in which it matters who has which value."""
+        return tuple(hand.where(~hand.settled) for hand in self.hands)
+
+    @cached_property
+    def _settled(self) -> Floats:
+        """The table of the others, which is known."""
+        return self._handed([hand.where(hand.settled) for hand in self.hands], _even_shares)
+
+    @property
+    def open(self) -> Bools:
+        """Whether some record may or may not belong to each place of the table: (cells, width)."""
+        return np.asarray(self._handed(self._open, _even_shares) > 0)
+
+    def spread_evenly(self) -> Floats:
+        """Every record gets an equal part of every value of its group: (cells, width)."""
+        return self._handed(self.hands, _even_shares)
+
+    def most_likely(self) -> tuple[Floats, bool]:
+        """The table of the largest likelihood, and whether the steps converged."""
+        even = self.spread_evenly()
+        return fixed_point(self.step, even) if any(len(hand.counts) for hand in self._open) else (even, True)
+
+    def step(self, table: Floats) -> Floats:
+        """The table to expect when who has which value goes by another one."""
+        flat = np.maximum(table, _FLOOR).ravel()
+        return self._settled + self._handed(self._open, lambda hand: marginals(flat[hand.places(self.width)]))
+
+    def _handed(self, hands: Sequence[Hand], shares: Callable[[Hand], Floats]) -> Floats:
+        """The table when each record has each value of its group with these probabilities."""
+        table = np.zeros(self.cells * self.width)
+        for hand in hands:
+            weights = shares(hand) * hand.counts[:, None, None]
+            table += np.bincount(hand.places(self.width).ravel(), weights.ravel(), minlength=len(table))
+        return table.reshape(self.cells, self.width)
+
+    def remarks(self) -> list[str]:
+        """What is approximate, and what the groups leave open."""
+        found = []
+        large = sum(int(hand.counts.sum()) for hand in self._open if hand.size > EXACT)
+        if large:
+            found.append(
+                f"{large:,} groups have more than {EXACT} records: who has which value is approximated there by scaling"
+            )
+        if 0 < self._occurring < _RANKED and self._rank < self._occurring:
+            found.append(
+                "which values share a group varies too little to tell all of them apart: what is left open is near the "
+                "even spread"
+            )
+        return found
+
+    @property
+    def _occurring(self) -> int:
+        return len(np.unique(self.values))
+
+    @property
+    def _rank(self) -> int:
+        """Of the groups' lists of values: below the number of values, sums of cells by group determine no table."""
+        together = np.zeros((self.width, self.width))
+        for hand in self.hands:
+            pairs = hand.values[:, :, None] * self.width + hand.values[:, None, :]
+            weights = np.broadcast_to(hand.counts[:, None, None], pairs.shape)
+            counted = np.bincount(pairs.ravel(), weights.ravel(), minlength=self.width**2)
+            together += counted.reshape(self.width, self.width)
+        scale = np.sqrt(np.maximum(np.diag(together), 1.0))
+        return int(np.linalg.matrix_rank(together / scale[:, None] / scale, tol=_FLOOR, hermitian=True))
+
+
+def _even_shares(hand: Hand) -> Floats:
+    return np.full((len(hand.counts), hand.size, hand.size), 1.0 / hand.size)
+
+
+def _one(codes: Ints) -> Bools:
+    """Whether all codes of a row are the same; rows ascend."""
+    return np.asarray(codes[:, 0] == codes[:, -1])
+
+
+def _distinct(rows: Ints) -> tuple[Ints, Ints]:
+    """Distinct rows and how often each occurs."""
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    starts = np.flatnonzero(new)
+    return ordered[starts], np.diff(np.append(starts, len(rows)))

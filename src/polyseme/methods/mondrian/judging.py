@@ -1,0 +1,60 @@
+"""Whether parts of classes fulfil a goal, which may compare them with the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from polyseme.arrays import Bools, Ints
+from polyseme.methods.goal import Goal
+from polyseme.methods.mondrian.cutting import Parts
+
+__all__ = ["Judge"]
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """A goal for a table of which nothing is suppressed.
+
+    least   records that a class must have in any case, so that smaller ones need not be counted
+    totals  records of each value of each sensitive attribute in the whole table
+    """
+
+    goal: Goal
+    least: int
+    totals: Mapping[str, Ints] = field(repr=False)
+
+    @classmethod
+    def of(cls, goal: Goal, records: int) -> Judge:
+        asked = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
+        least = min(max([1, *asked]), records)
+        totals = {
+            name: np.bincount(item.codes, minlength=len(item.labels)).astype(np.int64)
+            for name, item in goal.sensitive.items()
+        }
+        return cls(goal, least, totals)
+
+    def failing(self, parts: Parts) -> tuple[str, ...]:
+        """The models that some part violates."""
+        sizes, counts = self.goal.counted(parts.numbers(), len(parts.starts), parts.records)
+        return tuple(d.name for d in self.goal.demands if not d.score(sizes, counts).fine.all())
+
+    def each(self, parts: Parts) -> Bools:
+        """Whether each part fulfils the goal."""
+        fine = parts.sizes >= self.least
+        return fine & self._counted(parts) if self.goal.sensitive else fine
+
+    def all_of(self, parts: Parts) -> Bools:
+        """Whether all parts of each class do. Where one is too small, values need not be counted."""
+        fine = np.logical_and.reduceat(parts.sizes >= self.least, parts.firsts)
+        if self.goal.sensitive and fine.any():
+            counted = parts.of(fine)
+            fine[fine] = np.logical_and.reduceat(self._counted(counted), counted.firsts)
+        return fine
+
+    def _counted(self, parts: Parts) -> Bools:
+        sizes, counts = self.goal.counted(parts.numbers(), len(parts.starts), parts.records)
+        whole = {name: replace(held, total=self.totals[name]) for name, held in counts.items()}
+        return self.goal.fine(sizes, whole)

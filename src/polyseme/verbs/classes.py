@@ -1,0 +1,167 @@
+"""Questions to a release whose records were put into classes or groups: what each record shows, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.arrays import Ints
+from polyseme.errors import Problem, ReleaseError
+from polyseme.estimators.coarse_estimate import CoarseEstimate, estimate_coarse
+from polyseme.estimators.coarsened import Coarse, InGroups, Labelled, Meanings
+from polyseme.estimators.options import EstimateOptions
+from polyseme.hierarchies import TOP
+from polyseme.release import Column, Generalized, Grouped, Manifest, Release
+from polyseme.tables.coding.codes import as_series, encode, label_array
+from polyseme.tables.coding.sets import code_labels, code_sets
+from polyseme.tables.counting.groups import CodeCounting
+from polyseme.verbs.questions import domain_of
+
+__all__ = ["ask_classes", "suppression_notes"]
+
+_HINT = "run polyseme verify to see what is wrong"
+
+
+def ask_classes(
+    release: Release, targets: Sequence[Column], by: Sequence[str], options: EstimateOptions
+) -> CoarseEstimate:
+    """The cross-tabulation of columns that are published as they are, generalized or by group."""
+    grouped = next((item for item in targets if isinstance(item, Grouped)), None)
+    if grouped is None:
+        coarse, cells = _labelled(release, targets, by)
+    else:
+        coarse, cells = _in_groups(release, grouped, targets, by)
+    labels = [label_array(domain_of(item).values).to_pylist() for item in targets]
+    return estimate_coarse(coarse, [item.name for item in targets], labels, cells, options)
+
+
+def suppression_notes(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
+    """What happened to suppressed records."""
+    applied = manifest.applied
+    if applied is None or not applied.suppressed:
+        return ()
+    if applied.withheld:
+        return (f"{applied.suppressed:,} records are suppressed: they were left out and are not counted",)
+    shown = [name for name in by if isinstance(manifest[name], Generalized)]
+    if not shown:
+        return ()
+    cells = " and ".join(f"{name} {TOP}" for name in shown)
+    return (f"{applied.suppressed:,} records are suppressed: they are in the cell {cells}",)
+
+
+# -- as they are, and generalized ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """How the labels of one column are read: as codes of labels, each of which stands for some values."""
+
+    column: Column
+    texts: Mapping[str | None, int]
+    meanings: Meanings
+
+    @classmethod
+    def of(cls, column: Column) -> _Reading:
+        domain = domain_of(column)
+        if not isinstance(column, Generalized):
+            return cls(column, {}, Meanings.themselves(domain.size))
+        place = {leaf: code for code, leaf in enumerate(domain.values)}
+        everything = list(range(domain.size))
+        sets = [[place[leaf] for leaf in leaves] for leaves in column.stands_for.values()]
+        texts: dict[str | None, int] = {label: code for code, label in enumerate(column.stands_for)}
+        # A suppressed value may be any, and so may a missing one that has no label of its own.
+        for label in (TOP, None):
+            if label not in texts:
+                texts[label] = len(sets)
+                sets.append(everything)
+        return cls(column, texts, Meanings.of(sets, domain.size))
+
+    def codes(self, shown: pa.Array) -> Ints:
+        if isinstance(self.column, Generalized):
+            series = as_series(shown).cast(pl.String)
+            names, codes = list(self.texts), list(self.texts.values())
+            found = series.replace_strict(names, codes, default=-1, return_dtype=pl.Int64).to_numpy()
+        else:
+            found = code_labels(shown, domain_of(self.column))
+        if len(found) and found.min() < 0:
+            what = "a label that the manifest does not list" if self.texts else "a value outside the domain"
+            raise ReleaseError(Problem(f"column '{self.column.name}'", f"{what} is shown"), _HINT)
+        return np.asarray(found, dtype=np.int64)
+
+
+def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) -> tuple[Coarse, dict[str, list[Any]]]:
+    readings = [_Reading.of(item) for item in targets]
+    counting = CodeCounting({item.column.name: len(item.meanings.lengths) for item in readings}, by)
+    for batch in release.batches([*by, *(item.name for item in targets)]):
+        codes = {item.column.name: item.codes(batch.column(item.column.name)) for item in readings}
+        counting.add(pl.DataFrame({**{name: as_series(batch.column(name)) for name in by}, **codes}))
+    found = counting.grouped()
+    labels = tuple(codes[:, 0] for codes in found.sets)
+    meanings = tuple(item.meanings for item in readings)
+    coarse = Labelled(found.cell, labels, found.counts, max(found.cells.height, 1), meanings)
+    return coarse, found.cells.to_dict(as_series=False)
+
+
+# -- by group ------------------------------------------------------------------------------------------------------
+
+
+def _in_groups(
+    release: Release, grouped: Grouped, targets: Sequence[Column], by: Sequence[str]
+) -> tuple[Coarse, dict[str, list[Any]]]:
+    others = [_Reading.of(item) for item in targets if item is not grouped]
+    records, lists = [], []
+    named = {name: f"by {place}" for place, name in enumerate(by)}
+    columns = dict.fromkeys([*by, grouped.group, *(item.column.name for item in others)])
+    for batch in release.batches([*columns, grouped.name]):
+        group = as_series(batch.column(grouped.group)).alias("group")
+        codes = [pl.Series(f"of {at}", item.codes(batch.column(item.column.name))) for at, item in enumerate(others)]
+        records.append(pl.DataFrame([group, *codes, *(as_series(batch.column(n)).alias(k) for n, k in named.items())]))
+        lists.append(_lists(group, batch.column(grouped.name), grouped))
+    whole = pl.concat(records, how="vertical_relaxed")
+    keys = list(named.values())
+    cells = whole.select(keys).unique().sort(keys, nulls_last=True) if keys else pl.DataFrame()
+    cell = _number(whole.select(keys), cells) if keys else np.zeros(whole.height, dtype=np.int64)
+    held = pl.concat(lists, how="vertical_relaxed").unique("group", keep="first", maintain_order=True).sort("group")
+    group = _number(whole.select("group"), held.select("group"))
+    _check_sizes(grouped, group, held)
+    coarse = InGroups(
+        cell,
+        max(cells.height, 1),
+        tuple(whole[f"of {at}"].to_numpy() for at in range(len(others))),
+        tuple(item.meanings.size for item in others),
+        [item.name for item in targets].index(grouped.name),
+        group,
+        held["values"].explode(empty_as_null=False).to_numpy().astype(np.int64),
+        grouped.domain.size,
+    )
+    return coarse, {name: cells[key].to_list() for name, key in named.items()}
+
+
+def _number(rows: pl.DataFrame, among: pl.DataFrame) -> Ints:
+    """The place of each row among distinct ones."""
+    placed = among.with_row_index("\0place")
+    found = rows.join(placed, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")
+    return found["\0place"].to_numpy().astype(np.int64)
+
+
+def _lists(group: pl.Series, column: pa.Array, grouped: Grouped) -> pl.DataFrame:
+    """The values of each group, as its first record in a batch shows them."""
+    first = pl.DataFrame([group]).with_row_index("row").unique("group", keep="first", maintain_order=True)
+    found = code_sets(column.take(pa.array(first["row"])), grouped.domain)
+    if len(found.members) and found.members.min() < 0:
+        raise ReleaseError(Problem(f"column '{grouped.name}'", "a value outside the domain is shown"), _HINT)
+    bounds = np.append(0, np.cumsum(found.lengths))
+    lists = pa.LargeListArray.from_arrays(pa.array(bounds, type=pa.int64()), pa.array(found.members))
+    return pl.DataFrame({"group": first["group"], "values": pl.from_arrow(lists)})
+
+
+def _check_sizes(grouped: Grouped, group: Ints, held: pl.DataFrame) -> None:
+    if not np.array_equal(np.bincount(group, minlength=held.height), held["values"].list.len().to_numpy()):
+        raise ReleaseError(
+            Problem(f"column '{grouped.name}'", "some groups do not have as many records as values"), _HINT
+        )

@@ -1,0 +1,149 @@
+"""What was done to the table as a whole, for a report: what the manifest says of it, and what the rows show.
+
+Everything here can be read off the release by anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from polyseme.arrays import Ints
+from polyseme.release import Applied, Generalized, Manifest, Release
+from polyseme.reports.document import ClassSizes, RecodedLine, Treatment
+from polyseme.results.views.formats import count, quantity
+from polyseme.schema import Role
+from polyseme.tables.classes import SUPPRESSED
+from polyseme.tables.coding.codes import as_series
+from polyseme.tables.coding.readings import plain_text
+from polyseme.tables.counting.matching import class_sizes, fingerprints
+
+__all__ = ["class_size_table", "treatment_of"]
+
+_EXAMPLES = 3
+"""Labels of a quasi-identifier that are shown."""
+_SIZES = 20
+"""Up to so many different sizes of classes are told apart; more are put into ranges."""
+
+_GROUPED = (
+    "Quasi-identifiers are published as they are. The records were put into groups, and each record shows the "
+    "sensitive values of its whole group, without saying which is its own."
+)
+_METHODS: Mapping[str, str] = {
+    "full-domain": "Each quasi-identifier is shown at one level of its hierarchy, the same for all records.",
+    "mondrian": "The records were cut in two again and again, as long as every part kept the promises. Each class "
+    "shows what its records have in common.",
+    "anatomy": f"{_GROUPED} No value is twice in a group.",
+    "buckets": f"{_GROUPED} No two values of a group are alike.",
+    "rules": "Classes that would have given something away by the rules were merged, generalized or suppressed.",
+}
+
+
+def treatment_of(release: Release) -> Treatment | None:
+    """What a method that looks at the whole table did; None where none was used."""
+    manifest = release.manifest
+    applied = manifest.applied
+    if applied is None:
+        return None
+    unit = "group" if manifest.grouped else "class"
+    keys = [manifest.grouped[0].group] if manifest.grouped else _quasi_identifiers(manifest)
+    sizes = _sizes(release, keys)
+    return Treatment(
+        applied.name,
+        _METHODS.get(applied.name, "The records were put into classes before they were published."),
+        unit,
+        (*_size_facts(sizes, unit), ("Suppressed", _suppressed(applied, manifest.records)), *_loss(applied)),
+        tuple(_line(release, name) for name in _quasi_identifiers(manifest)),
+        class_size_table(sizes) if len(sizes) else None,
+    )
+
+
+def _quasi_identifiers(manifest: Manifest) -> list[str]:
+    return [name for name in manifest.shown if manifest[name].attribute.role is Role.QUASI_IDENTIFIER]
+
+
+def _sizes(release: Release, keys: Sequence[str]) -> Ints:
+    """Records of each class, without those that show nothing."""
+    parts, words = [np.zeros(0, dtype=np.uint64)], release.manifest.missing_values
+    for batch in release.batches(keys) if keys else ():
+        texts = pl.DataFrame([plain_text(as_series(batch.column(name)).alias(name), words) for name in keys])
+        nothing = pl.all_horizontal((pl.col(key) == SUPPRESSED).fill_null(False) for key in keys)
+        parts.append(fingerprints(texts.filter(~nothing)))
+    return class_sizes(np.concatenate(parts))
+
+
+def _size_facts(sizes: Ints, unit: str) -> list[tuple[str, str]]:
+    if not len(sizes):
+        return []
+    name = "Groups" if unit == "group" else "Classes"
+    low, middle, high = (quantity(float(value)) for value in (sizes.min(), np.median(sizes), sizes.max()))
+    told = low if low == high else f"{low} to {high}, half of them at most {middle}"
+    return [(name, count(len(sizes))), (f"Records in a {unit}", told)]
+
+
+def _suppressed(applied: Applied, records: int) -> str:
+    if not applied.suppressed:
+        return "nobody"
+    everybody = records + (applied.suppressed if applied.withheld else 0)
+    share = f"{applied.suppressed / everybody:.1%}"
+    shown = "left out of the release" if applied.withheld else "shown with * in every quasi-identifier"
+    people = "1 record" if applied.suppressed == 1 else f"{count(applied.suppressed)} records"
+    return f"{people} ({share}), {shown}"
+
+
+def _loss(applied: Applied) -> list[tuple[str, str]]:
+    """What was minimised, and whether it is proved to be the least."""
+    if applied.loss is None:
+        return []
+    proved = "whether less is possible is not proved"
+    if applied.gap is not None:
+        least = "proved to be the least possible"
+        proved = least if applied.gap == 0 else f"the least possible is smaller by {quantity(applied.gap)} at the most"
+    if "loss" in applied.parameters:
+        return [(f"Loss ({applied.parameters['loss']})", f"{quantity(applied.loss)}, {proved}")]
+    return [("Loss (suppressed records)", f"{quantity(applied.loss)}, {proved}")]
+
+
+def _line(release: Release, name: str) -> RecodedLine:
+    """What was done to one quasi-identifier, with its most frequent labels."""
+    words, column = release.manifest.missing_values, release.manifest[name]
+    parts = [plain_text(as_series(batch.column(0)), words).value_counts() for batch in release.batches([name])]
+    tally = pl.concat(part.rename({part.columns[0]: "label"}) for part in parts).group_by("label").agg(pl.sum("count"))
+    tally = tally.sort(["count", "label"], descending=[True, False])
+    labels = tally["label"].to_list()
+    stands_for = column.stands_for if isinstance(column, Generalized) else {}
+    top = isinstance(column, Generalized) and column.level and set(labels) == {SUPPRESSED}
+    done = f"not shown (level {column.level})" if top and isinstance(column, Generalized) else column.in_words
+    examples = ", ".join(_example(label, stands_for) for label in labels[:_EXAMPLES])
+    more = ", …" if len(labels) > _EXAMPLES else ""
+    return RecodedLine(name, done, len(labels), f"{examples}{more}")
+
+
+def _example(label: str | None, stands_for: Mapping[str, Sequence[str]]) -> str:
+    """A label, and what it may stand for where the policy says so."""
+    if label is None:
+        return "(missing)"
+    values = stands_for.get(label, ())
+    if label == SUPPRESSED or not values or tuple(values) == (label,):
+        return label
+    more = ", …" if len(values) > _EXAMPLES else ""
+    return f"{label} ({', '.join(values[:_EXAMPLES])}{more})"
+
+
+def class_size_table(sizes: Ints) -> ClassSizes:
+    """How many classes have how many records; in ranges that double where there are many sizes.
+
+    >>> class_size_table(np.array([2, 2, 5])).labels
+    ('2', '5')
+    """
+    found, number = np.unique(sizes, return_counts=True)
+    if len(found) <= _SIZES:
+        return ClassSizes(tuple(map(str, found)), tuple(number.tolist()), tuple((found * number).tolist()))
+    power = np.floor(np.log2(found)).astype(np.int64)
+    powers = range(int(power.min()), int(power.max()) + 1)
+    labels = [f"{count(1 << p)}–{count((2 << p) - 1)}" if p else "1" for p in powers]
+    classes = [int(number[power == p].sum()) for p in powers]
+    records = [int((found * number)[power == p].sum()) for p in powers]
+    return ClassSizes(tuple(labels), tuple(classes), tuple(records))
