@@ -75,7 +75,9 @@ def estimate_coarse(
     stderr, low, high = _limits(values, totals, level, population)
     stderr, low, high = (np.where(open_, np.nan, column) for column in (stderr, low, high))
     known = not open_.any()
-    notes = [] if known else [coarse.without_intervals, *([_BIASED] if way == "simple" else coarse.remarks(names, labels))]
+    notes = (
+        [] if known else [coarse.without_intervals, *([_BIASED] if way == "simple" else coarse.remarks(names, labels))]
+    )
     fit = Fit(values, np.where(open_, np.nan, 0.0), totals=totals, spread=_Drawn(values, totals) if known else None)
     return CoarseEstimate(
         of=tuple(names),

@@ -196,9 +196,10 @@ def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
 
 
 def _generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) -> Treated:
-    # What is known of suppressed records as one class is known of their own values only.
-    together = not found.replaced and _fine_together(read, found.suppressed, goal)
-    withheld = bool(found.suppressed.any()) and not together
+    # The goal knows the values of the table: where others are shown, nobody knows whether they would do together.
+    withheld = bool(found.suppressed.any()) and (
+        bool(found.replaced) or not _fine_together(read, found.suppressed, goal)
+    )
     kept = ~found.suppressed if withheld else np.ones(read.data.records, dtype=np.bool_)
     columns: dict[str, Column] = {}
     shown: dict[str, Recoded] = {}
