@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.cli import cli
-from polyseme.errors import ImpossibleError, PolicyError
+from polyseme.errors import ImpossibleError, PolicyError, QuestionError
 from polyseme.files.documents import parse
 from polyseme.methods.microdata import BLANK, Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.rules.matching import Options, exact, greedy, match
@@ -109,6 +109,14 @@ def test_changing_values_and_merging_make_the_papers_table_5_without_its_erratum
     assert explanation.applied == {("low salary", "change-values"): 3, ("chest", "merge"): 1}
     assert "change-values" in str(explanation)
     assert Explanation.from_dict(explanation.to_dict()) == explanation
+    assert "False values" in ps.report(release)
+
+
+def test_the_explanation_shows_itself_in_a_notebook_too():
+    _, explanation = published(table(), policy({"actions": ["merge"]}))
+    assert "chest" in explanation._repr_html_()
+    assert repr(explanation) == "<Explanation: 4 rows, 4 of them applied>"
+    assert explanation.to_polars()["rule"].to_list().count("low salary") == 3
 
 
 def test_generalizing_is_taken_where_it_is_the_only_action_or_the_cheapest():
@@ -181,10 +189,8 @@ def test_the_command_writes_the_explanation_for_the_owner(tmp_path):
     again = CliRunner().invoke(cli, [*asked, "--force", "--explain", "-"])
     assert again.exit_code == 0
     assert "for the owner, not for publication" in again.output
-    assert (
-        CliRunner().invoke(cli, [*asked[:-1], str(tmp_path / "new"), "--explain", str(tmp_path / "why.csv")]).exit_code
-        == 2
-    )
+    refused = CliRunner().invoke(cli, [*asked[:-1], str(tmp_path / "new"), "--explain", str(tmp_path / "why.csv")])
+    assert isinstance(refused.exception, QuestionError)
     assert not (tmp_path / "new").exists()
 
 
