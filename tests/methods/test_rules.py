@@ -1,18 +1,27 @@
-"""Semantic rules as a method: the paper's table, matchings against the programme and enumeration, what cannot be done."""
+"""Semantic rules as a method: the paper's table, matchings against enumeration, what cannot be done."""
 
 from __future__ import annotations
 
+import json
 from itertools import chain, combinations
 
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
-from polyseme.errors import ImpossibleError, PolicyError
+from polyseme.cli import cli
+from polyseme.errors import ImpossibleError, PolicyError, QuestionError
+from polyseme.files.documents import parse
+from polyseme.methods.microdata import BLANK, Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.rules.matching import Options, exact, greedy, match
+from polyseme.methods.rules.state import State
+from polyseme.methods.rules.values import blanked, fewest_values
+from polyseme.models import check_models
+from polyseme.models.semantic_rules import read_rules
 from polyseme.results.explanation import Explanation
 
 CHEST = ["bronchitis", "lung cancer", "cough", "flu"]
@@ -100,6 +109,14 @@ def test_changing_values_and_merging_make_the_papers_table_5_without_its_erratum
     assert explanation.applied == {("low salary", "change-values"): 3, ("chest", "merge"): 1}
     assert "change-values" in str(explanation)
     assert Explanation.from_dict(explanation.to_dict()) == explanation
+    assert "False values" in ps.report(release)
+
+
+def test_the_explanation_shows_itself_in_a_notebook_too():
+    _, explanation = published(table(), policy({"actions": ["merge"]}))
+    assert "chest" in explanation._repr_html_()
+    assert repr(explanation) == "<Explanation: 4 rows, 4 of them applied>"
+    assert explanation.to_polars()["rule"].to_list().count("low salary") == 3
 
 
 def test_generalizing_is_taken_where_it_is_the_only_action_or_the_cheapest():
@@ -119,6 +136,70 @@ def test_a_start_reaches_the_other_models_first():
     release, _ = published(table(), policy({"start": {"full-domain": {}}}, models=models))
     assert release.manifest.records == 21
     assert [next(iter(model)) for model in release.manifest.models][1:] == ["k-anonymity", "distinct-diversity"]
+
+
+def test_mondrian_can_be_the_start():
+    frame = pl.DataFrame(
+        {"age": [20, 21, 22, 23, 40, 41, 42, 43], "ill": ["flu", "cough", "HIV", "AIDS", "flu", "HIV", "acne", "cough"]}
+    )
+    asked = ps.Policy.loads(
+        """
+        attributes: {age: {role: quasi-identifier}, ill: {role: sensitive}}
+        models:
+          - {k-anonymity: {k: 2}}
+          - {semantic-rules: {rules: [{never-all: {ill: [HIV, AIDS]}, name: HIV}]}}
+        method: {rules: {start: {mondrian: {}}, actions: [merge]}}
+        """
+    )
+    release, explanation = published(frame, asked)
+    assert explanation.applied == {("HIV", "merge"): 1}
+    assert release.manifest.records == 8
+
+
+def test_the_command_writes_the_explanation_for_the_owner(tmp_path):
+    table().write_parquet(tmp_path / "table.parquet")
+    (tmp_path / "policy.yaml").write_text(
+        """
+        attributes:
+          zip: {role: quasi-identifier}
+          age: {role: quasi-identifier}
+          nationality: {role: quasi-identifier}
+          disease: {role: sensitive}
+          salary: {role: sensitive}
+        models: [{semantic-rules: {rules: rules.yaml}}]
+        method: {rules: {actions: [merge]}}
+        """
+    )
+    (tmp_path / "rules.yaml").write_text(json.dumps(RULES))
+    asked = [
+        "anonymize",
+        str(tmp_path / "policy.yaml"),
+        str(tmp_path / "table.parquet"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    shown = CliRunner().invoke(cli, [*asked, "--explain", str(tmp_path / "why.csv")])
+    assert shown.exit_code == 0, shown.output
+    assert "by what was done about them: merge 3" in shown.output
+    told = pl.read_csv(tmp_path / "why.csv")
+    assert told.columns == ["zip", "age", "nationality", "records", "rule", "action", "applied", "cost"]
+    assert told.filter(pl.col("applied") == "yes")["action"].unique().to_list() == ["merge"]
+    # What the owner is told is nowhere in the release.
+    assert "[22-30[" not in (tmp_path / "out" / "manifest.json").read_text()
+    again = CliRunner().invoke(cli, [*asked, "--force", "--explain", "-"])
+    assert again.exit_code == 0
+    assert "for the owner, not for publication" in again.output
+    refused = CliRunner().invoke(cli, [*asked[:-1], str(tmp_path / "new"), "--explain", str(tmp_path / "why.csv")])
+    assert isinstance(refused.exception, QuestionError)
+    assert not (tmp_path / "new").exists()
+
+
+def test_built_in_rules_are_listed():
+    listed = CliRunner().invoke(cli, ["rules", "list"])
+    assert listed.exit_code == 0
+    assert "icd10" in listed.output
+    printed = CliRunner().invoke(cli, ["rules", "show", "age", "--attribute", "years"]).output
+    assert [rule["never-all"] for rule in parse(printed)] == [{"years": {"below": 18}}, {"years": {"from": 65}}]
 
 
 def test_values_that_another_model_counts_are_not_taken_away():
@@ -147,7 +228,7 @@ def test_a_rule_that_every_record_meets_is_refused_with_its_name_and_the_size_of
 
 def test_an_action_that_is_not_allowed_is_named():
     one = table(CLASSES[1:2])
-    with pytest.raises(ImpossibleError, match="low salary.*class of 4 records"):
+    with pytest.raises(ImpossibleError, match=r"low salary.*class of 4 records"):
         published(one, policy({"actions": ["merge"]}))
 
 
@@ -226,3 +307,102 @@ def test_greedy_alone_is_not_exact():
     )
     assert greedy(options).cost == 10.0
     assert match(options).cost == exact(options).cost == 3.5
+
+
+# -- values that are taken away ------------------------------------------------------------------------------------
+
+
+def class_state(records, rules) -> State:
+    """One class of records with two attributes; None is a value that is missing already."""
+    number = len(records)
+    ladder = Ladder("q", (np.zeros(1, dtype=np.int64),), (("*",),))
+    sensitive = {
+        name: Sensitive(name, np.array([BLANK if pair[place] is None else pair[place] for pair in records]), (0, 1, 2))
+        for place, name in enumerate("ab")
+    }
+    data = Microdata((ladder,), np.zeros((number, 1), dtype=np.int64), sensitive)
+    recoding = Recoding.of_levels(data, [0], np.zeros(number, dtype=np.bool_), None, None)
+    return State(data, read_rules(rules), recoding, sensitive)
+
+
+TEST = st.lists(st.sampled_from([0, 1, 2]), min_size=1, max_size=2, unique=True)
+CONDITION = st.one_of(
+    st.fixed_dictionaries({"a": TEST}),
+    st.fixed_dictionaries({"b": TEST}),
+    st.fixed_dictionaries({"a": TEST, "b": TEST}),
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 2, None]), st.sampled_from([0, 1, 2, None])), min_size=1, max_size=3),
+    st.lists(CONDITION, min_size=1, max_size=3),
+)
+@settings(max_examples=200)
+def test_no_fewer_values_will_do(records, conditions):
+    state = class_state(records, [{"never-all": condition} for condition in conditions])
+    if not len(state.vulnerable):
+        return
+    cells = [(row, place) for row, pair in enumerate(records) for place in (0, 1) if pair[place] is not None]
+    least = next(
+        size
+        for size in range(len(cells) + 1)
+        for lost in combinations(cells, size)
+        if not len(
+            class_state(
+                [tuple(None if (row, p) in lost else pair[p] for p in (0, 1)) for row, pair in enumerate(records)],
+                [{"never-all": condition} for condition in conditions],
+            ).vulnerable
+        )
+    )
+    blanks = fewest_values(state, 0, ("a", "b"))
+    assert blanks is not None
+    assert sum(int(lost.sum()) for lost in blanks.values()) == least
+    assert not len(blanked(state, 0, blanks).vulnerable)
+
+
+# -- random tables -------------------------------------------------------------------------------------------------
+
+ACTIONS = ["merge", "generalize", "suppress-values", "suppress-records"]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(0, 5), st.integers(0, 2)), min_size=4, max_size=40
+    ),
+    st.lists(CONDITION, min_size=1, max_size=3),
+    st.lists(st.sampled_from(ACTIONS), min_size=1, unique=True),
+    st.booleans(),
+)
+@settings(max_examples=60)
+def test_every_outcome_passes_the_verifier_and_the_models_stay(records, conditions, actions, started):
+    frame = pl.DataFrame(records, schema=["age", "zip", "a", "b"], orient="row")
+    models = [{"k-anonymity": {"k": 2}}, {"distinct-diversity": {"l": 2, "attribute": "a"}}] if started else []
+    document = {
+        "attributes": {
+            "age": {"role": "quasi-identifier", "hierarchy": {"intervals": [2, 4]}},
+            "zip": {"role": "quasi-identifier"},
+            "a": {"role": "sensitive"},
+            "b": {"role": "sensitive"},
+        },
+        "models": [
+            {
+                "semantic-rules": {
+                    "rules": [{"never-all": condition} for condition in [*conditions, {"b": 7}, {"a": 7}]]
+                }
+            },
+            *models,
+        ],
+        "method": {
+            "rules": {"actions": actions, **({"start": {"full-domain": {"suppression": 0.3}}} if started else {})}
+        },
+    }
+    try:
+        release, explanation = published(frame, ps.Policy.from_dict(document))
+    except ImpossibleError:
+        assert set(actions) != set(ACTIONS) or models
+        return
+    shown = pl.DataFrame(pl.from_arrow(release.table))
+    verdicts = check_models(shown, ["age", "zip"], document["models"], sensitive=["a"])
+    assert all(verdict.holds for verdict in verdicts)
+    by_class = {(row.cells, row.rule) for row in explanation.rows}
+    assert by_class == {(row.cells, row.rule) for row in explanation.rows if row.applied}

@@ -36,6 +36,7 @@ COMMANDS = {
     "key": "Make a secret key for sticky decoys.",
     "taxonomy": "List, show and check the built-in taxonomies.",
     "hierarchy": "Show, check and build generalization hierarchies.",
+    "rules": "List and show the built-in semantic rules.",
     "completion": "Print the completion script for a shell.",
 }
 

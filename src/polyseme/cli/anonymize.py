@@ -1,12 +1,25 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, allow_outside_option, force_option, json_option, print_json, progress_bar
+from polyseme.cli.console import (
+    PathType,
+    allow_outside_option,
+    force_option,
+    json_option,
+    print_json,
+    progress_bar,
+    write_text,
+)
 from polyseme.cli.interruption import current_cancellation
 from polyseme.engines import ENGINES
+
+if TYPE_CHECKING:
+    from polyseme.results.explanation import Explanation
 
 
 @click.command("anonymize")
@@ -66,6 +79,12 @@ from polyseme.engines import ENGINES
     "that would break a promise are suppressed; more than the policy allows are refused.",
 )
 @click.option(
+    "--explain",
+    type=PathType,
+    help="With the method rules, write which rule was effective on which class and what was done about it into this "
+    "CSV file, or show it (-). It is for you: it tells what the release must not.",
+)
+@click.option(
     "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
 )
 @allow_outside_option
@@ -86,6 +105,7 @@ def command(
     people: str | None,
     accept_risk: bool,
     apply: Path | None,
+    explain: Path | None,
     seed: int | None,
     allow_outside: bool,
     force: bool,
@@ -100,10 +120,13 @@ def command(
     Example:
       polyseme anonymize policy.yaml people.csv --out release
     """
+    from polyseme.errors import QuestionError
     from polyseme.policy import Policy
     from polyseme.tables.io.source import open_table
     from polyseme.verbs.anonymize import anonymize
 
+    if explain is not None and explain.exists() and not force:
+        raise QuestionError(f"{explain} exists already", "choose another name, or use --force")
     rules = Policy.load(policy, allow_outside)
     source = open_table(data, rules.table.separator, rules.table.encoding)
     with progress_bar("Anonymizing", source.rows) as progress:
@@ -127,6 +150,7 @@ def command(
             progress=progress,
             warn=lambda text: click.echo(f"Warning: {text}", err=True),
             cancellation=current_cancellation(),
+            explain=_explained(explain, force) if explain is not None else None,
         )
     manifest = release.manifest
     if as_json:
@@ -157,3 +181,15 @@ def command(
                 f"{item.name}: records of one person with one value share a draw, {item.repeats:g} on average: "
                 f"intervals are as wide as for {manifest.records / item.repeats:,.0f} records"
             )
+
+
+def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
+    """Shows an explanation on standard error, or writes it into a file."""
+
+    def told(explanation: Explanation) -> None:
+        if str(file) == "-":
+            click.echo(str(explanation), err=True)
+        else:
+            write_text(explanation.to_csv(), file, force)
+
+    return told

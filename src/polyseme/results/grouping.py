@@ -91,6 +91,11 @@ def applied_lines(applied: Applied, records: int) -> list[str]:
         share = applied.suppressed / max(records, 1)
         how = "left out" if applied.withheld else "published with * in every quasi-identifier"
         lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) are suppressed: {how}")
+    if applied.actions:
+        done = ", ".join(f"{action} {count:,}" for action, count in applied.actions.items())
+        lines.append(f"classes on which a rule was effective, by what was done about them: {done}")
+    if "change-values" in applied.actions:
+        lines.append("sensitive values were changed, as asked: these are not the values of the records")
     if applied.loss is not None and "loss" in applied.parameters:
         lines.append(f"{applied.parameters['loss']} loss {applied.loss:,.6g}, {_proved(applied)}")
     elif kind == "groups" and applied.suppressed and applied.gap is not None:

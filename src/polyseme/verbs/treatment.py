@@ -56,7 +56,12 @@ def treatment_of(release: Release) -> Treatment | None:
         applied.name,
         _METHODS.get(applied.name, "The records were put into classes before they were published."),
         unit,
-        (*_size_facts(sizes, unit), ("Suppressed", _suppressed(applied, manifest.records)), *_loss(applied)),
+        (
+            *_size_facts(sizes, unit),
+            ("Suppressed", _suppressed(applied, manifest.records)),
+            *_actions(applied),
+            *_loss(applied),
+        ),
         tuple(_line(release, name) for name in _quasi_identifiers(manifest)),
         class_size_table(sizes) if len(np.unique(sizes)) > 1 else None,
     )
@@ -95,6 +100,16 @@ def _suppressed(applied: Applied, records: int) -> str:
     return f"{people} ({share}), {shown}"
 
 
+def _actions(applied: Applied) -> list[tuple[str, str]]:
+    """What was done about classes that a rule gave away; changed values are said loudly."""
+    change = applied.parameters.get("change-values")
+    told = [(f"Classes with {action}", count(number)) for action, number in applied.actions.items()]
+    if "change-values" in applied.actions and change:
+        false = f"{quantity(float(change['by']))} was added to '{change['attribute']}' in these classes"
+        told.append(("False values", f"{false}, as the owner asked: they are not the values of the records"))
+    return told
+
+
 def _loss(applied: Applied) -> list[tuple[str, str]]:
     """What was minimised, and whether it is proved to be the least."""
     if applied.loss is None:
@@ -105,7 +120,8 @@ def _loss(applied: Applied) -> list[tuple[str, str]]:
         proved = least if applied.gap == 0 else f"the least possible is smaller by {quantity(applied.gap)} at the most"
     if "loss" in applied.parameters:
         return [(f"Loss ({applied.parameters['loss']})", f"{quantity(applied.loss)}, {proved}")]
-    return [("Loss (suppressed records)", f"{quantity(applied.loss)}, {proved}")]
+    what = "as if so many records were suppressed" if applied.name == "rules" else "suppressed records"
+    return [(f"Loss ({what})", f"{quantity(applied.loss)}, {proved}")]
 
 
 def _line(release: Release, name: str) -> RecodedLine:

@@ -26,9 +26,7 @@ class Mondrian:
 
     def group(self, task: Task) -> Recoding:
         task.require_goal(self.name)
-        return mondrian(
-            task.data, task.goal, task.stream, mode=task.parameters["mode"], cancellation=task.cancellation
-        )
+        return mondrian(task.data, task.goal, task.stream, mode=task.parameters["mode"], cancellation=task.cancellation)
 
 
 METHOD: GroupingMethod = Mondrian()

@@ -203,10 +203,12 @@ class _Work:
             barred += bad
 
     def _note(self, state: State, options: Options, alternatives: Sequence[_Alternative], book: Book) -> None:
+        merging = np.full(len(state.recoding.shown), np.inf)
+        for side in (0, 1):
+            np.minimum.at(merging, options.pairs[:, side], options.costs)
         for item in alternatives:
-            mine = options.costs[np.any(options.pairs == item.index, axis=1)]
             costs = {
-                "merge": float(mine.min(initial=np.inf)),
+                "merge": float(merging[item.index]),
                 "suppress-values": item.values,
                 "suppress-records": item.records,
             }

@@ -30,7 +30,7 @@ class Book:
         self, state: State, index: int, action: str, cost: float, applied: bool = False, about: str | None = None
     ) -> None:
         """An action that could be taken; for the rules about one attribute only where that is given."""
-        key, labels = _key(state, index), state.labels_of(index)
+        key, labels = state.first(index), state.labels_of(index)
         size = int(state.recoding.sizes[index])
         for rule in state.effective_on(index):
             if about is None or about in rule.attributes:
@@ -41,7 +41,7 @@ class Book:
 
     def applied(self, state: State, index: int, action: str) -> None:
         """An action that was taken."""
-        key = _key(state, index)
+        key = state.first(index)
         for rule in state.effective_on(index):
             entry = self.entries[key, rule.name, action]
             self.entries[key, rule.name, action] = replace(entry, applied=True)
@@ -50,7 +50,7 @@ class Book:
         """Some classes were merged, with one that was chosen or one that then showed the same."""
         left = set(after.vulnerable.tolist())
         for index in before.vulnerable.tolist():
-            if int(after.recoding.classes[_key(before, index)]) not in left:
+            if int(after.recoding.classes[before.first(index)]) not in left:
                 self.applied(before, index, "merge")
 
     def generalized(self, action: str, cost: float) -> Book:
@@ -73,15 +73,10 @@ class Book:
     @property
     def explanation(self) -> Explanation:
         """In the order of classes, rules and actions as they came up."""
-        order = sorted(range(len(self.entries)), key=lambda place: list(self.entries)[place][:2])
-        rows = list(self.entries.values())
-        return Explanation(self.names, tuple(rows[place] for place in order))
+        entries = sorted(self.entries.items(), key=lambda entry: entry[0][:2])
+        return Explanation(self.names, tuple(row for _, row in entries))
 
     @property
     def counts(self) -> Mapping[str, int]:
         """To how many classes each action was applied."""
         return dict(Counter(action for _, action in {(k, a) for (k, _, a), row in self.entries.items() if row.applied}))
-
-
-def _key(state: State, index: int) -> int:
-    return int((state.recoding.classes == index).argmax())

@@ -16,12 +16,15 @@ from polyseme.methods.rules.state import State
 
 __all__ = ["keeps", "merged", "options_of"]
 
+_NEAREST = 200
+"""Partners of each kind that a vulnerable class chooses from: all that can matter with up to 200 vulnerable ones."""
+
 
 def options_of(state: State, vulnerable: Ints, otherwise: Floats, barred: Collection[tuple[int, int]] = ()) -> Options:
     """The pairs that leave no rule effective, with their costs.
 
     Of classes that are not vulnerable each vulnerable one needs to know only as many of the cheapest as there are
-    vulnerable ones: the others cannot take them all.
+    vulnerable ones: the others cannot take them all. Where these are very many, `_NEAREST` must do for each.
     """
     costs, told = Costs.of(state.data, state.recoding), state.told
     at_risk = np.zeros(len(state.recoding.shown), dtype=np.bool_)
@@ -36,13 +39,18 @@ def options_of(state: State, vulnerable: Ints, otherwise: Floats, barred: Collec
             if one in pair:
                 fits[list(pair)] = False
         cost = costs.with_each(one)
-        safe = np.flatnonzero(fits & ~at_risk)
-        if len(safe) > len(vulnerable):
-            safe = safe[np.argpartition(cost[safe], len(vulnerable) - 1)[: len(vulnerable)]]
-        others = np.sort(np.concatenate((safe, np.flatnonzero(fits & at_risk))))
+        most = min(len(vulnerable), _NEAREST)
+        safe = _cheapest(np.flatnonzero(fits & ~at_risk), cost, most)
+        others = np.sort(np.concatenate((safe, _cheapest(np.flatnonzero(fits & at_risk), cost, most))))
         pairs.append(np.column_stack((np.full(len(others), one), others)))
         found.append(cost[others])
     return Options(vulnerable, np.concatenate(pairs), np.concatenate(found), otherwise)
+
+
+def _cheapest(classes: Ints, cost: Floats, most: int) -> Ints:
+    if len(classes) <= most:
+        return classes
+    return np.asarray(classes[np.argpartition(cost[classes], most - 1)[:most]])
 
 
 def merged(data: Microdata, recoding: Recoding, pairs: Sequence[tuple[int, int]]) -> Recoding:

@@ -27,7 +27,7 @@ class Told:
     otherwise: Ints
     met: Ints
 
-    @property
+    @cached_property
     def effective(self) -> Bools:
         """Whether each rule is effective on each class."""
         return np.asarray((self.met > 0) & (self.otherwise == 0))
@@ -64,7 +64,7 @@ class State:
                 counts[outcome, place] = np.bincount(found, minlength=number)
         return Told(counts[0], counts[1])
 
-    @property
+    @cached_property
     def vulnerable(self) -> Ints:
         """The classes on which some rule is effective."""
         return np.flatnonzero(self.told.effective.any(axis=0))
@@ -79,7 +79,19 @@ class State:
 
     def members(self, index: int) -> Ints:
         """The records of a class."""
-        return np.flatnonzero(self.recoding.classes == index)
+        order, starts = self._order
+        return order[starts[index] : starts[index + 1]]
+
+    def first(self, index: int) -> int:
+        """The first record of a class, by which it is known when classes are numbered anew."""
+        return int(self.members(index)[0])
+
+    @cached_property
+    def _order(self) -> tuple[Ints, Ints]:
+        """The records class by class, and where each class begins; suppressed ones come before all."""
+        order = np.argsort(self.recoding.classes, kind="stable")
+        numbers = np.arange(len(self.recoding.shown) + 1)
+        return order, np.searchsorted(self.recoding.classes[order], numbers)
 
     def labels_of(self, index: int) -> tuple[str | None, ...]:
         """What a class shows of each quasi-identifier."""
