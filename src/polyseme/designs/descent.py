@@ -81,13 +81,25 @@ def _step(reach: Reach, prior: Floats, rho: Floats, pairs: tuple[Ints, Ints], tr
     entries = (np.append(slopes.ravel(), -1.0 / rho[members]), (rows, np.append(sets.ravel(), members)))
     tangents = csr_array(entries, shape=(count, len(rho)))
     unknowns = reach.expand.shape[1]
-    bounded = hstack([vstack([reach.expand, -reach.expand]), coo_array((2 * len(rho), 1))])
-    below = hstack([tangents @ reach.expand, coo_array(-np.ones((count, 1)))])
     limits = np.concatenate([tangents @ rho - value, rho * (1.0 + trust), -rho / (1.0 + trust)])
     try:
-        found = reach.solve(np.append(np.zeros(unknowns), 1.0), vstack([below, bounded], format="csr"), limits)
+        found = reach.solve(np.append(np.zeros(unknowns), 1.0), _rows(reach, tangents), limits)
     except ImpossibleError:
         return None
     moved: Floats = np.maximum(np.asarray(reach.expand @ found[:unknowns]), rho / (1.0 + 2.0 * trust))
     moved *= reach.l / moved.sum()
     return moved
+
+
+def _rows(reach: Reach, tangents: csr_array) -> csr_array | Floats:
+    """The tangents are at most the last unknown, and inclusion probabilities stay within the trusted region."""
+    count, size = tangents.shape
+    full = reach.full
+    if full is not None:
+        last = np.append(-np.ones(count), np.zeros(2 * size))[:, None]
+        written: Floats = np.hstack([np.vstack([tangents @ full, full, -full]), last])
+        return written
+    below = hstack([tangents @ reach.expand, coo_array(-np.ones((count, 1)))])
+    bounded = hstack([vstack([reach.expand, -reach.expand]), coo_array((2 * size, 1))])
+    stacked: csr_array = vstack([below, bounded], format="csr")
+    return stacked

@@ -9,6 +9,7 @@ one (`feasibility.py` proves that this is all). Where sets are listed, `y` holds
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,9 @@ from polyseme.distances.structure import Clusters, Line, Structure
 
 __all__ = ["Reach", "floor_inclusion", "floor_posterior", "reach_of"]
 
+_SMALL = 40_000
+"""Entries up to which a matrix is written with its zeros: to put sparse ones together takes longer than to solve."""
+
 
 class Reach(ABC):
     """The inclusion probabilities of all distributions over valid sets.
@@ -31,6 +35,11 @@ class Reach(ABC):
     l: int
     expand: csr_array
 
+    @cached_property
+    def full(self) -> Floats | None:
+        """The same with its zeros, where it is small."""
+        return self.expand.toarray() if self.expand.shape[0] * self.expand.shape[1] <= _SMALL else None
+
     @abstractmethod
     def conditions(self, extra: int) -> dict[str, Any]:
         """Conditions on `y` followed by `extra` free unknowns, as `scipy.optimize.linprog` takes them."""
@@ -39,20 +48,34 @@ class Reach(ABC):
     def lightest_sets(self, cost: Floats) -> Ints:
         """For each value the valid set of least total cost that holds it: (F, l)."""
 
-    def solve(self, cost: Floats, rows: csr_array, limits: Floats) -> Floats:
+    def solve(self, cost: Floats, rows: csr_array | Floats, limits: Floats) -> Floats:
         """The unknowns that minimise `cost` under the conditions and `rows @ (y, extra) <= limits`."""
-        given = self.conditions(len(cost) - self.expand.shape[1])
-        return programme(
-            cost,
-            A_ub=vstack([given.pop("A_ub"), rows], format="csr"),
-            b_ub=np.concatenate([given.pop("b_ub"), limits]),
-            **given,
-        )
+        given = dict(self._given(len(cost) - self.expand.shape[1]))
+        above, most = given.pop("A_ub"), np.concatenate([given.pop("b_ub"), limits])
+        if isinstance(rows, np.ndarray):
+            return programme(cost, A_ub=np.vstack([_written(above), rows]), b_ub=most, **given)
+        return programme(cost, A_ub=vstack([csr_array(above), rows], format="csr"), b_ub=most, **given)
+
+    def _given(self, extra: int) -> dict[str, Any]:
+        """The conditions, written down once."""
+        if extra not in self._conditions:
+            found = self.conditions(extra)
+            self._conditions[extra] = found if self.full is None else {**found, "A_ub": _written(found["A_ub"])}
+        return self._conditions[extra]
+
+    @cached_property
+    def _conditions(self) -> dict[int, dict[str, Any]]:
+        return {}
 
     def worst_posterior(self, prior: Floats, rho: Floats) -> float:
         """The largest posterior at p = 1 where every valid set can occur."""
         cost = prior / rho
         return float((cost / cost[self.lightest_sets(cost)].sum(axis=1)).max())
+
+
+def _written(matrix: Any) -> Floats:
+    """A matrix with its zeros."""
+    return matrix if isinstance(matrix, np.ndarray) else csr_array(matrix).toarray()
 
 
 class LineReach(Reach):
