@@ -103,8 +103,10 @@ class Loss:
             # A suppressed record has class -1, and with it the last cell: the top.
             shown = np.append(recoding.shown[:, place], len(cells.leaves))[recoding.classes]
             both = Cells((*cells.labels, *top.labels), (*cells.leaves, *top.leaves))
-            own = self._own(frequency)[data.codes[:, place]]
-            found.append(weight * (self._each(ladder, frequency, both)[shown] - own))
+            each = self._each(ladder, frequency, both)
+            if self.name == "precision" and recoding.levels:
+                each[:-1] = recoding.levels[place] / (max(ladder.height, 1) * max(data.records, 1))
+            found.append(weight * (each[shown] - self._own(frequency)[data.codes[:, place]]))
         return tuple(found)
 
     def _weights(self, data: Microdata) -> Floats:
@@ -148,7 +150,9 @@ def _frequencies(data: Microdata) -> list[Ints]:
 
 
 def _level_of(ladder: Ladder, cell: Ints) -> int:
-    """The lowest level at which all leaves of a cell are in one group."""
+    """The lowest level at which all leaves of a cell are in one group; the last one where nothing is told at all."""
+    if len(cell) == ladder.leaves:
+        return ladder.height
     for level, groups in enumerate(ladder.groups):
         if len(np.unique(groups[cell])) <= 1:
             return level

@@ -1,13 +1,15 @@
 """Local recoding: what would be suppressed is generalized by itself, further than the rest, again and again.
 
 Every round looks for the levels of least loss at which at least half of the records that are left can be shown; then
-for those at which any can. A round counts only if all that is then published fulfils the goal, compared with itself.
+for those at which any can. It looks at a limited number of nodes: nothing is proved of a table that is recoded locally.
+A round counts only if all that is then published fulfils the goal, compared with itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,9 +22,12 @@ from polyseme.methods.keys import packed
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import SUPPRESSED, Cells, Microdata, Recoding
 
-__all__ = ["recoded_locally"]
+__all__ = ["MOST_CHECKS", "recoded_locally"]
 
-Finder = Callable[[Search], Found | None]
+Finder: TypeAlias = Callable[[Search], Found | None]
+
+MOST_CHECKS = 200
+"""Nodes looked at in each round; eight times as many save less than one part in a hundred of the loss on Adult."""
 
 
 def recoded_locally(

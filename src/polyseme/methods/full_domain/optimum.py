@@ -9,7 +9,7 @@ from polyseme.cancellation import Cancellation
 from polyseme.errors import PolicyError, Problem
 from polyseme.methods.full_domain.checking import Checker
 from polyseme.methods.full_domain.lattice import Lattice
-from polyseme.methods.full_domain.local import recoded_locally
+from polyseme.methods.full_domain.local import MOST_CHECKS, recoded_locally
 from polyseme.methods.full_domain.obstacle import impossible
 from polyseme.methods.full_domain.search import Found, Progress, Search
 from polyseme.methods.goal import Goal
@@ -79,7 +79,9 @@ def full_domain(
     if not local_recoding or not hidden.any():
         return made
     lattice = Lattice.of(data.ladders, most_nodes)
-    return recoded_locally(data, goal, loss, made, lattice, lambda search: search.run(time_limit, cancellation))
+    return recoded_locally(
+        data, goal, loss, made, lattice, lambda search: search.run(time_limit, cancellation, None, MOST_CHECKS)
+    )
 
 
 def _limit(suppression: float, records: int) -> int:

@@ -103,8 +103,13 @@ class Search:
         time_limit: float | None = None,
         cancellation: Cancellation | None = None,
         progress: Callable[[Progress], None] | None = None,
+        most_checks: int | None = None,
     ) -> Found | None:
-        """The best node, or None where no node is admissible. After `time_limit` seconds, the best one so far."""
+        """The best node, or None where no node is admissible.
+
+        After `time_limit` seconds, or when `most_checks` nodes were looked at, the best one so far as soon as there is
+        any.
+        """
         started = time.monotonic()
         # The top is the cheapest to look at; where nothing can be done it mostly says so.
         nodes = [self.lattice.top]
@@ -113,7 +118,8 @@ class Search:
                 if cancellation is not None:
                     cancellation.check()
                 self._look(node)
-                if time_limit is not None and time.monotonic() - started >= time_limit and self.best is not None:
+                late = time_limit is not None and time.monotonic() - started >= time_limit
+                if (late or len(self.checks) >= (most_checks or math.inf)) and self.best is not None:
                     nodes = []
                     break
             if progress is not None:
