@@ -334,7 +334,11 @@ attributes:
   name: {{role: identifier}}
   age: {{role: quasi-identifier, hierarchy: {{intervals: [40]}}}}
   zip: {{role: %s}}
-  ill: {{role: sensitive, distance: {TREE}, prior: {{by: [age], file: ill.csv}}, protect: {{semantic-diversity: {{l: 2, d: 2}}}}}}
+  ill:
+    role: sensitive
+    distance: {TREE}
+    prior: {{by: [age], file: ill.csv}}
+    protect: {{semantic-diversity: {{l: 2, d: 2}}}}
   weight: {{role: insensitive}}
 models: [{{k-anonymity: {{k: 20}}}}]
 method: full-domain
