@@ -17,6 +17,7 @@ from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structur
 from polyseme.distances.tree import TreeDistance
 from polyseme.errors import ImpossibleError, PolicyError
 from polyseme.methods.bucketization import Grouping, bucketize, compose, dissimilar, distinct, largest_set
+from polyseme.methods.bucketization.shuffling import _settled, shuffled_by_kind
 from polyseme.methods.bucketization.structures import compatible_pairs
 from polyseme.models import distinct_diversity, frequency_diversity, le_diversity, semantic_diversity
 from polyseme.randomness import SystemStream
@@ -237,6 +238,32 @@ def test_who_takes_which_place_is_drawn():
     # Each of the four meets each of the two in a quarter of the runs: 750, with a standard deviation of 24.
     assert np.abs(met[:4, 4:] - runs / 4).max() < 100
     assert np.abs(np.diag(met)[:4] - runs / 2).max() < 120
+
+
+def test_records_that_draw_the_same_bits_are_ordered_afresh():
+    stream = seeded(2)
+    found: dict[tuple[int, ...], int] = {}
+    for _ in range(1_200):
+        # 7 stands alone; 0, 1 and 2 drew the same, and so did 8 and 9.
+        order = _settled(np.array([7, 0, 1, 2, 8, 9]), np.array([False, True, True, False, True]), stream)
+        assert order[0] == 7
+        assert sorted(order[1:4]) == [0, 1, 2]
+        found[tuple(order.tolist())] = found.get(tuple(order.tolist()), 0) + 1
+    assert len(found) == 12
+    assert max(abs(times - 100) for times in found.values()) < 50  # 9.6 is one standard deviation
+
+
+@pytest.mark.parametrize("kinds", [1, 5, 1 << 34, 1 << 50])
+def test_shuffling_by_kind(kinds):
+    """With so many kinds few random bits are left, or none."""
+    rng = np.random.default_rng(4)
+    codes = rng.integers(0, min(kinds, 5), 3_000)
+    order = shuffled_by_kind(codes, kinds, seeded())
+    assert sorted(order.tolist()) == list(range(3_000))
+    assert np.all(np.diff(codes[order]) >= 0)
+    # In random order: records of the first kind are not where they were.
+    first = order[: int((codes == 0).sum())]
+    assert abs(np.mean(np.diff(first) > 0) - 0.5) < 0.1
 
 
 def test_the_same_stream_makes_the_same_groups():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.cancellation import Cancellation
+from polyseme.distances.line import LineDistance
 from polyseme.errors import Cancelled, ImpossibleError, PolicyError
 from polyseme.hierarchies import Hierarchy
 from polyseme.methods.goal import Goal
@@ -244,6 +246,16 @@ def test_goals_that_cannot_be_met_are_refused_with_the_reason():
         made(data, [{"k-anonymity": {"k": 51}}, {"distinct-diversity": {"l": 5}}])
     with pytest.raises(PolicyError, match="unknown mode 'strikt'"):
         made(data, [{"k-anonymity": {"k": 2}}], "strikt")
+    apart = Background(domains={"ill": list(VALUES)}, distances={"ill": LineDistance.ranks(4)})
+    strict = [{"semantic-diversity": {"l": 2, "d": 2, "reading": "strict"}}]
+    goal = Goal.of(strict, data, apart)
+    with pytest.raises(PolicyError, match="use mode: strict"):
+        mondrian(data, goal, SystemStream.seeded(1), "relaxed")
+    with pytest.raises(ImpossibleError, match="try method: buckets"):
+        mondrian(data, goal, SystemStream.seeded(1))
+    crowd = replace(data, population=data.codes)
+    with pytest.raises(PolicyError, match="does not count a reference table"):
+        made(crowd, [{"k-map": {"k": 2}}])
     with pytest.raises(PolicyError, match="not a quasi-identifier"):
         made(data, [{"k-anonymity": {"k": 2}}], ordered={"agee": True})
 

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 @click.command("estimate")
 @click.argument("release", type=PathType)
-@click.option("--of", multiple=True, callback=names, required=True, help="Protected attributes to recover, as A,B.")
-@click.option("--by", multiple=True, callback=names, help="Untouched attributes to break them down by, as C,D.")
+@click.option(
+    "--of", multiple=True, callback=names, required=True, help="Protected or grouped attributes to recover, as A,B."
+)
+@click.option(
+    "--by", multiple=True, callback=names, help="Untouched or generalized attributes to break them down by, as C,D."
+)
 @click.option(
     "--using",
     multiple=True,

@@ -135,4 +135,5 @@ class _Drawn:
         flat, x = contrasts.reshape(len(contrasts), len(self.values), -1), self.values.reshape(len(self.values), -1)
         means = (flat * x).sum(axis=2)
         squares = (flat**2 * x).sum(axis=2)
-        return np.maximum(squares - means**2 / np.maximum(self.totals, 1.0), 0.0).sum(axis=1)
+        spread = np.maximum(squares - means**2 / np.maximum(self.totals, 1.0), 0.0)
+        return np.asarray(spread.sum(axis=1), dtype=np.float64)

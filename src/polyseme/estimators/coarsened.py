@@ -3,13 +3,16 @@
     L(x) = prod_r sum_{v in A_r} x(c_r, v),      x(c, v) <- sum_{r: c_r = c} [v in A_r] x(c, v) / sum_{u in A_r} x(c, u)
 
 where
-    x(c, v)  records of cell c with values v, one for each attribute that is asked for
+    x(c, v)  records of cell c with values v, one for each generalized attribute, asked for or not
     c_r      the cell of record r
     A_r      the values that the labels of record r may stand for: for several attributes, all combinations
 
-This is the likelihood when a label says no more than that the value is one it stands for (coarsening at random; Heitjan
-and Rubin, 1991). The step on the right is expectation maximisation; it starts from the even spread, and values that no
-label tells apart keep equal parts, about which the likelihood says nothing.
+This is the likelihood when the labels say no more than that the values are among those they stand for (coarsening at
+random; Heitjan and Rubin, 1991). It is about all generalized attributes at once, because a method chooses the labels of
+a record together: taken one by one, labels that overlap seem to tell values apart, and the table comes out worse than
+the even spread. The step on the right is expectation maximisation; it starts from the even spread, and values that no
+labels tell apart keep equal parts, about which the likelihood says nothing: so does everything where classes do not
+overlap.
 """
 
 from __future__ import annotations
@@ -105,6 +108,12 @@ class Meanings:
         """How many values each label may stand for."""
         return np.diff(self.starts)
 
+    def merged(self, labels: Ints) -> Meanings:
+        """With values as one that these labels, all that occur, do not tell apart."""
+        alike = np.unique(self.matrix(labels).T, axis=0, return_inverse=True)[1].ravel()
+        sets = [np.unique(alike[self.codes[a:b]]).tolist() for a, b in zip(self.starts[:-1], self.starts[1:])]
+        return Meanings.of(sets, int(alike.max(initial=-1)) + 1)
+
     def matrix(self, labels: Ints) -> Bools:
         """Whether each of these labels may stand for each value: (labels, size)."""
         found = np.zeros((len(labels), self.size), dtype=np.bool_)
@@ -121,6 +130,7 @@ class Labelled:
     labels    one (n,) array for each attribute
     counts    how many records each row stands for: (n,)
     meanings  of the labels of each attribute
+    hidden    how many of the attributes, the last ones, are not asked for
     """
 
     cell: Ints
@@ -128,78 +138,125 @@ class Labelled:
     counts: Ints
     cells: int
     meanings: tuple[Meanings, ...]
+    hidden: int = 0
 
     without_intervals = "no intervals: how records are spread over the values of a label is assumed, not observed"
 
-    def __post_init__(self) -> None:
-        sizes = np.ones(len(self.cell))
-        for labels, meaning in zip(self.labels, self.meanings, strict=True):
-            sizes = sizes * meaning.lengths[labels]
-        if sizes.sum() > _MOST:
-            raise QuestionError(
-                f"the labels of these attributes stand for {sizes.sum():,.0f} combinations of values, too many to hold "
-                f"(limit {_MOST:,})",
-                "ask for fewer attributes at a time, or use generalized ones in --by",
-            )
-
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self.cells, *(meaning.size for meaning in self.meanings))
+        return (self.cells, *(meaning.size for meaning in self.meanings[: self.asked]))
+
+    @property
+    def asked(self) -> int:
+        """How many attributes are asked for."""
+        return len(self.meanings) - self.hidden
 
     @property
     def totals(self) -> Floats:
         return np.bincount(self.cell, self.counts, minlength=self.cells).astype(np.float64)
 
+    @property
+    def _alone(self) -> Labelled:
+        """Without the attributes that are not asked for."""
+        asked = self.asked
+        return replace(self, labels=self.labels[:asked], meanings=self.meanings[:asked], hidden=0)
+
     @cached_property
-    def _entries(self) -> tuple[Ints, Ints]:
-        """All combinations of values that the rows may have: the row of each, and its place in the flattened table."""
-        row, place = np.arange(len(self.cell)), self.cell
-        for labels, meaning in zip(self.labels, self.meanings):
+    def _combinations(self) -> float:
+        """How many combinations of values the rows may have, all together."""
+        sizes = np.ones(len(self.cell))
+        for labels, meaning in zip(self.labels, self.meanings, strict=True):
+            sizes = sizes * meaning.lengths[labels]
+        return float(sizes.sum())
+
+    @cached_property
+    def _entries(self) -> tuple[Ints, Ints, Ints]:
+        """All combinations of values that the rows may have.
+
+        Each one's row, its number among the distinct ones, and the place in the table that each distinct one is of.
+        """
+        if self._combinations > _MOST:
+            raise QuestionError(
+                f"the labels of these attributes stand for {self._combinations:,.0f} combinations of values, too many "
+                f"to hold (limit {_MOST:,})",
+                "ask for fewer attributes at a time, or use generalized ones in --by",
+            )
+        row, place, shown = np.arange(len(self.cell)), self.cell, self.cell
+        for axis, (labels, meaning) in enumerate(zip(self.labels, self.meanings)):
             lengths = meaning.lengths[labels[row]]
             first = np.repeat(meaning.starts[labels[row]], lengths)
             within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            row, place = np.repeat(row, lengths), np.repeat(place, lengths) * meaning.size
-            place = place + meaning.codes[first + within]
-        return row, place
+            row, code = np.repeat(row, lengths), meaning.codes[first + within]
+            place = np.unique(np.repeat(place, lengths) * meaning.size + code, return_inverse=True)[1].ravel()
+            shown = np.repeat(shown, lengths) * meaning.size + code if axis < self.asked else np.repeat(shown, lengths)
+        number = np.zeros(int(place.max(initial=-1)) + 1, dtype=np.int64)
+        number[place] = shown
+        return row, place, number
 
     @cached_property
     def open(self) -> Bools:
-        row, place = self._entries
-        several = np.bincount(row, minlength=len(self.cell))[row] > 1
-        return (np.bincount(place[several], minlength=prod(self.shape)) > 0).reshape(self.shape)
+        alone = self._alone
+        row, place, number = alone._entries
+        several = (np.bincount(row, minlength=len(self.cell))[row] > 1) & (self.counts[row] > 0)
+        return (np.bincount(number[place[several]], minlength=prod(self.shape)) > 0).reshape(self.shape)
 
     def spread_evenly(self) -> Floats:
-        return self._step(np.ones(self.shape))
+        alone = self._alone
+        return alone._shown(alone._evenly())
 
     def most_likely(self) -> tuple[Floats, bool]:
-        even = self.spread_evenly()
-        return fixed_point(self._step, even) if self.open.any() else (even, True)
+        if not self.open.any() or self._combinations > _MOST:
+            return self.spread_evenly(), True
+        parts, converged = fixed_point(self._step, self._evenly())
+        return self._shown(parts), converged
 
-    def _step(self, table: Floats) -> Floats:
-        """Each row shared out among its values in proportion to a table."""
-        row, place = self._entries
-        parts = table.ravel()[place]
-        sums = np.bincount(row, parts, minlength=len(self.cell))
+    def _shown(self, parts: Floats) -> Floats:
+        """The table that parts of all combinations add up to."""
+        table = np.bincount(self._entries[2], parts, minlength=prod(self.shape))
+        return np.asarray(table.reshape(self.shape), dtype=np.float64)
+
+    def _evenly(self) -> Floats:
+        return self._step(np.ones(len(self._entries[2])))
+
+    def _step(self, parts: Floats) -> Floats:
+        """Each row shared out among its combinations in proportion to the parts that these have."""
+        row, place, _ = self._entries
+        weights = parts[place]
+        sums = np.bincount(row, weights, minlength=len(self.cell))
         shares = np.divide(self.counts, sums, out=np.zeros(len(sums)), where=sums > 0)
-        return np.bincount(place, parts * shares[row], minlength=table.size).reshape(table.shape)
+        return np.bincount(place, weights * shares[row], minlength=len(parts)).astype(np.float64)
 
     def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
         found = []
-        for name, texts, used, meaning in zip(names, labels, self.labels, self.meanings, strict=True):
+        for name, texts, used, meaning in zip(names, labels, self.labels, self.meanings):
             found += _untold(name, texts, meaning.matrix(np.unique(used)))
+        if self._combinations > _MOST:
+            found.append(
+                f"the classes stand for {self._combinations:,.0f} combinations of values, too many for ml "
+                f"(limit {_MOST:,}): this is the even spread"
+            )
+        elif np.allclose(self._step(even := self._evenly()), even, atol=1e-6):
+            found.append("classes do not overlap, so nothing tells the values in a class apart: ml is the even spread")
         return found
 
     def coarser(self, group: Ints, kept: Sequence[int]) -> Labelled:
         cell = group[self.cell]
         rows = cell >= 0
+        # What is no longer asked for is still known to those who fit: it is hidden, and exact columns are dropped.
+        dropped = [axis for axis in range(self.asked) if axis not in kept and self._coarse(axis)]
+        axes = [*kept, *range(self.asked, len(self.meanings)), *dropped]
         return replace(
             self,
             cell=cell[rows],
-            labels=tuple(self.labels[axis][rows] for axis in kept),
+            labels=tuple(self.labels[axis][rows] for axis in axes),
             counts=self.counts[rows],
             cells=max(int(group.max(initial=-1)) + 1, 1),
-            meanings=tuple(self.meanings[axis] for axis in kept),
+            meanings=tuple(self.meanings[axis] for axis in axes),
+            hidden=len(axes) - len(kept),
         )
+
+    def _coarse(self, axis: int) -> bool:
+        return bool((self.meanings[axis].lengths > 1).any())
 
 
 def _untold(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
@@ -210,11 +267,11 @@ def _untold(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
     sizes = np.bincount(alike.ravel())
     found = []
     if (sizes > 1).any():
-        largest = [str(texts[code]) for code in np.flatnonzero(alike.ravel() == np.argmax(sizes))]
+        largest = [str(texts[code]) for code in np.flatnonzero(alike.ravel() == np.argmax(sizes)).tolist()]
         shown = ", ".join(largest[:4]) + (", .." if len(largest) > 4 else "")
         found.append(
-            f"{name}: {int(sizes[sizes > 1].sum()):,} of {len(texts):,} values share every label with others and cannot "
-            f"be told apart from these ({shown}): they are given equal parts"
+            f"{name}: {int(sizes[sizes > 1].sum()):,} of {len(texts):,} values cannot be told apart from others, "
+            f"because they are behind the same labels ({shown}): they are given equal parts"
         )
     if len(columns) <= _RANKED and np.linalg.matrix_rank(columns.astype(np.float64)) < len(columns):
         found.append(f"{name}: the labels do not determine all numbers; what they leave open is near the even spread")
@@ -267,7 +324,7 @@ class InGroups:
 
     @cached_property
     def open(self) -> Bools:
-        return np.asarray(self._shown(self._permuted.open) > 0)
+        return np.asarray(self._shown(self._permuted.open.astype(np.float64)) > 0)
 
     def spread_evenly(self) -> Floats:
         return self._shown(self._permuted.spread_evenly())

@@ -167,17 +167,21 @@ def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> Int
     return np.where(other > best, mode[:, None], named)
 
 
-def judged_groups(sets: Ints, group: Ints, mechanism: Mechanism, count: int = FOLDS) -> Judged | None:
+def judged_groups(
+    sets: Ints, group: Ints, mechanism: Mechanism, count: int = FOLDS, added: float | None = None
+) -> Judged | None:
     """How often somebody is right who estimates the shares of each group from the release; None where sets cannot tell.
 
     sets   candidates of each record: (n, l)
     group  of each record, from 0 on
+    count  folds
+    added  see `learnt_shares`
     """
     judge, groups, scores = Judge.of(mechanism), int(group.max(initial=0)) + 1, list[Floats]()
     if judge is None or groups > judge.most_kinds:
         return None
     for fit, rest in folds(len(sets), count):
-        shares = learnt_shares(sets[fit], group[fit], mechanism, groups)
+        shares = learnt_shares(sets[fit], group[fit], mechanism, groups, added)
         score = judge.scores(shares, shares.mean(axis=0), sets[rest], group[rest])
         if score is None:
             return None

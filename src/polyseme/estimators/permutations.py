@@ -9,7 +9,7 @@ where
 
 Rows and columns of w may be scaled: the factors are the same for all permutations. `exact_marginals` is a sum over
 subsets, s 2^s steps a group. `scaled_marginals` scales rows and columns of w until it is doubly stochastic itself
-(Sinkhorn and Knopp, 1967), a mean-field approximation that is quick for any s.
+(Sinkhorn and Knopp, 1967), a mean-field approximation for any s.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from polyseme.arrays import Bools, Floats, Ints
 
 __all__ = ["EXACT", "exact_marginals", "marginals", "scaled_marginals"]
 
-EXACT = 8
-"""Records of a group up to which all permutations are summed: 8 need 2,048 steps a group, each further one doubles."""
+EXACT = 10
+"""Records of a group up to which all permutations are summed: 10 need some 10,000 steps a group, each further one twice
+as many. Scaling is no match: with it the error of tables was 4 to 7 times as large, half that of the even spread."""
 
 _ROOM = 1_000_000
 """Numbers in memory at a time: 8 MB, which stays in the processor's cache."""

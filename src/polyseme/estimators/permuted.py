@@ -54,7 +54,7 @@ class Hand:
     @property
     def size(self) -> int:
         """Records of each group."""
-        return self.cells.shape[1]
+        return int(self.cells.shape[1])
 
     @property
     def settled(self) -> Bools:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from polyseme.models import MODELS, is_about
@@ -39,6 +39,7 @@ def release_page(
     treatment: Treatment | None = None,
 ) -> Page:
     """Everything on the page of a release; `facts` are by attribute, `metrics` by question."""
+    groups = {column.group for column in manifest.grouped}
     return Page(
         title=title or f"Release of {count(manifest.records)} records",
         records=manifest.records,
@@ -47,7 +48,7 @@ def release_page(
         for_publication=not manifest.seeded,
         sticky=manifest.sticky,
         promises=(*class_promises(manifest), *(promise_line(item) for item in manifest.sets)),
-        attributes=tuple(attribute_line(item, manifest) for item in manifest.columns),
+        attributes=tuple(attribute_line(item, groups) for item in manifest.columns),
         checks=tuple(verdicts),
         facts=tuple(fact_line(item, facts[item.name]) for item in manifest.sets if facts and item.name in facts),
         distributions=tuple(distributions),
@@ -117,18 +118,19 @@ def class_promises(manifest: Manifest) -> tuple[PromiseLine, ...]:
 def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]], unit: str) -> PromiseLine:
     sentences = [model_sentence(model, unit) for model in models]
     if attribute:
-        sentences.insert(0, f"{attribute} is published by {unit}." if unit == "group" else f"{attribute}, by class:")
+        shown = "by group" if unit == "group" else "as it is, in classes of records that look alike"
+        sentences.insert(0, f"{attribute} is published {shown}.")
     given = [(name, asked) for model in models for name, asked in model.items()]
     named = (f"{name} ({parameters({k: v for k, v in asked.items() if k != 'attribute'})})" for name, asked in given)
     return PromiseLine(attribute or "quasi-identifiers", " ".join(sentences), tuple(named))
 
 
-def attribute_line(published: Column, manifest: Manifest) -> AttributeLine:
-    """How a column is published."""
+def attribute_line(published: Column, groups: Collection[str] = ()) -> AttributeLine:
+    """How a column is published; `groups` are the columns that tell which records belong together."""
     role = published.attribute.role.value
     if not isinstance(published, Sets):
         secret = published.attribute.role.is_secret
-        tells_groups = published.name in {column.group for column in manifest.grouped}
+        tells_groups = published.name in groups
         words = "the number of its group" if tells_groups else published.in_words
         if secret and isinstance(published, AsIs):
             words = "as it is, protected by its class"

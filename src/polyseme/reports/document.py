@@ -94,7 +94,7 @@ class Treatment:
     unit    what records were put into: "class" or "group"
     facts   further facts, each with its name
     lines   the quasi-identifiers
-    sizes   of the classes; None where there are none to be seen
+    sizes   of the classes; None where all are of one size
     """
 
     method: str

@@ -45,6 +45,7 @@ class Guesser:
     crowd        why the floor is not lower, in words: in the group where it is highest
     group        the group of `worst_group`, in words; empty where everybody is one group
     ranges       the same for ranges; None where the values have no distance, or it is not computed
+    low, high    between which the true `after` lies in 95% of all releases, where it is estimated; None where not
     """
 
     before: float
@@ -54,6 +55,18 @@ class Guesser:
     crowd: str = ""
     group: str = ""
     ranges: RangeGuess | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def surely(self) -> float | None:
+        """With the release, at least so often, as far as that is known."""
+        return self.after if self.low is None else self.low
+
+    @property
+    def between(self) -> str:
+        """The interval in words, with a comma in front; empty where the number is exact."""
+        return "" if self.low is None or self.high is None else f", between {self.low:.1%} and {self.high:.1%},"
 
     def to_dict(self) -> dict[str, Any]:
         ranges = self.ranges.to_dict() if self.ranges is not None else None
@@ -101,11 +114,11 @@ class Guessers:
 
     @property
     def above(self) -> bool:
-        """Whether somebody who has learnt the distribution is right more often than any promise says."""
+        """Whether somebody who has learnt the distribution is right more often than any promise says, beyond chance."""
         promised = [number for number in (self.promised, self.learner) if number is not None]
-        if self.learnt is None or self.learnt.after is None or not promised:
+        if self.learnt is None or self.learnt.surely is None or not promised:
             return False
-        return self.learnt.after > max(promised) + _ROUNDING
+        return self.learnt.surely > max(promised) + _ROUNDING
 
     def sentence(self) -> str:
         """What was promised to the first and what the others can do, never the one without the other."""
@@ -118,8 +131,8 @@ class Guessers:
         known = f" given {' and '.join(self.by)}" if learnt is self.conditional else ""
         group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
         return (
-            f"{promised}somebody who knows how the values are distributed{known} is right in {learnt.after:.1%} of all "
-            f"cases{group}, and in {learnt.before:.1%} without the release (from {self.source})"
+            f"{promised}somebody who knows how the values are distributed{known} is right in {learnt.after:.1%}"
+            f"{learnt.between} of all cases{group}, and in {learnt.before:.1%} without the release (from {self.source})"
         )
 
     def to_dict(self) -> dict[str, Any]:

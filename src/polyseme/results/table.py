@@ -158,7 +158,9 @@ class Table(Result):
 
     def _headline(self) -> str:
         words = f"{' x '.join(self.of)}" + (f" by {', '.join(self.by)}" if self.by else "")
-        return f"Estimate of {words}: {self.records:,} records, {self.estimator}, {self.level:.0%} intervals"
+        known = not np.isnan(self.low).all()
+        intervals = f"{self.level:.0%} intervals" if known else "no intervals"
+        return f"Estimate of {words}: {self.records:,} records, {self.estimator}, {intervals}"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -17,7 +17,7 @@ from polyseme.estimators.coarsened import Coarse, InGroups, Labelled, Meanings
 from polyseme.estimators.options import EstimateOptions
 from polyseme.hierarchies import TOP
 from polyseme.release import Column, Generalized, Grouped, Manifest, Release
-from polyseme.tables.coding.codes import as_series, encode, label_array
+from polyseme.tables.coding.codes import as_series, label_array
 from polyseme.tables.coding.sets import code_labels, code_sets
 from polyseme.tables.counting.groups import CodeCounting
 from polyseme.verbs.questions import domain_of
@@ -37,7 +37,18 @@ def ask_classes(
     else:
         coarse, cells = _in_groups(release, grouped, targets, by)
     labels = [label_array(domain_of(item).values).to_pylist() for item in targets]
-    return estimate_coarse(coarse, [item.name for item in targets], labels, cells, options)
+    table = estimate_coarse(coarse, [item.name for item in targets], labels, cells, options)
+    return table.warned(*_unlike(release.manifest, targets))
+
+
+def _unlike(manifest: Manifest, targets: Sequence[Column]) -> tuple[str, ...]:
+    """That suppressed records are not like those among whose values they are shared out."""
+    applied = manifest.applied
+    if applied is None or not applied.suppressed or applied.withheld:
+        return ()
+    if not any(isinstance(item, Generalized) for item in targets):
+        return ()
+    return ("suppressed records are shared out like the others, though it is rare ones that are suppressed",)
 
 
 def suppression_notes(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
@@ -95,16 +106,30 @@ class _Reading:
 
 
 def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) -> tuple[Coarse, dict[str, list[Any]]]:
-    readings = [_Reading.of(item) for item in targets]
+    hidden = _hidden(release.manifest, targets, by)
+    readings = [_Reading.of(item) for item in (*targets, *hidden)]
     counting = CodeCounting({item.column.name: len(item.meanings.lengths) for item in readings}, by)
-    for batch in release.batches([*by, *(item.name for item in targets)]):
+    for batch in release.batches([*by, *(item.column.name for item in readings)]):
         codes = {item.column.name: item.codes(batch.column(item.column.name)) for item in readings}
         counting.add(pl.DataFrame({**{name: as_series(batch.column(name)) for name in by}, **codes}))
     found = counting.grouped()
     labels = tuple(codes[:, 0] for codes in found.sets)
-    meanings = tuple(item.meanings for item in readings)
-    coarse = Labelled(found.cell, labels, found.counts, max(found.cells.height, 1), meanings)
+    meanings = [item.meanings for item in readings[: len(targets)]]
+    # Values of the others need not be told apart any further than the labels do.
+    meanings += [item.meanings.merged(np.unique(used)) for item, used in list(zip(readings, labels))[len(targets) :]]
+    coarse = Labelled(found.cell, labels, found.counts, max(found.cells.height, 1), tuple(meanings), hidden=len(hidden))
     return coarse, found.cells.to_dict(as_series=False)
+
+
+def _hidden(manifest: Manifest, targets: Sequence[Column], by: Sequence[str]) -> list[Column]:
+    """Generalized columns that are not asked for: their labels were chosen together with those that are."""
+    if not any(isinstance(item, Generalized) for item in targets):
+        return []
+    return [
+        item
+        for item in manifest.columns
+        if isinstance(item, Generalized) and item.stands_for and item not in targets and item.name not in by
+    ]
 
 
 # -- by group ------------------------------------------------------------------------------------------------------
@@ -127,15 +152,15 @@ def _in_groups(
     cells = whole.select(keys).unique().sort(keys, nulls_last=True) if keys else pl.DataFrame()
     cell = _number(whole.select(keys), cells) if keys else np.zeros(whole.height, dtype=np.int64)
     held = pl.concat(lists, how="vertical_relaxed").unique("group", keep="first", maintain_order=True).sort("group")
-    group = _number(whole.select("group"), held.select("group"))
-    _check_sizes(grouped, group, held)
+    placed = _number(whole.select("group"), held.select("group"))
+    _check_sizes(grouped, placed, held)
     coarse = InGroups(
         cell,
         max(cells.height, 1),
         tuple(whole[f"of {at}"].to_numpy() for at in range(len(others))),
         tuple(item.meanings.size for item in others),
         [item.name for item in targets].index(grouped.name),
-        group,
+        placed,
         held["values"].explode(empty_as_null=False).to_numpy().astype(np.int64),
         grouped.domain.size,
     )

@@ -9,16 +9,17 @@ from typing import Any, Never
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Floats
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.line import LineDistance
-from polyseme.errors import Problem, TableError
+from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.estimators.base import Estimator, Population
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
 from polyseme.logs import logged
 from polyseme.metrics import as_grid, compare, learning, query_error
-from polyseme.release import Manifest, Release
+from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
+from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.counting.groups import CodeCounting, Grouped
 from polyseme.tables.io.source import Source, open_table
@@ -27,7 +28,7 @@ from polyseme.verbs.combinations import asks_members
 from polyseme.verbs.estimate import ask
 from polyseme.verbs.grouping import match_cells
 from polyseme.verbs.inputs import names_given, release_given
-from polyseme.verbs.questions import targets_of
+from polyseme.verbs.questions import domain_of, has_domain, targets_of
 
 __all__ = ["Truth", "evaluate"]
 
@@ -60,10 +61,10 @@ def evaluate(
     opened = release_given(release)
     published = opened.manifest.schema.attributes
     source = with_joined(open_table(original, separator, encoding), published, opened.manifest.missing_values)
-    questions = [names_given(of)] if of else [(item.name,) for item in opened.manifest.sets]
+    questions = [names_given(of)] if of else _each(opened.manifest, names_given(by))
     combined = asks_members(opened.manifest, names_given(of)) if of else None
     original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions)
-    counts = SetCounts(opened, names_given(by)) if not of else None
+    counts = SetCounts(opened, names_given(by)) if not of and opened.manifest.sets else None
     tables, learned = {}, {}
     for names in questions:
         estimated = ask(opened, names, names_given(by), names_given(using), options, counts)
@@ -79,6 +80,11 @@ def evaluate(
             positions = distance.positions if isinstance(distance, LineDistance) else None
             learned[title] = learning(truth, estimated.values, estimated.by, positions)
     return Evaluation(tables, learned)
+
+
+def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:
+    """Every attribute that can be asked for, one at a time."""
+    return [(column.name,) for column in manifest.columns if has_domain(column) and column.name not in by]
 
 
 def _title(of: Sequence[str], by: Sequence[str]) -> str:
@@ -106,24 +112,54 @@ class Truth:
         return _in_cells(self.release, self.source, of, self._counted[by][tuple(of)], cells_by)
 
     def _count(self, by: tuple[str, ...]) -> dict[tuple[str, ...], Grouped]:
-        _require_columns(self.release, self.source, by)
-        counting = {}
+        counting, asked = {}, {column.name: column for column in self.release.manifest.columns if _secret(column)}
         for of in self.questions:
-            sizes = {item.name: item.domain.size for item in targets_of(self.release, of, by)}
-            counting[of] = CodeCounting(sizes, by, len(self.questions))
-        for frame in _coded(self.source, self.release.manifest, by):
+            targets = targets_of(self.release, of, by)
+            counting[of] = CodeCounting({item.name: domain_of(item).size for item in targets}, by, len(self.questions))
+            asked.update({item.name: item for item in targets})
+        _require_columns(self.source, (*asked, *by))
+        labels = {name: _labels(self.release, self.source, name) for name in by}
+        for frame in _coded(self.source, self.release.manifest, list(asked.values()), labels):
             for one in counting.values():
                 one.add(frame)
         return {of: one.grouped() for of, one in counting.items()}
 
 
-def _require_columns(release: Release, source: Source, by: Sequence[str]) -> None:
-    protected = [item.name for item in release.manifest.sets]
-    absent = [name for name in (*protected, *by) if name not in source.schema.names]
+def _secret(column: Column) -> bool:
+    """Whether records without a value of this column were left out."""
+    return isinstance(column, Sets) or (column.attribute.role.is_secret and has_domain(column))
+
+
+def _require_columns(source: Source, names: Sequence[str]) -> None:
+    absent = [name for name in names if name not in source.schema.names]
     if absent:
         raise TableError(
             Problem(source.name, f"no column '{name}'", "is this the table that was released?") for name in absent
         )
+
+
+def _labels(release: Release, source: Source, name: str) -> Mapping[str, str] | None:
+    """The label of each value of a column that is used in `by`; None where it shows the values themselves.
+
+    Where records with the same value may show different labels, only whoever made the release knows which record has
+    which, and the original does not say it.
+    """
+    column, applied = release.manifest[name], release.manifest.applied
+    if not isinstance(column, Generalized) or column.level == 0:
+        return None
+    labels = {leaf: label for label, leaves in column.stands_for.items() for leaf in leaves}
+    suppressed = applied is not None and applied.suppressed > 0 and not applied.withheld
+    if not labels or suppressed or len(labels) < sum(len(leaves) for leaves in column.stands_for.values()):
+        reason = "some records are suppressed" if suppressed else "a value may show several labels"
+        raise QuestionError(
+            Problem(
+                "by",
+                f"the original does not say which label of '{name}' a record shows: "
+                + (reason if labels else "the release does not list what they stand for"),
+                f"evaluate without --by {name}",
+            )
+        )
+    return labels
 
 
 def _in_cells(
@@ -131,28 +167,62 @@ def _in_cells(
 ) -> Floats:
     """What was counted in the original, in the cells of the release."""
     by, cells = tuple(cells_by), pl.DataFrame(dict(cells_by))
-    shape = [item.domain.size for item in targets_of(release, of, by)]
+    shape = [domain_of(item).size for item in targets_of(release, of, by)]
     place = match_cells(grouped.cells, cells, by, release.manifest.missing_values)[grouped.cell]
     table = np.zeros((max(cells.height, 1), *shape))
     kept = place >= 0
     np.add.at(table, (place[kept], *(codes[kept, 0] for codes in grouped.sets)), grouped.counts[kept])
-    if table.sum() != release.manifest.records:
+    applied = release.manifest.applied
+    # Which records were left out is not known: the original has them, and the estimates lack them.
+    left_out = applied.suppressed if applied is not None and applied.withheld else 0
+    if table.sum() != release.manifest.records + left_out:
         raise TableError(
-            f"{source.name}: {table.sum():,.0f} records fit the release, which has {release.manifest.records:,}",
+            f"{source.name}: {table.sum():,.0f} records fit the release, which has {release.manifest.records:,}"
+            + (f", and {left_out:,} that were left out" if left_out else ""),
             "is this the table that was released?",
         )
     return table
 
 
-def _coded(source: Source, manifest: Manifest, by: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """The original as codes, without the records that the release left out: those with any missing protected value."""
-    protected = manifest.sets
-    for batch in source.batches([*by, *(item.name for item in protected)]):
-        columns = {name: as_series(batch.column(name)) for name in by}
-        columns_of_truth = [
-            as_series(batch.column(item.name), manifest.missing_values).alias(item.name) for item in protected
-        ]
-        codes = [encode(column, item.domain).codes for column, item in zip(columns_of_truth, protected)]
-        kept = np.all([column >= 0 for column in codes], axis=0)
-        coded = {item.name: pl.Series(column) for item, column in zip(protected, codes)}
+def _coded(
+    source: Source, manifest: Manifest, asked: Sequence[Column], labels: Mapping[str, Mapping[str, str] | None]
+) -> Iterator[pl.DataFrame]:
+    """The original as codes, without the records that the release left out: those with any missing secret value.
+
+    labels  for each column of `by`, the labels of its values
+    """
+    for batch in source.batches(list(dict.fromkeys([*labels, *(item.name for item in asked)]))):
+        columns = {name: _shown(as_series(batch.column(name)), by) for name, by in labels.items()}
+        kept, coded = np.ones(batch.num_rows, dtype=np.bool_), {}
+        for item in asked:
+            truth = as_series(batch.column(item.name), manifest.missing_values).alias(item.name)
+            codes = encode(truth, domain_of(item)).codes
+            if _secret(item):
+                kept &= codes >= 0
+            if item.name not in labels:
+                coded[item.name] = codes
+        _require_listed(coded, asked, kept)
         yield pl.DataFrame({**columns, **coded}).filter(pl.Series(kept))
+
+
+def _shown(series: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
+    """A column of the original as the release shows it; null where no label stands for the value."""
+    if labels is None:
+        return series
+    codes = encode(series, Domain(tuple(labels))).codes
+    texts = pl.Series([*labels.values(), None], dtype=pl.String)
+    return texts.gather(np.where(codes < 0, len(labels), codes)).alias(series.name)
+
+
+def _require_listed(coded: Mapping[str, Ints], asked: Sequence[Column], kept: Bools) -> None:
+    missing = {
+        item.name: int((coded[item.name][kept] < 0).sum())
+        for item in asked
+        if isinstance(item, Generalized) and item.name in coded
+    }
+    if any(missing.values()):
+        raise TableError(
+            Problem(f"column '{name}'", f"{count:,} records have a value that no label of the release stands for")
+            for name, count in missing.items()
+            if count
+        )

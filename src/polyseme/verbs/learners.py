@@ -15,6 +15,7 @@ from polyseme.analysis.summary import attacker_prior
 from polyseme.arrays import Floats, Ints
 from polyseme.distances.structure import Graph
 from polyseme.errors import ImpossibleError, ReleaseError
+from polyseme.estimators.learning import Reached
 from polyseme.methods.decoys import sets_of
 from polyseme.policy import Policy
 from polyseme.release import Release, Sets
@@ -25,7 +26,7 @@ from polyseme.spelling import Label
 from polyseme.strata import Strata, Stratum
 from polyseme.strata.groups import Groups
 from polyseme.tables.io.source import Source
-from polyseme.verbs.knowledge import declared, from_release, look
+from polyseme.verbs.knowledge import Learnt, declared, from_release, look
 
 __all__ = ["guessers", "guessers_of_release", "with_guessers"]
 
@@ -230,8 +231,25 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
         except ReleaseError:
             continue
         records = len(looked.places[sets.name])
-        found[sets.name] = _of_sets(sets, groups, f"the release itself, estimated from {records:,} records")
+        told = _of_sets(sets, groups, f"the release itself, estimated from {records:,} records")
+        found[sets.name] = _judged(told, looked.reached(sets.name, sets.strata))
     return found
+
+
+def _judged(told: Guessers, reached: Learnt) -> Guessers:
+    """With what records say about guesses that were learnt from others, in place of what follows from learnt shares."""
+    return replace(
+        told,
+        marginal=_limited(told.marginal, reached.marginal),
+        conditional=_limited(told.conditional, reached.conditional),
+    )
+
+
+def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
+    if one is None or reached is None:
+        return one
+    worst = max(one.worst_group or 0.0, reached.estimate)
+    return replace(one, after=reached.estimate, worst_group=worst, low=reached.low, high=reached.high)
 
 
 def _nobody_declared(sets: Sets) -> bool:

@@ -93,8 +93,9 @@ def _apart(targets: Sequence[Column]) -> list[Problem]:
     grouped = [item for item in targets if isinstance(item, Grouped)]
     others = [item for item in targets if not isinstance(item, Sets | Grouped)]
     coarse = [item for item in others if isinstance(item, Generalized)]
-    pairs = [(item, other) for item in sets for other in (*grouped, *others)]
-    pairs += [(item, other) for item in grouped for other in (*coarse, *grouped[grouped.index(item) + 1 :])]
+    pairs: list[tuple[Column, Column]] = [(item, other) for item in sets for other in (*grouped, *others)]
+    pairs += [(item, other) for item in grouped for other in coarse]
+    pairs += [(item, other) for place, item in enumerate(grouped) for other in grouped[place + 1 :]]
     return [
         Problem(
             "of",

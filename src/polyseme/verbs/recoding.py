@@ -196,10 +196,7 @@ def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
 
 
 def _generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) -> Treated:
-    # The goal knows the values of the table: where others are shown, nobody knows whether they would do together.
-    withheld = bool(found.suppressed.any()) and (
-        bool(found.replaced) or not _fine_together(read, found.suppressed, goal)
-    )
+    withheld = bool(found.suppressed.any()) and not _fine_together(read, found, goal)
     kept = ~found.suppressed if withheld else np.ones(read.data.records, dtype=np.bool_)
     columns: dict[str, Column] = {}
     shown: dict[str, Recoded] = {}
@@ -226,12 +223,15 @@ def _generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec)
     return replace(_treated(read, kept, shown, columns, applied), explanation=found.explanation)
 
 
-def _fine_together(read: ReadTable, suppressed: Bools, goal: Goal) -> bool:
-    """Whether the suppressed records, as one class in which nothing is shown, reach the goal themselves."""
-    if goal.relative:
-        # What they would be compared with is the rest of the table, to which they do not belong.
+def _fine_together(read: ReadTable, found: Recoding, goal: Goal) -> bool:
+    """Whether the suppressed records, as one class in which nothing is shown, reach the goal themselves.
+
+    That is not known where values were replaced, nor where a class is compared with the rest of the table, to which
+    they do not belong.
+    """
+    if goal.relative or found.replaced:
         return False
-    rows = np.flatnonzero(suppressed)
+    rows = np.flatnonzero(found.suppressed)
     return bool(goal.fine(*goal.counted(np.zeros(len(rows), dtype=np.int64), 1, rows)).all())
 
 

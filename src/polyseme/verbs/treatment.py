@@ -26,6 +26,8 @@ _EXAMPLES = 3
 """Labels of a quasi-identifier that are shown."""
 _SIZES = 20
 """Up to so many different sizes of classes are told apart; more are put into ranges."""
+_HUGE = 4
+"""Times as large as half of the classes: where the largest is larger, ranges double."""
 
 _GROUPED = (
     "Quasi-identifiers are published as they are. The records were put into groups, and each record shows the "
@@ -61,7 +63,7 @@ def treatment_of(release: Release) -> Treatment | None:
             *_loss(applied),
         ),
         tuple(_line(release, name) for name in _quasi_identifiers(manifest)),
-        class_size_table(sizes) if len(sizes) else None,
+        class_size_table(sizes) if len(np.unique(sizes)) > 1 else None,
     )
 
 
@@ -149,17 +151,26 @@ def _example(label: str | None, stands_for: Mapping[str, Sequence[str]]) -> str:
 
 
 def class_size_table(sizes: Ints) -> ClassSizes:
-    """How many classes have how many records; in ranges that double where there are many sizes.
+    """How many classes have how many records; in ranges where there are many sizes, which double where some are huge.
 
     >>> class_size_table(np.array([2, 2, 5])).labels
     ('2', '5')
     """
     found, number = np.unique(sizes, return_counts=True)
-    if len(found) <= _SIZES:
-        return ClassSizes(tuple(map(str, found)), tuple(number.tolist()), tuple((found * number).tolist()))
-    power = np.floor(np.log2(found)).astype(np.int64)
-    powers = range(int(power.min()), int(power.max()) + 1)
-    labels = [f"{count(1 << p)}–{count((2 << p) - 1)}" if p else "1" for p in powers]
-    classes = [int(number[power == p].sum()) for p in powers]
-    records = [int((found * number)[power == p].sum()) for p in powers]
-    return ClassSizes(tuple(labels), tuple(classes), tuple(records))
+    edges = found if len(found) <= _SIZES else _edges(found, float(np.median(sizes)))
+    place = np.searchsorted(edges, found, side="right") - 1
+    ends = np.append(edges[1:], found[-1] + 1) - 1
+    exact = len(edges) == len(found)
+    labels = [count(low) if exact or low == high else f"{count(low)}–{count(high)}" for low, high in zip(edges, ends)]
+    classes = np.bincount(place, weights=number, minlength=len(edges)).astype(int)
+    records = np.bincount(place, weights=found * number, minlength=len(edges)).astype(int)
+    return ClassSizes(tuple(labels), tuple(classes.tolist()), tuple(records.tolist()))
+
+
+def _edges(found: Ints, middle: float) -> Ints:
+    """Where the ranges of sizes begin."""
+    low, high = int(found[0]), int(found[-1])
+    if high <= _HUGE * middle:
+        width = -(-(high - low + 1) // _SIZES)
+        return np.arange(low, high + 1, width)
+    return np.array([low, *(1 << power for power in range(low.bit_length(), high.bit_length()))])

@@ -102,7 +102,9 @@ def _drawn(codes: Ints, places: Places, stream: SystemStream) -> Ints:
     order = shuffled_by_kind(kinds, len(places.taken), stream)
     sizes = np.bincount(kinds, minlength=len(places.taken))
     groups = np.full(len(codes), SUPPRESSED, dtype=np.int64)
-    # Within each kind the first get the places there are, the others none.
-    rank = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    groups[order[rank < np.repeat(places.taken, sizes)]] = places.groups
+    if places.suppressed:
+        # Within each kind the first get the places there are, the others none.
+        placed = np.column_stack([places.taken, sizes - places.taken]).ravel()
+        order = order[np.repeat(np.arange(len(placed)) % 2 == 0, placed)]
+    groups[order] = places.groups
     return groups

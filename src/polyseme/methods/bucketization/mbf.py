@@ -24,11 +24,10 @@ __all__ = ["maximal_bucket_first"]
 
 def maximal_bucket_first(counts: Ints, structure: Structure, l: int) -> Places:
     """From the records of each value."""
-    clusters = isinstance(structure, Clusters)
-    kinds = structure.labels if clusters else np.arange(structure.size, dtype=np.int64)
+    kinds = structure.labels if isinstance(structure, Clusters) else np.arange(structure.size, dtype=np.int64)
     sizes = np.bincount(kinds, weights=counts, minlength=int(kinds.max(initial=-1)) + 1).astype(np.int64)
     present = np.flatnonzero(sizes)
-    pairs = None if clusters else compatible_pairs(structure, present)
+    pairs = None if isinstance(structure, Clusters) else compatible_pairs(structure, present)
     groups, rest = _groups(sizes[present].tolist(), pairs, l)
     chosen = np.array(groups, dtype=np.int64).reshape(-1, l)
     members, owner = _joined(chosen, rest, pairs)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
@@ -65,7 +66,8 @@ class _Programme:
 
     def left(self, times: Ints) -> Ints:
         """Records of each kind that are in none."""
-        return self.records - np.rint(self.columns @ times).astype(np.int64)
+        taken: Ints = np.rint(self.columns @ times).astype(np.int64)
+        return self.records - taken
 
 
 def of_pairs(counts: Ints, structure: Structure, l: int) -> Places:
@@ -178,7 +180,8 @@ def _relaxed(programme: _Programme) -> tuple[Floats, float]:
             break
         active[enter] = True
         columns = np.flatnonzero(active)
-        found = linprog(-programme.worth[columns], programme.columns[:, columns], programme.records, method="highs")
+        matrix: Any = programme.columns[:, columns]
+        found = linprog(-programme.worth[columns], matrix, programme.records, method="highs")
         price = np.maximum(-found.ineqlin.marginals, 0.0)
         gain = programme.worth - programme.columns.T @ price
     # Weak duality: whatever the prices are, nothing is worth more than all records at them and the largest gain left.
@@ -193,7 +196,7 @@ def _integer(programme: _Programme, left: Ints) -> tuple[Ints, float]:
     found = milp(
         -programme.worth,
         constraints=LinearConstraint(programme.columns, ub=left),
-        integrality=np.ones(len(programme.worth)),
+        integrality=np.ones(len(programme.worth), dtype=np.int64),
         bounds=Bounds(0, np.inf),
         # Half a record decides nothing, and to prove more takes long.
         options={"node_limit": _NODES, "mip_rel_gap": 0.5 / max(1, int(left.sum()))},

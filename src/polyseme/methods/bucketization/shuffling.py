@@ -1,7 +1,7 @@
 """Records in order of their kind, and within a kind in an order that is drawn.
 
-One sort of whole words does both: the kind, then random bits, then the number of the record. Records of a kind that drew
-the same bits are put in a fresh random order, so every order is equally likely, as if all had been shuffled first.
+One sort of whole words does both: the kind, then random bits, then the number of the record. Records of a kind that
+drew the same bits are put in a fresh random order, so every order is equally likely, as if all had been shuffled first.
 """
 
 from __future__ import annotations

@@ -34,19 +34,19 @@ def compatible_pairs(structure: Structure, values: Ints) -> Bools:
     if isinstance(structure, Graph):
         return structure.compatible[np.ix_(values, values)]
     if isinstance(structure, Clusters):
-        return structure.labels[values][:, None] != structure.labels[values][None, :]
+        return np.asarray(np.not_equal.outer(structure.labels[values], structure.labels[values]))
     place = np.argsort(structure.order)[values]
     low, high = np.minimum.outer(place, place), np.maximum.outer(place, place)
     if isinstance(structure, Line):
-        return high >= structure.ahead[low]
-    return _around(structure, low, high) & (low != high)
+        return np.asarray(high >= structure.ahead[low])
+    return np.asarray(_around(structure, low, high) & (low != high))
 
 
 def _around(circle: Circle, low: Ints, high: Ints) -> Bools:
     if circle.spacing is not None:
-        return np.minimum(high - low, circle.size - (high - low)) >= circle.spacing
+        return np.asarray(np.minimum(high - low, circle.size - (high - low)) >= circle.spacing)
     straight = np.abs(circle.positions[high] - circle.positions[low])
-    return np.minimum(straight, circle.length - straight) >= circle.threshold
+    return np.asarray(np.minimum(straight, circle.length - straight) >= circle.threshold)
 
 
 def largest_set(counts: Ints, structure: Structure, most: int) -> int:

@@ -12,8 +12,8 @@ where
     relaxed   a cut of an order halves the records, equal values by lot; in a cut of a hierarchy, children that violate
               the goal stay together under the node, if that is how they fulfil it
 
-Each quasi-identifier is shown as narrow as the class is: a single value, a range of values, the label of a group that is
-this range, or the label of the lowest node. A missing value and others together are shown as the last level.
+Each quasi-identifier is shown as narrow as the class is: a single value, a range of values, the label of a group that
+is this range, or the label of the lowest node. A missing value and others together are shown as the last level.
 
 All classes of a depth are cut at once. Memory: about 100 bytes for each record, and 8 for each quasi-identifier of it.
 

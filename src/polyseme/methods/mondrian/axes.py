@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -66,7 +67,7 @@ def _ascending(ladder: Ladder) -> bool:
         numbers = [float(str(label)) for label in labels]
     except ValueError:
         return False
-    return all(one < other for one, other in zip(numbers, numbers[1:]))
+    return all(one < other for one, other in itertools.pairwise(numbers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +146,8 @@ class Hierarchical(Axis):
         return (self._below[extents[:, 0], extents[:, 1]] - 1) / max(self.ladder.leaves - 1, 1)
 
     def values(self, records: Ints, owner: Ints, extents: Ints) -> Ints:
-        return self._groups[extents[owner, 0] - 1, self.codes[records]]
+        children: Ints = self._groups[extents[owner, 0] - 1, self.codes[records]]
+        return children
 
     def cells(self, extents: Ints) -> tuple[Ints, Cells]:
         pairs, cell = np.unique(extents, axis=0, return_inverse=True)

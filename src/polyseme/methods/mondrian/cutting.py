@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polyseme.arrays import Bools, Ints
 
@@ -67,14 +68,17 @@ def sort_within(owner: Ints, values: Ints) -> Ints:
 
     By digits of two bytes, the last first: such small numbers are sorted by counting, several times as fast as others.
     """
-    order: Ints | None = None
-    for numbers in (values, owner):
-        for shift in range(0, max(1, int(numbers.max(initial=0)).bit_length()), 16):
-            digit = (numbers >> shift if shift else numbers).astype(np.uint16)
-            step = np.argsort(digit if order is None else digit[order], kind="stable")
-            order = step if order is None else order[step]
-    assert order is not None  # noqa: S101 - each has a digit
-    return order
+    order: Ints = np.argsort(values.astype(np.uint16), kind="stable")
+    for digit in (*_digits(values)[1:], *_digits(owner)):
+        step: Ints = np.argsort(digit[order], kind="stable")
+        order = order[step]
+    return np.asarray(order)
+
+
+def _digits(numbers: Ints) -> list[NDArray[np.uint16]]:
+    """Two bytes each, the last first."""
+    shifts = range(0, max(1, int(numbers.max(initial=0)).bit_length()), 16)
+    return [(numbers >> shift).astype(np.uint16) for shift in shifts]
 
 
 def pooled(parts: Parts, pool: Bools) -> Parts:
@@ -91,7 +95,7 @@ def pooled(parts: Parts, pool: Bools) -> Parts:
 
 def halves(owner: Ints, starts: Ints) -> Ints:
     """Where the second half of each class begins."""
-    return starts + np.diff(starts, append=len(owner)) // 2
+    return np.asarray(starts + np.diff(starts, append=len(owner)) // 2)
 
 
 def nearest_to_half(owner: Ints, starts: Ints, changes: Bools) -> Ints:

@@ -186,8 +186,14 @@ def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
 
 def _guesser_row(name: str, who: str, one: Document) -> tuple[str, ...]:
     ranges = one["range"] or {}
-    shares = (*(one[key] for key in ("before", "after", "worst_group", "floor")), ranges.get("before"))
-    return (name, who, *map(percent, (*shares, ranges.get("after"))))
+    others = (one["worst_group"], one["floor"], ranges.get("before"), ranges.get("after"))
+    return (name, who, percent(one["before"]), _estimated(one), *map(percent, others))
+
+
+def _estimated(one: Document) -> str:
+    """A success with its interval, where it is estimated."""
+    low, high = one.get("low"), one.get("high")
+    return percent(one["after"]) if low is None else f"{percent(one['after'])} ({percent(low)} to {percent(high)})"
 
 
 def above_sentence(learners: Mapping[str, Document]) -> str:
@@ -196,7 +202,7 @@ def above_sentence(learners: Mapping[str, Document]) -> str:
     if not above:
         return ""
     name = max(above, key=lambda name: _learnt(above[name])["after"])
-    told, learnt = above[name], percent(_learnt(above[name])["after"])
+    told, learnt = above[name], _estimated(_learnt(above[name]))
     others = f", and likewise {_some([other for other in above if other != name])}"
     return (
         f"However, the promised {percent(told['promised'])} for {name} is for somebody who expects what "
