@@ -235,7 +235,7 @@ REFUSED: dict[str, tuple[str, Callable[[dict[str, Any]], None], str]] = {
     "a condition on a set": (
         "strata",
         lambda document: _entry(document)["impossible"][0].update(when={"y": ["1"]}),
-        "not published as it is",
+        "does not show one value for each record",
     ),
 }
 

@@ -111,12 +111,16 @@ class Judge:
         sets    candidates of each record: (n, l)
         kinds   the kind of each record, from 0 on
         """
+        places = self._places(sets)
+        if (places < 0).any():
+            # Not drawn as the manifest says: `verify` finds that, and nothing follows from them.
+            return None
         chances = self._chances(belief)
         speaking = self._speaking(shares)
         solved = np.linalg.lstsq(self.channel @ speaking, chances.T, rcond=1e-12)[0]
         if np.abs(self.channel @ speaking @ solved - chances.T).max(initial=0.0) > _SINGULAR * len(self.sets):
             return None
-        scores: Floats = np.einsum("nv,vn->n", speaking[self._places(sets)], solved[:, kinds])
+        scores: Floats = np.einsum("nv,vn->n", speaking[places], solved[:, kinds])
         return scores
 
     def _speaking(self, shares: Floats) -> Floats:
@@ -140,9 +144,9 @@ class Judge:
         return found
 
     def _places(self, sets: Ints) -> Ints:
-        """Which of all sets each record has."""
+        """Which of all sets each record has; -1 for one that the mechanism never draws."""
         _, which = distinct(np.concatenate([self.sets, sets]), self.mechanism.size)
-        place = np.empty(int(which.max(initial=0)) + 1, dtype=np.int64)
+        place = np.full(int(which.max(initial=0)) + 1, -1, dtype=np.int64)
         place[which[: len(self.sets)]] = np.arange(len(self.sets))
         return place[which[len(self.sets) :]]
 

@@ -37,7 +37,8 @@ from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
-from polyseme.verbs.recoding import Treated, treat
+from polyseme.verbs.recoding import treat
+from polyseme.verbs.treating import Treated
 
 __all__ = ["anonymize", "make_job"]
 

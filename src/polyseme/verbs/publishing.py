@@ -17,7 +17,7 @@ from polyseme.errors import TableError
 from polyseme.policy import Policy
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
-from polyseme.verbs.recoding import Treated
+from polyseme.verbs.treating import Treated
 
 __all__ = ["publish_in_folder", "publish_in_memory"]
 
