@@ -351,3 +351,14 @@ method: full-domain
     fine = (text % "insensitive").replace("k: 20", "k: 1")
     with pytest.raises(ps.PolicyError, match=r"ill\.prior: no record has a value of 'age' that the prior lists"):
         ps.anonymize(patients(), ps.Policy.loads(fine, tmp_path), **QUIET)
+
+
+def test_a_report_on_groups_is_no_all_clear_while_all_groups_together_tell_more() -> None:
+    random = np.random.default_rng(2)
+    ages = random.integers(18, 90, 3_000)
+    told = patients(3_000).with_columns(age=ages, ill=pl.Series([ILLNESSES[age * 7 // 90] for age in ages]))
+    made = policy("{anatomy: {l: 3}}")
+    assert "Yes, every check holds." not in (page := ps.report(ps.anonymize(told, made, **QUIET)))
+    assert "somebody who learns from all groups" in page
+    # Where values have nothing to do with the other columns there is nothing to learn.
+    assert "Yes, every check holds." in ps.report(ps.anonymize(patients(3_000), made, **QUIET))

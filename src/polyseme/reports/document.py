@@ -36,6 +36,10 @@ _SLACK = 1e-9
 """Rounding that does not count as exceeding a bound."""
 
 
+_LEARNT = 0.01
+"""Less than this above a promise may be chance: the success of an attack is measured on some thousands of records."""
+
+
 @dataclass(frozen=True)
 class PromiseLine:
     """What was promised for one attribute: in plain words, and the models in the policy's words."""
@@ -255,7 +259,21 @@ class Page:
     @property
     def above(self) -> bool:
         """Whether somebody who has learnt the distribution is right more often than was promised for some attribute."""
-        return any(told.above for told in self.learners.values())
+        return any(told.above for told in self.learners.values()) or bool(self.learnt_in_groups)
+
+    @property
+    def learnt_in_groups(self) -> tuple[tuple[str, float, float], ...]:
+        """Attributes in groups about which somebody is right more often who learns from all groups together.
+
+        Each with what is promised for somebody who knows the group only, and what is reached.
+        """
+        promised = {item.attribute: item.bound for item in self.findings or () if item.attack == "homogeneity"}
+        return tuple(
+            (item.attribute, bound, item.success)
+            for item in self.findings or ()
+            if item.attack == "definetti" and item.attribute is not None and item.attribute not in self.learners
+            if (bound := promised.get(item.attribute)) is not None and item.success > bound + _LEARNT
+        )
 
     @property
     def outcome(self) -> Outcome:

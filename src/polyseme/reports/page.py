@@ -51,13 +51,26 @@ def render_page(page: Page) -> str:
         from_data=[line for line in page.attributes if line.domain_from_data],
         questions=_questions(page),
         leaks=_leaks(page),
-        learnt=above_sentence({name: told.to_dict() for name, told in page.learners.items()}),
+        learnt=" ".join(filter(None, [_learnt(page), *map(_learnt_in_group, page.learnt_in_groups)])),
         told={name: _sentence(told) for name, told in page.learners.items()},
         excesses=_excesses(page),
         infinity=math.inf,
         class_sizes=_class_sizes(page.treatment),
         drawn=installed("charts"),
         pip_line=pip_line("charts"),
+    )
+
+
+def _learnt(page: Page) -> str:
+    return above_sentence({name: told.to_dict() for name, told in page.learners.items()})
+
+
+def _learnt_in_group(found: tuple[str, float, float]) -> str:
+    name, promised, reached = found
+    return (
+        f"However, the promised {promised:.1%} for {name} is for somebody who knows the group of a person and nothing "
+        f"else; somebody who learns from all groups how its values go with the other columns is right in about "
+        f"{reached:.1%} of all cases."
     )
 
 
