@@ -54,4 +54,4 @@ def _spread(models: Sequence[Spec], secret: Sequence[str]) -> list[Spec]:
 def _values(frame: pl.DataFrame, column: Grouped) -> pl.DataFrame:
     """One row for each record of each group: the group and one of its values."""
     groups = frame.select(column.group, column.name).unique(column.group, keep="first", maintain_order=True)
-    return groups.explode(column.name)
+    return groups.explode(column.name) if isinstance(groups.schema[column.name], pl.List) else groups

@@ -83,6 +83,12 @@ class Release:
             return ReleasedCsvSource(path)
         return CsvSource(path, ",", well_formed=True)
 
+    def require_rows(self) -> None:
+        """Raise where there is no row of which anything could be said; `verify` says what is wrong with that."""
+        first = self.source.schema.names[:1]
+        if not any(batch.num_rows for batch in self.source.batches(first)):
+            raise ReleaseError("the release has no rows", "run polyseme verify")
+
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns; sets are list columns of labels, whatever the file format."""
         source = self.source

@@ -36,10 +36,6 @@ _SLACK = 1e-9
 """Rounding that does not count as exceeding a bound."""
 
 
-_LEARNT = 0.01
-"""Less than this above a promise may be chance: the success of an attack is measured on some thousands of records."""
-
-
 @dataclass(frozen=True)
 class PromiseLine:
     """What was promised for one attribute: in plain words, and the models in the policy's words."""
@@ -272,8 +268,14 @@ class Page:
             (item.attribute, bound, item.success)
             for item in self.findings or ()
             if item.attack == "definetti" and item.attribute is not None and item.attribute not in self.learners
-            if (bound := promised.get(item.attribute)) is not None and item.success > bound + _LEARNT
+            if (bound := promised.get(item.attribute)) is not None and item.success > bound + self._chance(bound)
         )
+
+    def _chance(self, share: float) -> float:
+        """How far above a share as many records come by chance: three standard errors, twice the variance because the
+        parts of a release that judge each other were learnt from one another.
+        """
+        return 3.0 * math.sqrt(2.0 * share * (1.0 - share) / max(self.records, 1))
 
     @property
     def outcome(self) -> Outcome:

@@ -31,6 +31,7 @@ def ask_classes(
     release: Release, targets: Sequence[Column], by: Sequence[str], options: EstimateOptions
 ) -> CoarseEstimate:
     """The cross-tabulation of columns that are published as they are, generalized or by group."""
+    release.require_rows()
     grouped = next((item for item in targets if isinstance(item, Grouped)), None)
     if grouped is None:
         coarse, cells = _labelled(release, targets, by)

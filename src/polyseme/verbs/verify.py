@@ -278,15 +278,14 @@ def _manifest_verdict(promise: Promise, item: Sets, worst: float, bound: float, 
 
 def _group_verdict(release: Release, item: Grouped) -> Verdict:
     """All records of a group show the same values, as many as there are records: each has one of them."""
-    batches = [_frame(batch, (item.group, item.name)) for batch in release.batches([item.group, item.name])]
-    groups = (
-        pl.concat(batches)
-        .group_by(item.group)
-        .agg(
-            pl.len().alias("records"), pl.col(item.name).n_unique().alias("lists"), pl.col(item.name).first().list.len()
-        )
+    rows = _rows(release, (item.group, item.name))
+    if not isinstance(rows.schema[item.name], pl.List):
+        return unchecked("groups", item.name, {}, "the cells are not lists of values")
+    groups = rows.group_by(item.group).agg(
+        pl.len().alias("records"), pl.col(item.name).n_unique().alias("lists"), pl.col(item.name).first().list.len()
     )
-    wrong = groups.filter((pl.col("lists") != 1) | (pl.col("records") != pl.col(item.name))).height
+    alike = (pl.col("lists") == 1) & (pl.col("records") == pl.col(item.name)).fill_null(False)
+    wrong = groups.filter(~alike | pl.col(item.group).is_null()).height
     note = "" if not wrong else "records of a group show different values, or more or fewer than the group has records"
     return Verdict(
         "groups", item.name, {}, not wrong, float(wrong), 0.0, -float(wrong), (), groups.height, wrong, note=note
@@ -298,9 +297,13 @@ def _model_verdicts(release: Release) -> tuple[Verdict, ...]:
 
 
 def _check_on_table(release: Release, specs: list[Mapping[str, Mapping[str, Any]]]) -> tuple[Verdict, ...]:
-    names = release.manifest.names
-    frame = pl.concat([_frame(batch, names) for batch in release.batches(names)])
-    return model_verdicts(frame, release.manifest.columns, specs)
+    return model_verdicts(_rows(release, release.manifest.names), release.manifest.columns, specs)
+
+
+def _rows(release: Release, names: tuple[str, ...]) -> pl.DataFrame:
+    """These columns of all rows, of which there may be none."""
+    batches = [_frame(batch, names) for batch in release.batches(names)]
+    return pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
 
 
 def _frame(batch: Any, names: tuple[str, ...]) -> pl.DataFrame:

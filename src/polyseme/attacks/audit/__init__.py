@@ -46,6 +46,7 @@ def attack_release(
     """
     if release.manifest.form != "set":
         raise QuestionError("attacks need the set form", "publish with --form set, which carries the same risk")
+    release.require_rows()
     seen = remember(release)
     hidden = release.manifest.sets or release.manifest.grouped
     # In classes the release itself tells how often a guess is right; the original adds nothing.
