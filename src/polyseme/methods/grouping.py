@@ -14,7 +14,7 @@ from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.randomness import SystemStream
 from polyseme.schema import Attribute
 
-__all__ = ["GroupingMethod", "Task", "grouped_attribute"]
+__all__ = ["Generalizing", "GroupingMethod", "Task", "grouped_attribute"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +54,16 @@ class GroupingMethod(Protocol):
 
     def group(self, task: Task) -> Recoding | Grouping:
         """Classes with generalized quasi-identifiers, or groups that share their sensitive values."""
+
+
+class Generalizing:
+    """What all methods that form classes have in common."""
+
+    def models(
+        self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
+    ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
+        """None by itself: classes are formed for the policy's models."""
+        return ()
 
 
 def grouped_attribute(method: str, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]) -> Attribute:

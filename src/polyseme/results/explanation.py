@@ -5,13 +5,12 @@ It tells of classes as they were before anything was done about them, and so of 
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from polyseme.files.delimited import written_rows
 from polyseme.results.base import Result
 
 if TYPE_CHECKING:
@@ -79,11 +78,7 @@ class Explanation(Result):
 
     def to_csv(self) -> str:
         """The text of a file: a header and the rows."""
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*self.names, *_HEAD])
-        writer.writerows(self._texts())
-        return text.getvalue()
+        return written_rows([(*self.names, *_HEAD), *self._texts()], ",")
 
     def _texts(self) -> Iterator[tuple[str, ...]]:
         for row in self.rows:

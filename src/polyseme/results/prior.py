@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from polyseme.arrays import Floats
+from polyseme.files.delimited import written_rows
 from polyseme.results.base import Result
 
 if TYPE_CHECKING:
@@ -50,12 +49,8 @@ class Prior(Result):
 
     def to_csv(self) -> str:
         """The text of a file for `prior: {by: [..], file: ..}`: remarks, a header and the rows."""
-        text = io.StringIO()
-        text.writelines(f"# {remark}\n" for remark in self.remarks)
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*self.by, self.of, "people"])
-        writer.writerows(self.rows())
-        return text.getvalue()
+        remarks = "".join(f"# {remark}\n" for remark in self.remarks)
+        return remarks + written_rows([(*self.by, self.of, "people"), *self.rows()], ",")
 
     def to_polars(self) -> pl.DataFrame:
         """One row for each combination and value."""

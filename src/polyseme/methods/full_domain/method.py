@@ -7,24 +7,17 @@ from typing import Any, ClassVar
 
 from polyseme.errors import PolicyError, Problem
 from polyseme.methods.full_domain.optimum import full_domain
-from polyseme.methods.grouping import GroupingMethod, Task
+from polyseme.methods.grouping import Generalizing, GroupingMethod, Task
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Recoding
-from polyseme.schema import Attribute
 
 __all__ = ["METHOD", "FullDomain"]
 
 
-class FullDomain:
+class FullDomain(Generalizing):
     """One level for each quasi-identifier, of least loss."""
 
     name: ClassVar[str] = "full-domain"
-
-    def models(
-        self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
-    ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
-        """None by itself: classes are formed for the policy's models."""
-        return ()
 
     def group(self, task: Task) -> Recoding:
         task.require_goal(self.name)
