@@ -141,3 +141,18 @@ def test_a_report_speaks_of_the_strata_that_people_are_in(demo_policy: Policy) -
     (promise,) = page.promises
     assert "With probability 0.478 to 1, by group, they are drawn around the true value" in promise.text
     assert all(check.margin is None or check.margin >= 0 for check in page.checks if check.holds)
+
+
+def test_what_readers_learn_is_judged_where_every_group_has_a_design_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "statistics.csv").write_text(income_statistics())
+    made = Policy.loads(DEMO_POLICY, tmp_path)
+    release = ps.anonymize(with_age_bands(income_table(20_000)), made, warn=lambda text: None)
+    told = ps.verify(release).learners["income"]
+    learnt = told.conditional
+    assert learnt is not None
+    assert learnt.low is not None
+    assert learnt.high is not None
+    # The law says 0.500: the promise is kept, and chance must not call it broken.
+    assert learnt.low <= 0.5 <= learnt.high
+    assert learnt.high - learnt.low < 0.08
+    assert not told.above

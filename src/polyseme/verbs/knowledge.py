@@ -118,12 +118,13 @@ class Looked:
         if not len(self.places[name]):
             return Learnt(None, None)
         group, columns = self._told(name, strata.members[0].size)
-        known = self._reached(name, group, strata) if columns else None
+        alone = len(np.unique(self.places[name])) == 1
+        # Strata are groups, too, whether or not a column tells more.
+        known = self._reached(name, group, strata) if columns or not alone else None
         if known is not None:
             every = self._told(name, strata.members[0].size, _ANY_NEWS)[0]
             finer = None if _alike(group, every) else self._reached(name, every, strata)
             known = known if finer is None else replace(known, finer=finer.high)
-        alone = len(np.unique(self.places[name])) == 1
         return Learnt(self._reached(name, np.zeros_like(group), strata) if alone else None, known)
 
     def _reached(self, name: str, group: Ints, strata: Strata) -> Reached | None:
