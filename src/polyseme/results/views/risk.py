@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -48,9 +49,8 @@ def risk_view(risk: Document) -> RenderableType:
 
 def risk_table(risk: Document) -> str:
     """The same for a notebook."""
-    first, *others = _sections(risk)
-    tables = [titled_table(f"{_headline(risk)} {first.title}", first.head, first.rows, first.notes)]
-    return "".join([*tables, *(titled_table(part.title, part.head, part.rows, part.notes) for part in others)])
+    tables = [titled_table(part.title, part.head, part.rows, part.notes) for part in _sections(risk)]
+    return "".join([f"<p><strong>{escape(_headline(risk))}</strong></p>", *tables])
 
 
 def _headline(risk: Document) -> str:
@@ -71,8 +71,9 @@ def _known(risk: Document) -> str:
 
 
 def _sections(risk: Document) -> list[_Section]:
-    parts = [_Section("The classes", _MEASURES, _class_rows(risk), _class_notes(risk))]
+    parts: list[_Section] = []
     if risk["records"]:
+        parts.append(_Section("The classes", _MEASURES, _class_rows(risk), _class_notes(risk)))
         parts.append(_Section("How large the classes are", _SIZES, _size_rows(risk)))
         parts += [_about(item, risk["quasi_identifiers"]) for item in risk["sensitive"]]
     if risk["records"] and risk["columns"]:
