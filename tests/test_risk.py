@@ -299,7 +299,7 @@ def test_combinations_beyond_one_number_are_told_apart() -> None:
     values = pl.Series(range(2**14))
     frame = pl.concat(
         [
-            pl.DataFrame({name: values for name in "abcde"}),
+            pl.DataFrame(dict.fromkeys("abcde", values)),
             pl.DataFrame({"a": values}).with_columns(pl.lit(7, pl.Int64).alias(name) for name in "bcde"),
         ]
     )
