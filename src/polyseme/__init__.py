@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from polyseme.results.ledger import Ledger as Ledger
     from polyseme.results.plan import Plan as Plan
     from polyseme.results.prior import Prior as Prior
+    from polyseme.results.risk import Risk as Risk
     from polyseme.results.verification import Verification as Verification
     from polyseme.verbs.adopt import adopt as adopt
     from polyseme.verbs.anonymize import anonymize as anonymize
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from polyseme.verbs.prior import prior_from_release as prior_from_release
     from polyseme.verbs.prior import prior_from_table as prior_from_table
     from polyseme.verbs.report import report as report
+    from polyseme.verbs.risk import risk as risk
     from polyseme.verbs.save import save as save
     from polyseme.verbs.verify import verify as verify
 
@@ -67,6 +69,7 @@ _NAMES = {
     "results.ledger": "Exposure Exposures Ledger",
     "results.plan": "Plan",
     "results.prior": "Prior",
+    "results.risk": "Risk",
     "results.verification": "Verification",
     "verbs.adopt": "adopt",
     "verbs.anonymize": "anonymize",
@@ -78,6 +81,7 @@ _NAMES = {
     "verbs.plan": "plan",
     "verbs.prior": "prior_from_release prior_from_table",
     "verbs.report": "report",
+    "verbs.risk": "risk",
     "verbs.save": "save",
     "verbs.verify": "verify",
 }

@@ -112,6 +112,8 @@ def test_json_keys_of_the_contract(work: Path) -> None:
     assert {"mse", "l1", "l2", "hellinger"} <= evaluate.keys()
     attack = json.loads(polyseme("attack", "release", "--json", cwd=work).stdout)
     assert {"attack", "attribute", "success", "bound", "exceeded"} <= attack["findings"][0].keys()
+    risk = json.loads(polyseme("risk", "people.csv", "--qi", "age", "--sensitive", "level", "--json", cwd=work).stdout)
+    assert {"k", "l", "t", "unique", "classes"} <= risk.keys()
 
 
 def test_csv_of_an_estimate_reads_back(work: Path) -> None:
@@ -198,6 +200,9 @@ def test_verify_any_table(tmp_path: Path) -> None:
         (("estimate", "release", "--of", "level", "--estimator", "lm"), "no estimator 'lm'"),
         (("evaluate", "release", "--original", "column.csv", "--of", "level"), "no column"),
         (("key", "new", "policy.yaml"), "already"),
+        (("risk", "absent.csv"), "no such file"),
+        (("risk", "double.csv"), "columns 2 and 4"),
+        (("risk", "people.csv", "--qi", "aeg", "--sensitive", "level"), "did you mean 'age'"),
         (("frobnicate",), "No such command"),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
@@ -255,6 +260,9 @@ def test_a_marked_value_appears_in_no_output(work: Path, tmp_path: Path) -> None
         ("hierarchy", "check", "intervals: [5]", "marked.csv", "--column", "level"),
         ("hierarchy", "show", "intervals: [5]", "--values", "marked.csv", "--column", "level"),
         ("init", "policy.yaml"),
+        ("risk", "marked.csv"),
+        ("risk", "marked.csv", "--qi", "age,name", "--sensitive", "level,age", "--json"),
+        ("risk", "marked.csv", "--qi", "level,nmae"),
     ):
         result = polyseme(*arguments, cwd=tmp_path)
         assert MARK not in result.stdout + result.stderr, arguments

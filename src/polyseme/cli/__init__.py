@@ -26,6 +26,7 @@ COMMANDS = {
     "plan": "Show what a policy would do before any record is touched.",
     "anonymize": "Publish a table as a release.",
     "verify": "Check every promise of a release, or of any table.",
+    "risk": "Measure what k, l and t a table has, without a policy.",
     "estimate": "Recover a cross-tabulation of the true values, with intervals.",
     "attack": "Run the adversaries against a release.",
     "evaluate": "Measure how much information a release lost, given the original.",

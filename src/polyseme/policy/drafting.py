@@ -20,7 +20,7 @@ from polyseme.spelling import different
 from polyseme.tables.coding.codes import as_series, cast_column
 from polyseme.tables.io.source import CsvSource, Source
 
-__all__ = ["draft"]
+__all__ = ["Guess", "draft", "guesses"]
 
 _TELLING = 20
 """Rows from which on it is no accident that all values differ; a judgement."""
@@ -76,6 +76,24 @@ class _Column:
     @property
     def present(self) -> int:
         return self.rows - self.missing
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column is taken for, and why."""
+
+    name: str
+    role: str
+    why: str
+
+
+def guesses(source: Source) -> tuple[Guess, ...]:
+    """The roles that a draft gives the columns of a table; what it says of their treatment is left out."""
+    columns = _look(source, _words_for_missing(source))
+    if not source.typed:
+        _refuse_missing_header(columns, source)
+    roles = [(column.name, *_role(column)) for column in columns]
+    return tuple(Guess(name, role, why.partition(";")[0]) for name, role, why in roles)
 
 
 def draft(source: Source) -> str:

@@ -19,17 +19,17 @@ import polars as pl
 
 from polyseme.errors import PolicyError, Problem
 from polyseme.models import Background
-from polyseme.policy import Policy
+from polyseme.policy import Policy, TableFormat
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.resolving import resolve
 from polyseme.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
 from polyseme.spelling import spelled, written
-from polyseme.tables.classes import SUPPRESSED, MissingAs, class_of_rows
+from polyseme.tables.classes import SUPPRESSED, MissingAs, kept_rows
 from polyseme.tables.coding.codes import as_series, cast_column, encode
 from polyseme.tables.io.source import FrameSource, Source, open_table
 
-__all__ = ["ForeignTable", "read_foreign"]
+__all__ = ["ForeignTable", "read_foreign", "read_undescribed"]
 
 _KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID)
 
@@ -46,12 +46,12 @@ class ForeignTable:
 
 def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     """The whole table with the policy's domains, distances, missing values and reference table."""
-    frame = _frame(source, policy)
+    frame = _frame(source, source.schema.names, policy.table.missing_values)
     described = _described(frame, policy, source.name)
     judged = {item.name for item in policy.attributes if item.role.is_secret}
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
-    kept = pl.Series(class_of_rows(frame, [key for key in keys if key in frame.columns]) >= 0)
+    kept = pl.Series(kept_rows(frame, [key for key in keys if key in frame.columns]))
     types = {item.name: item.type for item in policy.attributes}
     columns = []
     for series in frame.get_columns():
@@ -69,6 +69,21 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
         tuple(item.name for item in policy.attributes if item.role.is_secret),
         _background(policy, described),
     )
+
+
+def read_undescribed(source: Source, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ForeignTable:
+    """The named columns of a table that comes without a policy, read as one that says no more than their roles.
+
+    Nobody has said what to do without a sensitive value: it is taken as one more.
+    """
+    # Without a name, any column says how many rows there are.
+    names = list(dict.fromkeys([*quasi_identifiers, *sensitive])) or source.schema.names[:1]
+    frame = _frame(source, names, TableFormat().missing_values)
+    if not source.typed and sensitive:
+        kept = pl.Series(kept_rows(frame, quasi_identifiers))
+        keys = set(quasi_identifiers)
+        frame = frame.with_columns(_as_numbers(frame[name], None if name in keys else kept) for name in sensitive)
+    return ForeignTable(frame, tuple(quasi_identifiers), tuple(sensitive), Background(missing="category"))
 
 
 def _described(frame: pl.DataFrame, policy: Policy, name: str) -> Mapping[str, Attribute]:
@@ -98,16 +113,15 @@ def _in_classes(frame: pl.DataFrame, attributes: Sequence[AttributePolicy]) -> p
     columns = []
     for item in attributes:
         if item.role.is_secret and (item.distance is not None or item.bins is not None or item.periods is not None):
-            classes = class_of_rows(frame, [key for key in keys if key != item.name])
-            columns.append(pl.when(pl.Series(classes >= 0)).then(pl.col(item.name)).alias(item.name))
+            kept = kept_rows(frame, [key for key in keys if key != item.name])
+            columns.append(pl.when(pl.Series(kept)).then(pl.col(item.name)).alias(item.name))
     return frame.with_columns(columns)
 
 
-def _frame(source: Source, policy: Policy) -> pl.DataFrame:
-    names, words = source.schema.names, policy.table.missing_values
+def _frame(source: Source, names: Sequence[str], words: Sequence[str]) -> pl.DataFrame:
     batches = [
         pl.DataFrame({name: as_series(batch.column(place), words) for place, name in enumerate(names)})
-        for batch in source.batches()
+        for batch in source.batches(names)
     ]
     return pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
 
@@ -179,4 +193,5 @@ def _reference(policy: Policy) -> pl.DataFrame | None:
         path = policy.files.file(given.pop())
     except PolicyError as error:
         raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
-    return _frame(open_table(path, policy.table.separator, policy.table.encoding), policy)
+    table = open_table(path, policy.table.separator, policy.table.encoding)
+    return _frame(table, table.schema.names, policy.table.missing_values)

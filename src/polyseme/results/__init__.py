@@ -8,5 +8,6 @@ summary       smaller results that follow from one
 ledger        what was published about the same people, and what all of it tells together
 explanation   why a method did what it did, for the owner of the table
 evaluation    how far estimates are from the truth
+risk          what k, l and t a table has
 views         how they show themselves
 """

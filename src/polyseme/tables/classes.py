@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.spelling import Label, spelled
 from polyseme.tables.coding.labels import MissingAs, encode, require_columns
 from polyseme.tables.counting.published import PublishedSets, published_sets, ragged_blocks
@@ -36,6 +36,7 @@ __all__ = [
     "PublishedSets",
     "class_of_rows",
     "classes_of",
+    "kept_rows",
     "match_counts",
     "published_sets",
 ]
@@ -206,6 +207,13 @@ def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints
         groups.select(_CLASS, *keys), on=keys, how="left", nulls_equal=True, maintain_order="left"
     )
     return rows[_CLASS].cast(pl.Int64).fill_null(-1).to_numpy()
+
+
+def kept_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Bools:
+    """Which rows are in a class: all but the suppressed ones, or all where every row is like that."""
+    require_columns(frame, quasi_identifiers)
+    kept = frame.select(pl.repeat(True, pl.len()) & ~_suppressed(frame, list(quasi_identifiers))).to_series().to_numpy()
+    return np.asarray(kept if kept.any() else np.ones(frame.height, dtype=np.bool_))
 
 
 def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:

@@ -380,6 +380,10 @@ def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8")
 
 
 def _from_pandas(frame: Any) -> pa.Table:
+    double = [name for name, number in Counter(map(str, getattr(frame, "columns", ()))).items() if number > 1]
+    if double:
+        named = ", ".join(f"'{name}'" for name in double)
+        raise TableError(f"the same column name more than once: {named}", "rename the columns")
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     except (pa.ArrowException, TypeError, ValueError):

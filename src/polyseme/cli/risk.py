@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from polyseme.cli.console import PathType, busy, json_option, names, print_json, show, text_table_options
+
+
+@click.command("risk")
+@click.argument("table", type=PathType)
+@click.option(
+    "--qi",
+    multiple=True,
+    callback=names,
+    help="Columns that others may know, as A,B; guessed as `init` does when omitted.",
+)
+@click.option("--sensitive", multiple=True, callback=names, help="Columns that nobody should learn, as A,B.")
+@text_table_options
+@json_option
+def command(
+    table: Path,
+    qi: tuple[str, ...],
+    sensitive: tuple[str, ...],
+    separator: str | None,
+    encoding: str,
+    as_json: bool,
+) -> None:
+    """Measure what k, l and t a TABLE has, without a policy: any table, made by any tool.
+
+    Records that agree in every quasi-identifier form a class. Shown is how many are alone in theirs, how large
+    the classes are, what they tell about sensitive columns, and which column to generalize first. It measures
+    and does not judge: the exit code is 0 whatever it finds.
+
+    \b
+    Examples:
+      polyseme risk people.csv
+      polyseme risk people.csv --qi age,sex --sensitive income
+    """
+    from polyseme.verbs.risk import risk
+
+    with busy("Measuring"):
+        found = risk(table, qi or None, sensitive, separator=separator, encoding=encoding)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        show(found)

@@ -1,0 +1,164 @@
+"""The risks of a table as it stands: how small its classes are, what they tell, and which columns make them small.
+
+    k            = min |E|
+    unique       = records in classes of one
+    marketer     = classes / records
+    distinction  = different values of a column / records
+    separation   = pairs of records that differ in the column / all pairs
+
+l and t are the worst values of the models of the same name, by their own functions. Each column is coded once, and the
+codes of several columns become one number, so that a table is grouped by whole numbers however many columns it has.
+
+Motwani and Xu (2007) for distinction and separation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from polyseme.arrays import Floats, Ints
+from polyseme.distances.ground import Equal, Ordered
+from polyseme.models import closeness, distinct_diversity, entropy_diversity
+from polyseme.models.frequency_diversity import largest_count
+from polyseme.results.risk import ColumnRisk, Risk, SensitiveRisk, SizeBand
+from polyseme.tables.classes import Counts, classes_of, kept_rows
+
+__all__ = ["measure"]
+
+_EDGES = (1, 2, 3, 5, 10, 20, 50, 100, 1_000)
+"""Where the bands of class sizes begin."""
+_LARGEST = 2**62
+"""Combinations that one number can tell apart."""
+_KNOWN = "\0known"
+
+
+def measure(frame: pl.DataFrame, quasi_identifiers: Sequence[str], sensitive: Sequence[str] = ()) -> Risk:
+    """The risks of the classes that the quasi-identifiers form.
+
+    >>> found = measure(pl.DataFrame({"zip": ["1", "1", "2"], "ill": ["flu", "cold", "flu"]}), ["zip"], ["ill"])
+    >>> found.k, found.l, found.unique, found.classes
+    (1, 1, 1, 2)
+    """
+    kept = kept_rows(frame, quasi_identifiers)
+    records = int(kept.sum())
+    codes = [_codes(frame[name].filter(kept)) for name in quasi_identifiers]
+    key = _packed(codes, records)
+    sizes = _sizes(key)
+    return Risk(
+        records,
+        frame.height - records,
+        tuple(quasi_identifiers),
+        int(sizes.min()) if records else None,
+        _unique(sizes),
+        len(sizes),
+        _bands(sizes),
+        tuple(_column(name, codes, place) for place, name in enumerate(quasi_identifiers)),
+        tuple(
+            _among_others(frame, quasi_identifiers, name)
+            if name in quasi_identifiers
+            else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept))
+            for name in sensitive
+        ),
+    )
+
+
+def _codes(series: pl.Series) -> Ints:
+    """A whole number for each value, from 0; a missing value is a value of its own."""
+    values = series.cast(pl.Categorical).to_physical() if series.dtype == pl.String else series
+    present = pl.DataFrame({_KNOWN: values.unique()}).with_row_index("code")
+    found = pl.DataFrame({_KNOWN: values}).join(present, on=_KNOWN, how="left", nulls_equal=True, maintain_order="left")
+    return found["code"].cast(pl.Int64).to_numpy()
+
+
+def _packed(codes: Sequence[Ints], records: int) -> Ints:
+    """One number for each combination of codes."""
+    key, size = np.zeros(records, dtype=np.int64), 1
+    for column in codes:
+        values = int(column.max(initial=0)) + 1
+        if size > _LARGEST // values:
+            key = _codes(pl.Series(key))
+            size = int(key.max(initial=0)) + 1
+        key, size = key * values + column, size * values
+    return key
+
+
+def _sizes(key: Ints) -> Ints:
+    """How often each number occurs."""
+    return pl.Series(key).unique_counts().cast(pl.Int64).to_numpy()
+
+
+def _unique(sizes: Ints) -> int:
+    return int((sizes == 1).sum())
+
+
+def _bands(sizes: Ints) -> tuple[SizeBand, ...]:
+    limits = pairwise((*_EDGES, None))
+    return tuple(_band(sizes, low, high) for low, high in limits if low is not None)
+
+
+def _band(sizes: Ints, low: int, high: int | None) -> SizeBand:
+    within = sizes[(sizes >= low) & (sizes < (np.inf if high is None else high))]
+    return SizeBand(low, None if high is None else high - 1, len(within), int(within.sum()))
+
+
+def _column(name: str, codes: Sequence[Ints], place: int) -> ColumnRisk:
+    records = len(codes[place])
+    own = np.bincount(codes[place])
+    without = _sizes(_packed([*codes[:place], *codes[place + 1 :]], records))
+    pairs = records * (records - 1)
+    return ColumnRisk(
+        name,
+        len(own),
+        len(own) / records if records else None,
+        1.0 - int((own * (own - 1)).sum()) / pairs if pairs else None,
+        _unique(without),
+        int(without.min()) if records else None,
+        len(without),
+    )
+
+
+def _among_others(frame: pl.DataFrame, quasi_identifiers: Sequence[str], name: str) -> SensitiveRisk:
+    """An attribute that is a quasi-identifier too is judged in the classes of the others; there `*` is a value."""
+    known = tuple(key for key in quasi_identifiers if key != name)
+    kept = kept_rows(frame, known)
+    key = _packed([_codes(frame[other].filter(kept)) for other in known], int(kept.sum()))
+    return _sensitive(known, key, frame[name].filter(kept), [name])
+
+
+def _sensitive(known: tuple[str, ...], key: Ints, column: pl.Series, generalized: Sequence[str] = ()) -> SensitiveRisk:
+    name = column.name
+    rows = pl.DataFrame([pl.Series(_KNOWN, key), column])
+    counts = classes_of(rows, [_KNOWN], [name], missing="category", generalized=generalized).attributes[name]
+    missing = int(counts.total[-1]) if None in counts.labels else 0
+    return _told(name, known, counts, missing, column.dtype.is_numeric() and not missing)
+
+
+def _told(name: str, known: tuple[str, ...], counts: Counts, missing: int, numeric: bool) -> SensitiveRisk:
+    records, ground = counts.records, Ordered() if numeric else Equal()
+    if not records:
+        return SensitiveRisk(name, known, 0, 0, 0, None, None, None, None, None, None, ground.name, None, 0)
+    largest = largest_count(counts)
+    return SensitiveRisk(
+        name,
+        known,
+        records,
+        counts.domain_size,
+        missing,
+        int(_worst(distinct_diversity.score(counts, 1).value)),
+        _worst(entropy_diversity.score(counts, 1).value),
+        float((largest / counts.sizes).max()),
+        float(largest.sum() / records),
+        float(counts.total.max() / records),
+        -_worst(-closeness.score(counts, 1.0, ground).value),
+        ground.name,
+        -_worst(-closeness.score(counts, 1.0, Equal()).value),
+        int(counts.sizes[counts.distinct == 1].sum()),
+    )
+
+
+def _worst(values: Floats | Ints) -> float:
+    return float(values.min())

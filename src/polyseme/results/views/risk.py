@@ -1,0 +1,215 @@
+"""The risks of a table, for terminals and notebooks: every number with what it means, within 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from polyseme.results.views.formats import count, percent, plain, quantity
+from polyseme.results.views.html import titled_table
+from polyseme.results.views.tables import Document, Head
+from polyseme.results.views.terminal import titled_view
+
+__all__ = ["risk_table", "risk_view"]
+
+_MEASURES: Head = (("measure", False), ("value", True), ("what it means", False))
+_SIZES: Head = (("records in a class", False), ("classes", True), ("records", True), ("share", True), ("", False))
+_COLUMNS: Head = (
+    ("column", False),
+    ("values", True),
+    ("distinction", True),
+    ("separation", True),
+    ("still unique", True),
+    ("k then", True),
+)
+_CHOICES: Head = (("column", False), ("taken as", False), ("why", False))
+_BAR = 24
+"""Characters of a bar for all records."""
+
+
+@dataclass(frozen=True)
+class _Section:
+    title: str
+    head: Head
+    rows: Sequence[tuple[str, ...]]
+    notes: tuple[str, ...] = ()
+
+
+def risk_view(risk: Document) -> RenderableType:
+    """What was measured, section by section."""
+    parts: list[RenderableType] = [Text(_headline(risk), style="bold red" if risk["unique"] else "bold")]
+    for part in _sections(risk):
+        parts += [Text(), titled_view(part.title, part.head, part.rows, part.notes)]
+    return Group(*parts)
+
+
+def risk_table(risk: Document) -> str:
+    """The same for a notebook."""
+    tables = [titled_table(part.title, part.head, part.rows, part.notes) for part in _sections(risk)]
+    return "".join([f"<p><strong>{escape(_headline(risk))}</strong></p>", *tables])
+
+
+def _headline(risk: Document) -> str:
+    if not risk["records"]:
+        return "There are no records to measure."
+    if risk["unique"]:
+        share = f"{count(risk['unique'])} of {count(risk['records'])} records ({percent(risk['unique_share'])})"
+        verb = "is" if risk["unique"] == 1 else "are"
+        return f"{share} {verb} unique: whoever knows {_known(risk)} finds them.{_advice(risk)}"
+    return f"No record is unique: each of {count(risk['records'])} hides among at least {count(risk['k'] or 0)}."
+
+
+def _known(risk: Document) -> str:
+    names = risk["quasi_identifiers"]
+    return (
+        f"the {len(names)} columns" if len(names) > 1 else f"the column {plain(names[0])}" if names else "of the table"
+    )
+
+
+def _sections(risk: Document) -> list[_Section]:
+    parts: list[_Section] = []
+    if risk["records"]:
+        parts.append(_Section("The classes", _MEASURES, _class_rows(risk), _class_notes(risk)))
+        parts.append(_Section("How large the classes are", _SIZES, _size_rows(risk)))
+        parts += [_about(item, risk["quasi_identifiers"]) for item in risk["sensitive"]]
+    if risk["records"] and risk["columns"]:
+        parts.append(_Section("What each column adds", _COLUMNS, _column_rows(risk), _column_notes(risk)))
+    if risk["choices"]:
+        parts.append(_Section("How the columns were chosen", _CHOICES, _choice_rows(risk), _choice_notes(risk)))
+    return parts
+
+
+def _class_rows(risk: Document) -> list[tuple[str, ...]]:
+    return [
+        ("k", quantity(risk["k"]), "records in the smallest class; a class is all records that agree in these columns"),
+        ("unique", count(risk["unique"]), f"records alone in their class: {percent(risk['unique_share'])} of all"),
+        ("classes", count(risk["classes"]), f"{quantity(risk['average_size'])} records each on average"),
+        ("prosecutor risk", percent(risk["prosecutor_risk"]), "how surely the most exposed person is found: 1 / k"),
+        (
+            "marketer risk",
+            percent(risk["marketer_risk"]),
+            "records found by guessing in every class: classes / records",
+        ),
+    ]
+
+
+def _class_notes(risk: Document) -> tuple[str, ...]:
+    names = ", ".join(risk["quasi_identifiers"]) or "none, so that all records are one class"
+    set_aside = f"{count(risk['suppressed'])} suppressed rows (* in every one of them) are set aside and not counted"
+    return (f"columns that others may know: {names}", *([set_aside] if risk["suppressed"] else []))
+
+
+def _size_rows(risk: Document) -> list[tuple[str, ...]]:
+    last = max(place for place, band in enumerate(risk["sizes"]) if band["classes"])
+    return [_size_row(band, risk["records"]) for band in risk["sizes"][: last + 1]]
+
+
+def _size_row(band: Document, records: int) -> tuple[str, ...]:
+    share = band["records"] / records
+    return _span(band), count(band["classes"]), count(band["records"]), percent(share), "█" * round(_BAR * share)
+
+
+def _span(band: Document) -> str:
+    if band["high"] is None:
+        return f"{band['low']:,} or more"
+    return f"{band['low']:,}" if band["low"] == band["high"] else f"{band['low']:,} to {band['high']:,}"
+
+
+def _about(item: Document, quasi_identifiers: Sequence[str]) -> _Section:
+    title = f"What a class tells about {item['name']}"
+    return _Section(title, _MEASURES, _told_rows(item), _told_notes(item, quasi_identifiers))
+
+
+def _told_rows(item: Document) -> list[tuple[str, ...]]:
+    apart = "numbers in their order" if item["ground"] == "ordered" else "all values equally far apart"
+    rows: list[tuple[str, ...]] = [
+        ("l", quantity(item["l"]), f"different values in the poorest class, of {count(item['values'])} in the table"),
+        ("entropy l", quantity(item["entropy_l"]), "effective number of values in the poorest class: e to its entropy"),
+        ("surest guess", percent(item["largest_share"]), "the largest share of one value in a class"),
+        (
+            "guessed right",
+            percent(item["guessed"]),
+            f"records guessed by their class; {percent(item['baseline'])} without",
+        ),
+        (
+            "single value",
+            count(item["homogeneous"]),
+            f"records whose class gives the value away: {_share(item)} of all",
+        ),
+        ("t", quantity(item["t"]), f"how far a class is from the table, 0 to 1; {apart}"),
+    ]
+    if item["ground"] == "ordered":
+        rows.append(("t, equal", quantity(item["t_equal"]), "the same with all values equally far apart"))
+    return rows
+
+
+def _share(item: Document) -> str:
+    return percent(item["homogeneous_share"])
+
+
+def _told_notes(item: Document, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:
+    without = f"{count(item['missing'])} records have no value, which counts as one more value"
+    among = f"classes are formed by the other columns: {', '.join(item['known']) or 'none'}"
+    itself = among if item["name"] in quasi_identifiers else ""
+    return (*([without] if item["missing"] else []), *([itself] if itself else []))
+
+
+def _by_gain(risk: Document) -> list[Document]:
+    """The column first without which the fewest records are unique, then without which classes are fewest."""
+    return sorted(risk["columns"], key=lambda column: (column["unique_without"], column["classes_without"]))
+
+
+def _column_rows(risk: Document) -> list[tuple[str, ...]]:
+    return [
+        (
+            column["name"],
+            count(column["distinct"]),
+            quantity(column["distinction"]),
+            percent(column["separation"]),
+            count(column["unique_without"]),
+            quantity(column["k_without"]),
+        )
+        for column in _by_gain(risk)
+    ]
+
+
+def _column_notes(risk: Document) -> tuple[str, ...]:
+    return (
+        "distinction: different values / records",
+        "separation: pairs of records that the column tells apart / all pairs",
+        "still unique, k then: what is left for those who know all columns but this one",
+    )
+
+
+def _advice(risk: Document) -> str:
+    """The column to begin with, where one of several helps."""
+    first = _by_gain(risk)[0]
+    if len(risk["columns"]) < 2 or first["unique_without"] == risk["unique"]:
+        return ""
+    left = f"{count(first['unique_without'])} stay unique" if first["unique_without"] else "none stays unique"
+    return f" Generalize {plain(first['name'])} first: without it {left}."
+
+
+def _choice_rows(risk: Document) -> list[tuple[str, ...]]:
+    return [(choice["name"], _taken(choice), choice["why"]) for choice in risk["choices"]]
+
+
+def _taken(choice: Document) -> str:
+    kept = choice["role"] == "quasi-identifier" or choice["why"] == "as asked for"
+    return str(choice["role"] if kept else f"{choice['role']}, left out")
+
+
+def _choice_notes(risk: Document) -> tuple[str, ...]:
+    judged = {item["name"] for item in risk["sensitive"]}
+    open_questions = [
+        choice["name"] for choice in risk["choices"] if choice["role"] == "sensitive" and choice["name"] not in judged
+    ]
+    ask = f"to see what the classes tell about {', '.join(open_questions)}, name it with --sensitive"
+    return (
+        "guesses from names and shapes: name the columns that others know with --qi",
+        *([ask] if open_questions else []),
+    )

@@ -1,0 +1,86 @@
+"""`risk`: what k, l and t a table has, without a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from polyseme.errors import Problem, TableError, nearest
+from polyseme.logs import logged
+from polyseme.metrics.risk import measure
+from polyseme.policy.drafting import Guess, guesses
+from polyseme.policy.foreign import read_undescribed
+from polyseme.results.risk import Choice, Risk
+from polyseme.tables.io.source import Source, open_table
+from polyseme.verbs.inputs import names_given
+
+__all__ = ["risk"]
+
+
+@logged
+def risk(
+    data: Any,
+    qi: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] = (),
+    *,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+) -> Risk:
+    """How exposed the records of a table are: class sizes, what the classes tell, which columns make them small.
+
+    data       a path, or a polars, pandas or pyarrow table, made by whatever tool
+    qi         the columns that others may know; when None, those that `init` takes for such, and `choices` says why
+    sensitive  the columns that nobody should learn
+    """
+    source = open_table(data, separator, encoding)
+    judged = _distinct(sensitive)
+    choices = _choices(source, judged) if qi is None else ()
+    known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)
+    _require_usable(source, (*known, *(name for name in judged if name not in known)))
+    table = read_undescribed(source, known, judged)
+    return replace(measure(table.frame, known, judged), choices=choices)
+
+
+def _distinct(names: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names_given(names)))
+
+
+def _choices(source: Source, sensitive: Sequence[str]) -> tuple[Choice, ...]:
+    """What every column is taken for; a column that was named as sensitive is not guessed about."""
+    found = tuple(_choice(guess, sensitive) for guess in guesses(source))
+    if not any(choice.taken for choice in found) and source.count():
+        raise TableError(
+            f"{source.name}: no column looks like something that others may know",
+            "name those that they do, as in --qi age,sex",
+        )
+    return found
+
+
+def _choice(guess: Guess, sensitive: Sequence[str]) -> Choice:
+    if guess.name in sensitive:
+        return Choice(guess.name, "sensitive", "as asked for")
+    return Choice(guess.name, guess.role, guess.why)
+
+
+def _require_usable(source: Source, names: Sequence[str]) -> None:
+    problems = list(_problems(source, names))
+    if problems:
+        raise TableError(problems)
+
+
+def _problems(source: Source, names: Sequence[str]) -> Iterator[Problem]:
+    for name in names:
+        if name not in source.schema.names:
+            yield Problem(name, "the table has no such column", nearest(name, source.schema.names))
+        elif _opaque(source.schema.field(name).type):
+            hint = "leave the column out; candidates of a release are checked by `polyseme verify RELEASE`"
+            yield Problem(name, "holds lists, records or bytes, which form no classes", hint)
+
+
+def _opaque(kind: pa.DataType) -> bool:
+    types = pa.types
+    nested = types.is_nested(kind)
+    return bool(nested or types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind))
