@@ -24,11 +24,14 @@ from math import prod
 from typing import Protocol
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.errors import QuestionError
 from polyseme.estimators.fixed_point import fixed_point
+from polyseme.estimators.mixing import Mixed
 from polyseme.estimators.permuted import Permuted
+from polyseme.estimators.shrunk_labels import LabelCounts, Sharing
 
 __all__ = ["Coarse", "InGroups", "Labelled", "Meanings"]
 
@@ -69,6 +72,10 @@ class Coarse(Protocol):
         """The table of the largest likelihood, and whether the steps to it converged."""
         ...
 
+    def shrunk(self, strength: float | None = None) -> Mixed:
+        """A table between these two, by the weight that records left out demand, or by so many further records."""
+        ...
+
     def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
         """What cannot be known, in words."""
         ...
@@ -85,18 +92,20 @@ class Meanings:
     starts  where the values of each label begin in `codes`, and at last where they end: (labels + 1,)
     codes   of the values, label by label
     size    how many values there are
+    numbers how many of them, the first ones, are numbers in ascending order
     """
 
     starts: Ints
     codes: Ints
     size: int
+    numbers: int = 0
 
     @classmethod
-    def of(cls, sets: Sequence[Sequence[int]], size: int) -> Meanings:
+    def of(cls, sets: Sequence[Sequence[int]], size: int, numbers: int = 0) -> Meanings:
         """From the values of each label."""
         starts = np.cumsum([0, *(len(values) for values in sets)])
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *(np.asarray(values, dtype=np.int64) for values in sets)])
-        return cls(starts, codes, size)
+        return cls(starts, codes, size, numbers)
 
     @classmethod
     def themselves(cls, size: int) -> Meanings:
@@ -113,6 +122,12 @@ class Meanings:
         alike = np.unique(self.matrix(labels).T, axis=0, return_inverse=True)[1].ravel()
         sets = [np.unique(alike[self.codes[a:b]]).tolist() for a, b in zip(self.starts[:-1], self.starts[1:])]
         return Meanings.of(sets, int(alike.max(initial=-1)) + 1)
+
+    @property
+    def stands_for(self) -> csr_array:
+        """Whether each label may stand for each value, as 1 and 0: (labels, size)."""
+        ones = np.ones(len(self.codes))
+        return csr_array((ones, self.codes, self.starts), shape=(len(self.starts) - 1, self.size))
 
     def matrix(self, labels: Ints) -> Bools:
         """Whether each of these labels may stand for each value: (labels, size)."""
@@ -131,6 +146,7 @@ class Labelled:
     counts    how many records each row stands for: (n,)
     meanings  of the labels of each attribute
     hidden    how many of the attributes, the last ones, are not asked for
+    apart     whether each row is of records that are not like the others, because they are suppressed: (n,), or none is
     """
 
     cell: Ints
@@ -139,6 +155,7 @@ class Labelled:
     cells: int
     meanings: tuple[Meanings, ...]
     hidden: int = 0
+    apart: Bools | None = None
 
     without_intervals = "no intervals: how records are spread over the values of a label is assumed, not observed"
 
@@ -210,6 +227,48 @@ class Labelled:
         parts, converged = fixed_point(self._step, self._evenly())
         return self._shown(parts), converged
 
+    def shrunk(self, strength: float | None = None) -> Mixed:
+        alone, coarse = self._alone, [axis for axis in range(self.asked) if self._coarse(axis)]
+        if not self.open.any():
+            return Mixed(self.spread_evenly(), {})
+        row, place, number = alone._entries
+        values = np.unravel_index(number[place], self.shape)
+        group = self._known_groups(coarse)
+        sharings = {axis: self._counts(axis, group).shared(strength) for axis in coarse}
+        parts = self.counts[row].astype(np.float64)
+        for axis, sharing in sharings.items():
+            parts *= self._share(axis, sharing, group, row, values[axis + 1])
+        table = np.bincount(number[place], parts, minlength=prod(self.shape)).astype(np.float64)
+        weights = {axis: sharing.weight for axis, sharing in sharings.items()}
+        return Mixed(table.reshape(self.shape), weights, all(sharing.converged for sharing in sharings.values()))
+
+    def _known_groups(self, coarse: Sequence[int]) -> Ints:
+        """Rows by their cell and by the attributes that are shown as they are; all as one where they are too many."""
+        known = [self.cell, *(self.labels[axis] for axis in range(self.asked) if axis not in coarse)]
+        group = np.unique(np.column_stack(known), axis=0, return_inverse=True)[1].ravel()
+        widest = max(max(self.meanings[axis].size, len(self.meanings[axis].lengths)) for axis in coarse)
+        return group if (group.max(initial=0) + 1) * widest <= _MOST else np.zeros_like(group)
+
+    def _counts(self, axis: int, group: Ints) -> LabelCounts:
+        """The labels of one attribute in each group, of records that are like one another."""
+        meaning, alike = self.meanings[axis], self.counts * ~self._apart
+        shape = (int(group.max(initial=0)) + 1, len(meaning.lengths))
+        counted = np.bincount(group * shape[1] + self.labels[axis], alike, minlength=prod(shape))
+        return LabelCounts(counted.astype(np.int64).reshape(shape), meaning.stands_for, meaning.numbers)
+
+    def _share(self, axis: int, sharing: Sharing, group: Ints, row: Ints, value: Ints) -> Floats:
+        """The part of a row that goes to a value."""
+        meaning, label = self.meanings[axis], self.labels[axis]
+        even = 1.0 / meaning.lengths[label[row]]
+        behind = np.asarray(sharing.expected @ meaning.stands_for.T)[group, label][row]
+        by_likelihood = np.divide(sharing.expected[group[row], value], behind, out=even.copy(), where=behind > 0)
+        mixed = sharing.weight * by_likelihood + (1.0 - sharing.weight) * even
+        return np.asarray(np.where(self._apart[row], even, mixed), dtype=np.float64)
+
+    @property
+    def _apart(self) -> Bools:
+        return np.zeros(len(self.cell), dtype=np.bool_) if self.apart is None else self.apart
+
     def _shown(self, parts: Floats) -> Floats:
         """The table that parts of all combinations add up to."""
         table = np.bincount(self._entries[2], parts, minlength=prod(self.shape))
@@ -250,6 +309,7 @@ class Labelled:
             cell=cell[rows],
             labels=tuple(self.labels[axis][rows] for axis in axes),
             counts=self.counts[rows],
+            apart=self._apart[rows],
             cells=max(int(group.max(initial=-1)) + 1, 1),
             meanings=tuple(self.meanings[axis] for axis in axes),
             hidden=len(axes) - len(kept),
@@ -332,6 +392,10 @@ class InGroups:
     def most_likely(self) -> tuple[Floats, bool]:
         table, converged = self._permuted.most_likely()
         return self._shown(table), converged
+
+    def shrunk(self, strength: float | None = None) -> Mixed:
+        table, weight, converged = self._permuted.shrunk(strength)
+        return Mixed(self._shown(table), {self.axis: weight}, converged)
 
     def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
         return self._permuted.remarks()
