@@ -128,6 +128,8 @@ def _notes(
     for axis, weight in fitted.weights.items():
         yield f"{names[axis]}: {weight:.0%} of each record goes by the likelihood, {1.0 - weight:.0%} is spread evenly"
     yield from coarse.remarks(names, labels)
+    if way == MaximumLikelihood.name:
+        yield from coarse.remarks_on_ml()
 
 
 def _limits(values: Floats, totals: Floats, level: float, population: Population) -> tuple[Floats, Floats, Floats]:

@@ -24,16 +24,15 @@ from math import prod
 from typing import Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.errors import QuestionError
 from polyseme.estimators.fixed_point import fixed_point
+from polyseme.estimators.meanings import Meanings
 from polyseme.estimators.mixing import Mixed
-from polyseme.estimators.permuted import Permuted
 from polyseme.estimators.shrunk_labels import LabelCounts, Sharing
 
-__all__ = ["Coarse", "InGroups", "Labelled", "Meanings"]
+__all__ = ["Coarse", "Labelled"]
 
 _MOST = 20_000_000
 """Combinations of values of all distinct records together that are held (some 500 MB)."""
@@ -80,61 +79,13 @@ class Coarse(Protocol):
         """What cannot be known, in words."""
         ...
 
+    def remarks_on_ml(self) -> list[str]:
+        """What else is to be said about the table of the largest likelihood."""
+        ...
+
     def coarser(self, group: Ints, kept: Sequence[int]) -> Coarse:
         """The same records in fewer cells (`group`: the new one of each; left out where -1) and attributes."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Meanings:
-    """What each label of an attribute may stand for.
-
-    starts  where the values of each label begin in `codes`, and at last where they end: (labels + 1,)
-    codes   of the values, label by label
-    size    how many values there are
-    numbers how many of them, the first ones, are numbers in ascending order
-    """
-
-    starts: Ints
-    codes: Ints
-    size: int
-    numbers: int = 0
-
-    @classmethod
-    def of(cls, sets: Sequence[Sequence[int]], size: int, numbers: int = 0) -> Meanings:
-        """From the values of each label."""
-        starts = np.cumsum([0, *(len(values) for values in sets)])
-        codes = np.concatenate([np.zeros(0, dtype=np.int64), *(np.asarray(values, dtype=np.int64) for values in sets)])
-        return cls(starts, codes, size, numbers)
-
-    @classmethod
-    def themselves(cls, size: int) -> Meanings:
-        """Of a column as it is: each label is one value."""
-        return cls(np.arange(size + 1), np.arange(size), size)
-
-    @property
-    def lengths(self) -> Ints:
-        """How many values each label may stand for."""
-        return np.diff(self.starts)
-
-    def merged(self, labels: Ints) -> Meanings:
-        """With values as one that these labels, all that occur, do not tell apart."""
-        alike = np.unique(self.matrix(labels).T, axis=0, return_inverse=True)[1].ravel()
-        sets = [np.unique(alike[self.codes[a:b]]).tolist() for a, b in zip(self.starts[:-1], self.starts[1:])]
-        return Meanings.of(sets, int(alike.max(initial=-1)) + 1)
-
-    @property
-    def stands_for(self) -> csr_array:
-        """Whether each label may stand for each value, as 1 and 0: (labels, size)."""
-        ones = np.ones(len(self.codes))
-        return csr_array((ones, self.codes, self.starts), shape=(len(self.starts) - 1, self.size))
-
-    def matrix(self, labels: Ints) -> Bools:
-        """Whether each of these labels may stand for each value: (labels, size)."""
-        found = np.zeros((len(labels), self.size), dtype=np.bool_)
-        for row, label in enumerate(labels):
-            found[row, self.codes[self.starts[label] : self.starts[label + 1]]] = True
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,14 +240,17 @@ class Labelled:
         found = []
         for name, texts, used, meaning in zip(names, labels, self.labels, self.meanings):
             found += _untold(name, texts, meaning.matrix(np.unique(used)))
+        return found
+
+    def remarks_on_ml(self) -> list[str]:
         if self._combinations > _MOST:
-            found.append(
+            return [
                 f"the classes stand for {self._combinations:,.0f} combinations of values, too many for ml "
                 f"(limit {_MOST:,}): this is the even spread"
-            )
-        elif np.allclose(self._step(even := self._evenly()), even, atol=1e-6):
-            found.append("classes do not overlap, so nothing tells the values in a class apart: ml is the even spread")
-        return found
+            ]
+        if np.allclose(self._step(even := self._evenly()), even, atol=1e-6):
+            return ["classes do not overlap, so nothing tells the values in a class apart: ml is the even spread"]
+        return []
 
     def coarser(self, group: Ints, kept: Sequence[int]) -> Labelled:
         cell = group[self.cell]
@@ -336,80 +290,3 @@ def _untold(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
     if len(columns) <= _RANKED and np.linalg.matrix_rank(columns.astype(np.float64)) < len(columns):
         found.append(f"{name}: the labels do not determine all numbers; what they leave open is near the even spread")
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class InGroups:
-    """Records in groups whose values of one attribute are known, but not who has which.
-
-    cell    of each record: (n,), 0 .. cells-1, or `cells` for a record elsewhere, which only completes its group
-    codes   for each further attribute, the value of each record: (n,)
-    sizes   how many values each further attribute has
-    axis    the place of the attribute in question among all of them
-    group, values, width  as in `Permuted`
-    """
-
-    cell: Ints
-    cells: int
-    codes: tuple[Ints, ...]
-    sizes: tuple[int, ...]
-    axis: int
-    group: Ints
-    values: Ints
-    width: int
-
-    without_intervals = "no intervals: those that can be computed for groups hold the truth less often than they should"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        sizes = list(self.sizes)
-        sizes.insert(self.axis, self.width)
-        return (self.cells, *sizes)
-
-    @property
-    def totals(self) -> Floats:
-        return np.bincount(self.cell, minlength=self.cells + 1)[: self.cells].astype(np.float64)
-
-    @cached_property
-    def _permuted(self) -> Permuted:
-        cell = self.cell
-        for codes, size in zip(self.codes, self.sizes, strict=True):
-            cell = cell * size + codes
-        return Permuted(cell, self.group, self.values, (self.cells + 1) * prod(self.sizes), self.width)
-
-    def _shown(self, table: Floats) -> Floats:
-        """A table of the permuted records as one of the attributes in their order, without records elsewhere."""
-        whole = table.reshape(self.cells + 1, *self.sizes, self.width)[: self.cells]
-        return np.moveaxis(whole, -1, self.axis + 1)
-
-    @cached_property
-    def open(self) -> Bools:
-        return np.asarray(self._shown(self._permuted.open.astype(np.float64)) > 0)
-
-    def spread_evenly(self) -> Floats:
-        return self._shown(self._permuted.spread_evenly())
-
-    def most_likely(self) -> tuple[Floats, bool]:
-        table, converged = self._permuted.most_likely()
-        return self._shown(table), converged
-
-    def shrunk(self, strength: float | None = None) -> Mixed:
-        table, weight, converged = self._permuted.shrunk(strength)
-        return Mixed(self._shown(table), {self.axis: weight}, converged)
-
-    def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
-        return self._permuted.remarks()
-
-    def coarser(self, group: Ints, kept: Sequence[int]) -> Coarse:
-        cells = max(int(group.max(initial=-1)) + 1, 1)
-        cell = np.where(group >= 0, group, cells)[np.minimum(self.cell, self.cells - 1)]
-        cell = np.where(self.cell < self.cells, cell, cells)
-        others = [axis - (axis > self.axis) for axis in kept if axis != self.axis]
-        codes, sizes = tuple(self.codes[axis] for axis in others), tuple(self.sizes[axis] for axis in others)
-        if self.axis in kept:
-            axis = list(kept).index(self.axis)
-            return InGroups(cell, cells, codes, sizes, axis, self.group, self.values, self.width)
-        rows = cell < cells
-        meanings = tuple(Meanings.themselves(size) for size in sizes)
-        counts = np.ones(int(rows.sum()), dtype=np.int64)
-        return Labelled(cell[rows], tuple(column[rows] for column in codes), counts, cells, meanings)

@@ -118,7 +118,7 @@ class Dealt:
         # One more record of each value, which may be in any cell: what has not been seen is not impossible.
         likely = (table + table.sum(axis=1, keepdims=True) / table.sum()) / (table.sum(axis=0) + 1.0)
         flat = np.maximum(likely, _FLOOR).ravel()
-        # Also of groups that are all of one cell: who has which value is open in none of them, but that they are is news.
+        # Also of groups of one cell: nothing is open in them, but that all their values came from it is news.
         found = [hand.counts @ log_permanents(flat[hand.places(self.width)]) for hand in self.hands]
         return float(sum(found))
 

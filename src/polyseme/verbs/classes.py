@@ -14,7 +14,9 @@ import pyarrow as pa
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import Problem, ReleaseError
 from polyseme.estimators.coarse_estimate import CoarseEstimate, estimate_coarse
-from polyseme.estimators.coarsened import Coarse, InGroups, Labelled, Meanings
+from polyseme.estimators.coarsened import Coarse, Labelled
+from polyseme.estimators.in_groups import InGroups
+from polyseme.estimators.meanings import Meanings
 from polyseme.estimators.options import EstimateOptions
 from polyseme.hierarchies import TOP
 from polyseme.release import Column, Generalized, Grouped, Manifest, Release
