@@ -338,14 +338,14 @@ def test_ml_has_a_smaller_error_than_the_even_spread_on_generalized_and_bucketiz
     errors: Errors, setting: tuple[str, str]
 ) -> None:
     even, ml, _ = errors[setting]
-    # Measured: MEASURED
+    # 60 against 216 records of education in strict classes, 7.8 against 47 by sex in groups of two.
     assert ml < 0.6 * even
 
 
 def test_what_is_taken_by_default_is_about_as_good_as_the_better_of_both_and_often_better(errors: Errors) -> None:
     ratios = {setting: default / min(even, ml) for setting, (even, ml, default) in errors.items()}
-    # Measured: RATIOS
-    assert np.mean(list(ratios.values())) < 1.0, ratios
-    assert max(ratios.values()) < 1.15, ratios
+    # 0.26 and 0.99 in strict classes, 0.46 and 1.04 after local recoding, 1.02 and 0.95 in groups; 0.79 on average.
+    assert np.mean(list(ratios.values())) < 0.9, ratios
+    assert max(ratios.values()) < 1.1, ratios
     assert ratios["strict", "education"] < 0.5, ratios
     assert ratios["local", "education"] < 0.7, ratios

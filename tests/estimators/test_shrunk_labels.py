@@ -1,4 +1,4 @@
-"""Labels shared out between the even spread and the likelihood: the penalty, the weight, cells, numbers, what is apart."""
+"""Labels shared out between the even spread and the likelihood: penalty, weight, cells, numbers, suppressed records."""
 
 from __future__ import annotations
 

@@ -36,6 +36,8 @@ __all__ = ["Coarse", "Labelled"]
 
 _MOST = 20_000_000
 """Combinations of values of all distinct records together that are held (some 500 MB)."""
+_GROUPED = 300_000
+"""Cells times values up to which `shrink` tells cells apart; a judgement, for memory and speed."""
 _RANKED = 2_000
 """Values of an attribute up to which it is checked whether its labels determine them."""
 
@@ -198,7 +200,7 @@ class Labelled:
         known = [self.cell, *(self.labels[axis] for axis in range(self.asked) if axis not in coarse)]
         group = np.unique(np.column_stack(known), axis=0, return_inverse=True)[1].ravel()
         widest = max(max(self.meanings[axis].size, len(self.meanings[axis].lengths)) for axis in coarse)
-        return group if (group.max(initial=0) + 1) * widest <= _MOST else np.zeros_like(group)
+        return group if (group.max(initial=0) + 1) * widest <= _GROUPED else np.zeros_like(group)
 
     def _counts(self, axis: int, group: Ints) -> LabelCounts:
         """The labels of one attribute in each group, of records that are like one another."""

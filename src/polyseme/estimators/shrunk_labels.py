@@ -14,8 +14,8 @@ Fitted together, as `ml` does, the combinations are so many that hardly two labe
 picks those few combinations that most labels share. With several cells, those of few records are drawn towards the
 distribution over all of them.
 
-Labels are not coarsened at random, because methods show wide ones where values are rare. Records left out say how well
-x foretells labels, but not whether values behind wide labels are like those behind narrow ones. So the even spread is
+Labels are not chosen at random, because methods show wide ones where values are rare. Records left out say how well x
+foretells labels, but not whether values behind wide labels are like those behind narrow ones. So the even spread is
 left only as far as they clearly demand it (`_SLACK`).
 """
 
@@ -35,12 +35,13 @@ from polyseme.estimators.mixing import Trial, best_weight, folds_of, mixed, weig
 __all__ = ["LabelCounts", "Sharing"]
 
 _SLACK = 2.0
-"""Log-likelihood of left-out records that the even spread may lose: about that of a parameter that says nothing."""
+"""Log-likelihood of left-out records that a stronger pull to the even spread may lose and still be preferred; a
+judgement, on the side of the even spread because the likelihood assumes more than is known."""
 _POOLED = (np.inf, 1_000.0, 100.0, 10.0, 0.0)
 """Further records from the distribution over all cells that are tried for each cell."""
 _WIDTH = 1 / 8
-"""Standard deviation of the moving average, as a share of the numbers. Measured on Adult's ages in three methods:
-anything between 3 and 12 years has about the same error, at most twice as far from the best as this."""
+"""Standard deviation of the moving average, as a share of the numbers. A judgement: on Adult's ages, errors with 5 to
+12 years were within 3% of one another for both kinds of Mondrian, and the wider the better after local recoding."""
 
 
 @dataclass(frozen=True, eq=False)
