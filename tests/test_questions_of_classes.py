@@ -111,8 +111,8 @@ def test_what_cannot_be_asked_is_said_at_once() -> None:
         assert words in str(error.value)
     with pytest.raises(QuestionError, match="columns can only help"):
         ps.estimate(release, ["ill"], using=["sex"])
-    with pytest.raises(QuestionError, match="shrink is for candidate sets"):
-        ps.estimate(release, ["ill"], ["sex"], estimator="shrink")
+    with pytest.raises(QuestionError, match="smooth is for candidate sets"):
+        ps.estimate(release, ["ill"], ["sex"], estimator="smooth")
 
 
 def test_groups_whose_sizes_do_not_fit_are_refused() -> None:
@@ -167,16 +167,19 @@ def test_suppressed_records_are_a_cell_and_it_is_said() -> None:
         ps.evaluate(release, table, ["ill"], ["age"])
 
 
-def test_leaves_behind_one_label_share_evenly_and_suppressed_records_follow_the_others() -> None:
+def test_leaves_behind_one_label_share_evenly_and_suppressed_records_follow_the_others_with_ml() -> None:
     table = people()
     suppressed = pl.Series(np.random.default_rng(3).random(table.height) < 0.2)
     release = by_decade(table, suppressed)
-    found = ps.estimate(release, ["age"])
+    found = ps.estimate(release, ["age"], estimator="ml")
     assert found.labels[0] == tuple(str(age) for age in range(20, 60))
     shown = table.filter(~suppressed).group_by(pl.col("age") // 10).len().sort("age")["len"].to_numpy()
     expected = np.repeat(shown / shown.sum() * table.height / 10, 10)
     np.testing.assert_allclose(found.values[0], expected, atol=0.02)
     assert any("age: 40 of 40 values cannot be told apart" in note for note in found.notes)
+    apart = ps.estimate(release, ["age"])
+    np.testing.assert_allclose(apart.values[0], np.repeat(shown / 10, 10) + suppressed.sum() / 40, atol=0.02)
+    assert any("suppressed records are spread evenly" in note for note in apart.notes)
     both = ps.estimate(release, ["age", "ill"], ["sex"])
     assert both.values.shape == (2, 40, 6)
     np.testing.assert_allclose(both.margin(of="ill").values, ps.estimate(release, ["ill"], ["sex"]).values)
@@ -280,5 +283,69 @@ def test_ml_is_no_better_on_adult_where_rare_classes_are_suppressed(census: pl.D
         # Measured in 8 samples: 1 to 5% worse.
         assert even < ml < 1.1 * even
         assert any(
-            "suppressed records are shared out like the others" in n for n in ps.estimate(release, ["age"]).notes
+            "suppressed records are shared out like the others" in note
+            for note in ps.estimate(release, ["age"], estimator="ml").notes
         )
+
+
+Errors = dict[tuple[str, str], list[float]]
+
+HIERARCHIES = "".join(
+    f"  {name}: {{role: quasi-identifier, hierarchy: hierarchies/{name}.csv}}\n"
+    for name in ("sex", "age", "race", "education")
+)
+
+
+def in_classes(adult: Path, table: pl.DataFrame, method: str, seed: int) -> Release:
+    """Of a method that generalizes, with the hierarchies that come with the data."""
+    text = f"""
+attributes:
+{HIERARCHIES}  occupation: {{role: sensitive}}
+models: [{{k-anonymity: {{k: 5}}}}, {{distinct-diversity: {{l: 2}}}}]
+method: {method}
+"""
+    return ps.anonymize(table, ps.Policy.loads(text, adult.parent), seed=seed)
+
+
+def by_estimator(table: pl.DataFrame, release: Release, of: str, by: list[str]) -> list[float]:
+    """Root mean squared errors of simple, of ml, and of what is taken unless told otherwise."""
+    found = [ps.estimate(release, [of], by, estimator=name) for name in ("simple", "ml", None)]
+    return [float(np.sqrt(((one.values - truth(table, one)) ** 2).mean())) for one in found]
+
+
+@pytest.fixture(scope="module")
+def errors(adult: Path) -> Errors:
+    """Mean errors over samples of 5,000 Adult records: simple, ml, default."""
+    full = pl.read_csv(adult, separator=";", infer_schema_length=0)
+    methods = {"strict": "mondrian", "local": "{full-domain: {suppression: 0.1, local-recoding: true}}"}
+    found = dict[tuple[str, str], list[list[float]]]()
+    for seed in range(3):
+        table = full.select("sex", "age", "race", "education", "occupation").sample(5_000, seed=seed)
+        for name, method in methods.items():
+            release = in_classes(adult, table, method, seed)
+            for of in ("education", "age"):
+                found.setdefault((name, of), []).append(by_estimator(table, release, of, []))
+        for by in ("sex", "marital-status"):
+            table = full.select(by, "occupation").sample(5_000, seed=seed)
+            text = f"attributes: {{{by}: {{role: quasi-identifier}}, occupation: {{role: sensitive}}}}"
+            release = grouped(table, f"{text}\nmethod: {{anatomy: {{l: 2}}}}\n", seed)
+            found.setdefault(("anatomy", by), []).append(by_estimator(table, release, "occupation", [by]))
+    return {key: np.mean(runs, axis=0).tolist() for key, runs in found.items()}
+
+
+@pytest.mark.parametrize("setting", [("strict", "education"), ("anatomy", "sex")])
+def test_ml_has_a_smaller_error_than_the_even_spread_on_generalized_and_bucketized_adult(
+    errors: Errors, setting: tuple[str, str]
+) -> None:
+    even, ml, _ = errors[setting]
+    # 60 against 216 records of education in strict classes, 7.8 against 47 by sex in groups of two.
+    assert ml < 0.6 * even
+
+
+def test_what_is_taken_by_default_is_about_as_good_as_the_better_of_both_and_often_better(errors: Errors) -> None:
+    ratios = {setting: default / min(even, ml) for setting, (even, ml, default) in errors.items()}
+    # 0.26 and 0.99 in strict classes, 0.46 and 1.04 after local recoding, 1.02 and 0.95 in groups; 0.79 on average.
+    assert np.mean(list(ratios.values())) < 0.9, ratios
+    assert max(ratios.values()) < 1.1, ratios
+    assert ratios["strict", "education"] < 0.5, ratios
+    assert ratios["local", "education"] < 0.7, ratios

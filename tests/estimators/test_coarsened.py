@@ -8,7 +8,8 @@ from scipy import optimize
 
 from polyseme.errors import QuestionError
 from polyseme.estimators.coarse_estimate import EXACT, estimate_coarse
-from polyseme.estimators.coarsened import Labelled, Meanings
+from polyseme.estimators.coarsened import Labelled
+from polyseme.estimators.meanings import Meanings
 from polyseme.estimators.options import EstimateOptions
 
 # Labels 0 .. 3 are the values themselves, 4 and 5 pairs of them, 6 is all.
@@ -64,7 +65,7 @@ def test_classes_that_do_not_overlap_leave_the_even_spread_although_labels_do() 
     cell, counts = np.zeros(3, dtype=np.int64), np.array([100, 10, 90])
     joint = Labelled(cell, labels, counts, 1, (first, second), hidden=1)
     assert joint.most_likely()[0].tolist() == [[60.0, 140.0]]
-    assert any("do not overlap" in remark for remark in joint.remarks(["a"], [["x", "y"]]))
+    assert any("do not overlap" in remark for remark in joint.remarks_on_ml())
     alone = Labelled(cell, labels[:1], counts, 1, (first,))
     np.testing.assert_allclose(alone.most_likely()[0], [[20.0, 180.0]], atol=0.05)
 

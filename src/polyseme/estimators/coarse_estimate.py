@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Never, TypeAlias
+from typing import Any, Never
 
 import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError
-from polyseme.estimators.base import Fit, Population
+from polyseme.estimators.base import Estimator, Fit, Population
 from polyseme.estimators.coarsened import Coarse
 from polyseme.estimators.estimate import Estimate
 from polyseme.estimators.intervals import normal_quantile
 from polyseme.estimators.linear import Simple
 from polyseme.estimators.maximum import MaximumLikelihood
+from polyseme.estimators.mixing import Mixed
 from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.registry import estimator_given
+from polyseme.estimators.shrink import Shrink
 
 __all__ = ["EXACT", "CoarseEstimate", "estimate_coarse"]
-
-Way: TypeAlias = Literal["simple", "ml"]
 
 EXACT = "exact"
 """The estimator's name where every record's values are known: there is nothing to estimate."""
 
-_BIASED = "the even spread is biased towards independence: ml makes use of what differs between cells"
+_BIASED = "the even spread is biased towards independence: shrink and ml make use of what differs between records"
 _NOT_CONVERGED = "the steps did not converge: the table is not quite that of the largest likelihood"
 
 
@@ -69,15 +69,14 @@ def estimate_coarse(
     """The cross-tabulation of records that were put into classes or groups, within cells of other columns."""
     if problems := list(options.problems()):
         raise QuestionError(problems)
-    way, open_ = _way(options), coarse.open
-    values, converged = (coarse.spread_evenly(), True) if way == "simple" else coarse.most_likely()
+    chosen, open_ = _chosen(options), coarse.open
+    fitted, way = _fitted(coarse, chosen), chosen.name
+    values = fitted.values
     totals, level, population = coarse.totals, options.level, options.population
     stderr, low, high = _limits(values, totals, level, population)
     stderr, low, high = (np.where(open_, np.nan, column) for column in (stderr, low, high))
     known = not open_.any()
-    notes = (
-        [] if known else [coarse.without_intervals, *([_BIASED] if way == "simple" else coarse.remarks(names, labels))]
-    )
+    notes = [] if known else [coarse.without_intervals, *_notes(coarse, fitted, way, names, labels)]
     fit = Fit(values, np.where(open_, np.nan, 0.0), totals=totals, spread=_Drawn(values, totals) if known else None)
     return CoarseEstimate(
         of=tuple(names),
@@ -90,7 +89,7 @@ def estimate_coarse(
         estimator=EXACT if known else way,
         records=round(float(totals.sum())),
         totals=totals,
-        notes=(*([] if converged else [_NOT_CONVERGED]), *notes),
+        notes=(*([] if fitted.converged else [_NOT_CONVERGED]), *notes),
         level=level,
         population=population,
         fit=fit,
@@ -100,15 +99,37 @@ def estimate_coarse(
     )
 
 
-def _way(options: EstimateOptions) -> Way:
+def _chosen(options: EstimateOptions) -> Estimator:
     chosen = estimator_given(options.estimator)
-    if chosen is None or isinstance(chosen, MaximumLikelihood):
-        return "ml"
+    if chosen is None:
+        return Shrink()
+    if isinstance(chosen, MaximumLikelihood | Shrink | Simple):
+        return chosen
+    words = f"{chosen.name} is for candidate sets that were drawn at random"
+    raise QuestionError(Problem("estimator", words, "use shrink, ml or simple"))
+
+
+def _fitted(coarse: Coarse, chosen: Estimator) -> Mixed:
+    if isinstance(chosen, Shrink):
+        return coarse.shrunk(chosen.strength)
     if isinstance(chosen, Simple):
-        return "simple"
-    raise QuestionError(
-        Problem("estimator", f"{chosen.name} is for candidate sets that were drawn at random", "use ml or simple")
-    )
+        return Mixed(coarse.spread_evenly(), {})
+    values, converged = coarse.most_likely()
+    return Mixed(values, {}, converged)
+
+
+def _notes(
+    coarse: Coarse, fitted: Mixed, way: str, names: Sequence[str], labels: Sequence[Sequence[Any]]
+) -> Iterator[str]:
+    """What is assumed, and what the records leave open."""
+    if way == Simple.name:
+        yield _BIASED
+        return
+    for axis, weight in fitted.weights.items():
+        yield f"{names[axis]}: {weight:.0%} of each record goes by the likelihood, {1.0 - weight:.0%} is spread evenly"
+    yield from coarse.remarks(names, labels)
+    if way == MaximumLikelihood.name:
+        yield from coarse.remarks_on_ml()
 
 
 def _limits(values: Floats, totals: Floats, level: float, population: Population) -> tuple[Floats, Floats, Floats]:

@@ -28,12 +28,16 @@ import numpy as np
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.errors import QuestionError
 from polyseme.estimators.fixed_point import fixed_point
-from polyseme.estimators.permuted import Permuted
+from polyseme.estimators.meanings import Meanings
+from polyseme.estimators.mixing import Mixed
+from polyseme.estimators.shrunk_labels import LabelCounts, Sharing
 
-__all__ = ["Coarse", "InGroups", "Labelled", "Meanings"]
+__all__ = ["Coarse", "Labelled"]
 
 _MOST = 20_000_000
 """Combinations of values of all distinct records together that are held (some 500 MB)."""
+_GROUPED = 300_000
+"""Cells times values up to which `shrink` tells cells apart; a judgement, for memory and speed."""
 _RANKED = 2_000
 """Values of an attribute up to which it is checked whether its labels determine them."""
 
@@ -69,57 +73,21 @@ class Coarse(Protocol):
         """The table of the largest likelihood, and whether the steps to it converged."""
         ...
 
+    def shrunk(self, strength: float | None = None) -> Mixed:
+        """A table between these two, by the weight that records left out demand, or by so many further records."""
+        ...
+
     def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
         """What cannot be known, in words."""
+        ...
+
+    def remarks_on_ml(self) -> list[str]:
+        """What else is to be said about the table of the largest likelihood."""
         ...
 
     def coarser(self, group: Ints, kept: Sequence[int]) -> Coarse:
         """The same records in fewer cells (`group`: the new one of each; left out where -1) and attributes."""
         ...
-
-
-@dataclass(frozen=True, eq=False)
-class Meanings:
-    """What each label of an attribute may stand for.
-
-    starts  where the values of each label begin in `codes`, and at last where they end: (labels + 1,)
-    codes   of the values, label by label
-    size    how many values there are
-    """
-
-    starts: Ints
-    codes: Ints
-    size: int
-
-    @classmethod
-    def of(cls, sets: Sequence[Sequence[int]], size: int) -> Meanings:
-        """From the values of each label."""
-        starts = np.cumsum([0, *(len(values) for values in sets)])
-        codes = np.concatenate([np.zeros(0, dtype=np.int64), *(np.asarray(values, dtype=np.int64) for values in sets)])
-        return cls(starts, codes, size)
-
-    @classmethod
-    def themselves(cls, size: int) -> Meanings:
-        """Of a column as it is: each label is one value."""
-        return cls(np.arange(size + 1), np.arange(size), size)
-
-    @property
-    def lengths(self) -> Ints:
-        """How many values each label may stand for."""
-        return np.diff(self.starts)
-
-    def merged(self, labels: Ints) -> Meanings:
-        """With values as one that these labels, all that occur, do not tell apart."""
-        alike = np.unique(self.matrix(labels).T, axis=0, return_inverse=True)[1].ravel()
-        sets = [np.unique(alike[self.codes[a:b]]).tolist() for a, b in zip(self.starts[:-1], self.starts[1:])]
-        return Meanings.of(sets, int(alike.max(initial=-1)) + 1)
-
-    def matrix(self, labels: Ints) -> Bools:
-        """Whether each of these labels may stand for each value: (labels, size)."""
-        found = np.zeros((len(labels), self.size), dtype=np.bool_)
-        for row, label in enumerate(labels):
-            found[row, self.codes[self.starts[label] : self.starts[label + 1]]] = True
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +99,7 @@ class Labelled:
     counts    how many records each row stands for: (n,)
     meanings  of the labels of each attribute
     hidden    how many of the attributes, the last ones, are not asked for
+    apart     whether each row is of records that are not like the others, because they are suppressed: (n,), or none is
     """
 
     cell: Ints
@@ -139,6 +108,7 @@ class Labelled:
     cells: int
     meanings: tuple[Meanings, ...]
     hidden: int = 0
+    apart: Bools | None = None
 
     without_intervals = "no intervals: how records are spread over the values of a label is assumed, not observed"
 
@@ -210,6 +180,48 @@ class Labelled:
         parts, converged = fixed_point(self._step, self._evenly())
         return self._shown(parts), converged
 
+    def shrunk(self, strength: float | None = None) -> Mixed:
+        alone, coarse = self._alone, [axis for axis in range(self.asked) if self._coarse(axis)]
+        if not self.open.any():
+            return Mixed(self.spread_evenly(), {})
+        row, place, number = alone._entries
+        values = np.unravel_index(number[place], self.shape)
+        group = self._known_groups(coarse)
+        sharings = {axis: self._counts(axis, group).shared(strength) for axis in coarse}
+        parts = self.counts[row].astype(np.float64)
+        for axis, sharing in sharings.items():
+            parts *= self._share(axis, sharing, group, row, values[axis + 1])
+        table = np.bincount(number[place], parts, minlength=prod(self.shape)).astype(np.float64)
+        weights = {axis: sharing.weight for axis, sharing in sharings.items()}
+        return Mixed(table.reshape(self.shape), weights, all(sharing.converged for sharing in sharings.values()))
+
+    def _known_groups(self, coarse: Sequence[int]) -> Ints:
+        """Rows by their cell and by the attributes that are shown as they are; all as one where they are too many."""
+        known = [self.cell, *(self.labels[axis] for axis in range(self.asked) if axis not in coarse)]
+        group = np.unique(np.column_stack(known), axis=0, return_inverse=True)[1].ravel()
+        widest = max(max(self.meanings[axis].size, len(self.meanings[axis].lengths)) for axis in coarse)
+        return group if (group.max(initial=0) + 1) * widest <= _GROUPED else np.zeros_like(group)
+
+    def _counts(self, axis: int, group: Ints) -> LabelCounts:
+        """The labels of one attribute in each group, of records that are like one another."""
+        meaning, alike = self.meanings[axis], self.counts * ~self._apart
+        shape = (int(group.max(initial=0)) + 1, len(meaning.lengths))
+        counted = np.bincount(group * shape[1] + self.labels[axis], alike, minlength=prod(shape))
+        return LabelCounts(counted.astype(np.int64).reshape(shape), meaning.stands_for, meaning.numbers)
+
+    def _share(self, axis: int, sharing: Sharing, group: Ints, row: Ints, value: Ints) -> Floats:
+        """The part of a row that goes to a value."""
+        meaning, label = self.meanings[axis], self.labels[axis]
+        even = 1.0 / meaning.lengths[label[row]]
+        behind = np.asarray(sharing.expected @ meaning.stands_for.T)[group, label][row]
+        by_likelihood = np.divide(sharing.expected[group[row], value], behind, out=even.copy(), where=behind > 0)
+        mixed = sharing.weight * by_likelihood + (1.0 - sharing.weight) * even
+        return np.asarray(np.where(self._apart[row], even, mixed), dtype=np.float64)
+
+    @property
+    def _apart(self) -> Bools:
+        return np.zeros(len(self.cell), dtype=np.bool_) if self.apart is None else self.apart
+
     def _shown(self, parts: Floats) -> Floats:
         """The table that parts of all combinations add up to."""
         table = np.bincount(self._entries[2], parts, minlength=prod(self.shape))
@@ -230,14 +242,17 @@ class Labelled:
         found = []
         for name, texts, used, meaning in zip(names, labels, self.labels, self.meanings):
             found += _untold(name, texts, meaning.matrix(np.unique(used)))
+        return found
+
+    def remarks_on_ml(self) -> list[str]:
         if self._combinations > _MOST:
-            found.append(
+            return [
                 f"the classes stand for {self._combinations:,.0f} combinations of values, too many for ml "
                 f"(limit {_MOST:,}): this is the even spread"
-            )
-        elif np.allclose(self._step(even := self._evenly()), even, atol=1e-6):
-            found.append("classes do not overlap, so nothing tells the values in a class apart: ml is the even spread")
-        return found
+            ]
+        if np.allclose(self._step(even := self._evenly()), even, atol=1e-6):
+            return ["classes do not overlap, so nothing tells the values in a class apart: ml is the even spread"]
+        return []
 
     def coarser(self, group: Ints, kept: Sequence[int]) -> Labelled:
         cell = group[self.cell]
@@ -250,6 +265,7 @@ class Labelled:
             cell=cell[rows],
             labels=tuple(self.labels[axis][rows] for axis in axes),
             counts=self.counts[rows],
+            apart=self._apart[rows],
             cells=max(int(group.max(initial=-1)) + 1, 1),
             meanings=tuple(self.meanings[axis] for axis in axes),
             hidden=len(axes) - len(kept),
@@ -276,76 +292,3 @@ def _untold(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
     if len(columns) <= _RANKED and np.linalg.matrix_rank(columns.astype(np.float64)) < len(columns):
         found.append(f"{name}: the labels do not determine all numbers; what they leave open is near the even spread")
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class InGroups:
-    """Records in groups whose values of one attribute are known, but not who has which.
-
-    cell    of each record: (n,), 0 .. cells-1, or `cells` for a record elsewhere, which only completes its group
-    codes   for each further attribute, the value of each record: (n,)
-    sizes   how many values each further attribute has
-    axis    the place of the attribute in question among all of them
-    group, values, width  as in `Permuted`
-    """
-
-    cell: Ints
-    cells: int
-    codes: tuple[Ints, ...]
-    sizes: tuple[int, ...]
-    axis: int
-    group: Ints
-    values: Ints
-    width: int
-
-    without_intervals = "no intervals: those that can be computed for groups hold the truth less often than they should"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        sizes = list(self.sizes)
-        sizes.insert(self.axis, self.width)
-        return (self.cells, *sizes)
-
-    @property
-    def totals(self) -> Floats:
-        return np.bincount(self.cell, minlength=self.cells + 1)[: self.cells].astype(np.float64)
-
-    @cached_property
-    def _permuted(self) -> Permuted:
-        cell = self.cell
-        for codes, size in zip(self.codes, self.sizes, strict=True):
-            cell = cell * size + codes
-        return Permuted(cell, self.group, self.values, (self.cells + 1) * prod(self.sizes), self.width)
-
-    def _shown(self, table: Floats) -> Floats:
-        """A table of the permuted records as one of the attributes in their order, without records elsewhere."""
-        whole = table.reshape(self.cells + 1, *self.sizes, self.width)[: self.cells]
-        return np.moveaxis(whole, -1, self.axis + 1)
-
-    @cached_property
-    def open(self) -> Bools:
-        return np.asarray(self._shown(self._permuted.open.astype(np.float64)) > 0)
-
-    def spread_evenly(self) -> Floats:
-        return self._shown(self._permuted.spread_evenly())
-
-    def most_likely(self) -> tuple[Floats, bool]:
-        table, converged = self._permuted.most_likely()
-        return self._shown(table), converged
-
-    def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
-        return self._permuted.remarks()
-
-    def coarser(self, group: Ints, kept: Sequence[int]) -> Coarse:
-        cells = max(int(group.max(initial=-1)) + 1, 1)
-        cell = np.where(group >= 0, group, cells)[np.minimum(self.cell, self.cells - 1)]
-        cell = np.where(self.cell < self.cells, cell, cells)
-        others = [axis - (axis > self.axis) for axis in kept if axis != self.axis]
-        codes, sizes = tuple(self.codes[axis] for axis in others), tuple(self.sizes[axis] for axis in others)
-        if self.axis in kept:
-            axis = list(kept).index(self.axis)
-            return InGroups(cell, cells, codes, sizes, axis, self.group, self.values, self.width)
-        rows = cell < cells
-        meanings = tuple(Meanings.themselves(size) for size in sizes)
-        counts = np.ones(int(rows.sum()), dtype=np.int64)
-        return Labelled(cell[rows], tuple(column[rows] for column in codes), counts, cells, meanings)

@@ -8,20 +8,22 @@ import numpy as np
 
 from polyseme.arrays import Floats
 
-__all__ = ["fixed_point"]
+__all__ = ["STILL", "fixed_point"]
 
 _STEPS = 3_000
-_STILL, _SHARE = 1e-3, 1e-7
+STILL, _SHARE = 1e-3, 1e-7
 """Records, and share of all records, by which no cell moves any more in a step: then it has converged."""
 
 
-def fixed_point(step: Callable[[Floats], Floats], start: Floats) -> tuple[Floats, bool]:
+def fixed_point(step: Callable[[Floats], Floats], start: Floats, still: float = STILL) -> tuple[Floats, bool]:
     """The table that a step leaves as it is, and whether it was reached.
 
     Leaps ahead are those of SQUAREM (Varadhan and Roland, 2008). A leap is taken back when the step after it is longer
     than the one before it was.
+
+    still  records by which no cell moves any more
     """
-    table, still = start, max(_STILL, _SHARE * float(start.sum()))
+    table, still = start, max(still, _SHARE * float(start.sum()))
     for _ in range(_STEPS // 3):
         once = step(table)
         first = once - table

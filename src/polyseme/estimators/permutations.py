@@ -20,7 +20,7 @@ import numpy as np
 
 from polyseme.arrays import Bools, Floats, Ints
 
-__all__ = ["EXACT", "exact_marginals", "marginals", "scaled_marginals"]
+__all__ = ["EXACT", "exact_marginals", "log_permanents", "marginals", "scaled_marginals"]
 
 EXACT = 10
 """Records of a group up to which all permutations are summed: 10 need some 10,000 steps a group, each further one twice
@@ -95,6 +95,32 @@ def scaled_marginals(weights: Floats) -> Floats:
         if not len(rows):
             break
     return found
+
+
+def log_permanents(weights: Floats) -> Floats:
+    """The logarithm of the sum over all permutations: (groups,). In large groups up to a constant, by scaling."""
+    if weights.shape[1] > EXACT:
+        # Scaling multiplies rows and columns, and the permanent of what is doubly stochastic hardly varies.
+        return _along_the_diagonal(weights) - _along_the_diagonal(scaled_marginals(weights))
+    pieces = (weights[rows] for rows in _pieces(len(weights), 2 ** (weights.shape[1] + 1)))
+    return np.concatenate([np.zeros(0), *(_log_permanents(piece) for piece in pieces)])
+
+
+def _log_permanents(weights: Floats) -> Floats:
+    even = _even(weights)
+    size = even.shape[1]
+    members = (np.arange(2**size)[:, None] >> np.arange(size)) & 1
+    sums = np.zeros((2**size, len(even)))
+    sums[0] = 1.0
+    for record in range(size):
+        for value, before, after in _steps(members, members.sum(axis=1) == record):
+            sums[after] += sums[before] * even[:, record, value]
+    return np.asarray(np.log(sums[-1]) + _along_the_diagonal(weights) - _along_the_diagonal(even), dtype=np.float64)
+
+
+def _along_the_diagonal(weights: Floats) -> Floats:
+    """Where rows and columns are multiplied by factors, this grows by the logarithm of all of them."""
+    return np.asarray(np.log(np.diagonal(weights, axis1=1, axis2=2)).sum(axis=1), dtype=np.float64)
 
 
 def _pieces(groups: int, each: int) -> Iterator[slice]:

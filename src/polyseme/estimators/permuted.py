@@ -28,12 +28,16 @@ import numpy as np
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.fixed_point import fixed_point
-from polyseme.estimators.permutations import EXACT, marginals
+from polyseme.estimators.mixing import Trial, best_weight, folds_of, mixed, weight_of
+from polyseme.estimators.permutations import EXACT, log_permanents, marginals
 
-__all__ = ["Hand", "Permuted"]
+__all__ = ["Dealt", "Hand", "Permuted"]
 
 _FLOOR = 1e-9
 """Records that a cell keeps, so that no permutation becomes impossible by rounding."""
+_SLACK = 1.0
+"""Log-likelihood of left-out groups that a weaker pull to the even spread may lose and still be preferred; a judgement,
+the same as that of `shrink` for sets."""
 _RANKED = 2_000
 """Values up to which it is checked whether the groups determine their numbers."""
 
@@ -69,6 +73,63 @@ class Hand:
         """Some of the groups."""
         return Hand(self.cells[rows], self.values[rows], self.counts[rows])
 
+    def times(self, counts: Ints) -> Hand:
+        """Another number of each of the groups."""
+        return Hand(self.cells, self.values, counts).where(counts > 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """Groups of all sizes, and tables of the records that they hold: (cells, width)."""
+
+    hands: tuple[Hand, ...]
+    cells: int
+    width: int
+
+    @cached_property
+    def open_hands(self) -> tuple[Hand, ...]:
+        """The groups in which it matters who has which value."""
+        return tuple(hand.where(~hand.settled) for hand in self.hands)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are such groups."""
+        return any(len(hand.counts) for hand in self.open_hands)
+
+    @cached_property
+    def _settled(self) -> Floats:
+        """The table of the others, which is known."""
+        return self._handed([hand.where(hand.settled) for hand in self.hands], _even_shares)
+
+    @property
+    def open(self) -> Bools:
+        return np.asarray(self._handed(self.open_hands, _even_shares) > 0)
+
+    def spread_evenly(self) -> Floats:
+        return self._handed(self.hands, _even_shares)
+
+    def step(self, table: Floats) -> Floats:
+        """The table to expect when who has which value goes by another one."""
+        flat = np.maximum(table, _FLOOR).ravel()
+        return self._settled + self._handed(self.open_hands, lambda hand: marginals(flat[hand.places(self.width)]))
+
+    def log_likelihood(self, table: Floats) -> float:
+        """Of the cells given the values, when these go together as in a table of other groups."""
+        # One more record of each value, which may be in any cell: what has not been seen is not impossible.
+        likely = (table + table.sum(axis=1, keepdims=True) / table.sum()) / (table.sum(axis=0) + 1.0)
+        flat = np.maximum(likely, _FLOOR).ravel()
+        # Also of groups of one cell: nothing is open in them, but that all their values came from it is news.
+        found = [hand.counts @ log_permanents(flat[hand.places(self.width)]) for hand in self.hands]
+        return float(sum(found))
+
+    def _handed(self, hands: Sequence[Hand], shares: Callable[[Hand], Floats]) -> Floats:
+        """The table when each record has each value of its group with these probabilities."""
+        table = np.zeros(self.cells * self.width)
+        for hand in hands:
+            weights = shares(hand) * hand.counts[:, None, None]
+            table += np.bincount(hand.places(self.width).ravel(), weights.ravel(), minlength=len(table))
+        return table.reshape(self.cells, self.width)
+
 
 @dataclass(frozen=True, eq=False)
 class Permuted:
@@ -100,46 +161,52 @@ class Permuted:
         return tuple(found)
 
     @cached_property
-    def _open(self) -> tuple[Hand, ...]:
-        """The groups in which it matters who has which value."""
-        return tuple(hand.where(~hand.settled) for hand in self.hands)
-
-    @cached_property
-    def _settled(self) -> Floats:
-        """The table of the others, which is known."""
-        return self._handed([hand.where(hand.settled) for hand in self.hands], _even_shares)
+    def dealt(self) -> Dealt:
+        """The groups with the table that they make."""
+        return Dealt(self.hands, self.cells, self.width)
 
     @property
     def open(self) -> Bools:
         """Whether some record may or may not belong to each place of the table: (cells, width)."""
-        return np.asarray(self._handed(self._open, _even_shares) > 0)
+        return self.dealt.open
 
     def spread_evenly(self) -> Floats:
         """Every record gets an equal part of every value of its group: (cells, width)."""
-        return self._handed(self.hands, _even_shares)
+        return self.dealt.spread_evenly()
 
     def most_likely(self) -> tuple[Floats, bool]:
         """The table of the largest likelihood, and whether the steps converged."""
         even = self.spread_evenly()
-        return fixed_point(self.step, even) if any(len(hand.counts) for hand in self._open) else (even, True)
+        return fixed_point(self.dealt.step, even) if self.dealt.is_open else (even, True)
 
-    def step(self, table: Floats) -> Floats:
-        """The table to expect when who has which value goes by another one."""
-        flat = np.maximum(table, _FLOOR).ravel()
-        return self._settled + self._handed(self._open, lambda hand: marginals(flat[hand.places(self.width)]))
+    def shrunk(self, strength: float | None = None) -> tuple[Floats, float, bool]:
+        """The table between the even spread and the largest likelihood, its weight, and whether the steps converged.
 
-    def _handed(self, hands: Sequence[Hand], shares: Callable[[Hand], Floats]) -> Floats:
-        """The table when each record has each value of its group with these probabilities."""
-        table = np.zeros(self.cells * self.width)
-        for hand in hands:
-            weights = shares(hand) * hand.counts[:, None, None]
-            table += np.bincount(hand.places(self.width).ravel(), weights.ravel(), minlength=len(table))
-        return table.reshape(self.cells, self.width)
+        strength  in records; None takes the weight under which groups that were left out are most likely
+        """
+        even = self.spread_evenly()
+        if not self.dealt.is_open:
+            return even, 1.0, True
+        weight = self._best_weight() if strength is None else weight_of(strength, float(even.sum()))
+        table, converged = mixed(self.dealt.step, even, weight)
+        return table, weight, converged
+
+    def _best_weight(self) -> float:
+        trials = []
+        for held in zip(*(folds_of(hand.counts) for hand in self.hands)):
+            rest = self._with([hand.counts - out for hand, out in zip(self.hands, held)])
+            trials.append(Trial(rest.step, rest.spread_evenly(), self._with(held).log_likelihood))
+        return best_weight(trials, _SLACK)
+
+    def _with(self, counts: Sequence[Ints]) -> Dealt:
+        """Other numbers of each of the groups."""
+        hands = tuple(hand.times(times) for hand, times in zip(self.hands, counts))
+        return Dealt(hands, self.cells, self.width)
 
     def remarks(self) -> list[str]:
         """What is approximate, and what the groups leave open."""
         found = []
-        large = sum(int(hand.counts.sum()) for hand in self._open if hand.size > EXACT)
+        large = sum(int(hand.counts.sum()) for hand in self.dealt.open_hands if hand.size > EXACT)
         if large:
             found.append(
                 f"{large:,} groups have more than {EXACT} records: who has which value is approximated there by scaling"

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Bools, Ints
 from polyseme.errors import Problem, ReleaseError
 from polyseme.estimators.coarse_estimate import CoarseEstimate, estimate_coarse
-from polyseme.estimators.coarsened import Coarse, InGroups, Labelled, Meanings
+from polyseme.estimators.coarsened import Coarse, Labelled
+from polyseme.estimators.in_groups import InGroups
+from polyseme.estimators.meanings import Meanings
 from polyseme.estimators.options import EstimateOptions
 from polyseme.hierarchies import TOP
 from polyseme.release import Column, Generalized, Grouped, Manifest, Release
@@ -39,17 +42,21 @@ def ask_classes(
         coarse, cells = _in_groups(release, grouped, targets, by)
     labels = [label_array(domain_of(item).values).to_pylist() for item in targets]
     table = estimate_coarse(coarse, [item.name for item in targets], labels, cells, options)
-    return table.warned(*_unlike(release.manifest, targets))
+    return table.warned(*_unlike(release.manifest, targets, table.estimator))
 
 
-def _unlike(manifest: Manifest, targets: Sequence[Column]) -> tuple[str, ...]:
+def _unlike(manifest: Manifest, targets: Sequence[Column], estimator: str) -> tuple[str, ...]:
     """That suppressed records are not like those among whose values they are shared out."""
+    if not _shows_suppressed(manifest) or not any(isinstance(item, Generalized) for item in targets):
+        return ()
+    if estimator == "ml":
+        return ("suppressed records are shared out like the others, though it is rare ones that are suppressed",)
+    return ("suppressed records are spread evenly over all values: nothing is known about them",)
+
+
+def _shows_suppressed(manifest: Manifest) -> bool:
     applied = manifest.applied
-    if applied is None or not applied.suppressed or applied.withheld:
-        return ()
-    if not any(isinstance(item, Generalized) for item in targets):
-        return ()
-    return ("suppressed records are shared out like the others, though it is rare ones that are suppressed",)
+    return applied is not None and bool(applied.suppressed) and not applied.withheld
 
 
 def suppression_notes(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
@@ -91,7 +98,7 @@ class _Reading:
             if label not in texts:
                 texts[label] = len(sets)
                 sets.append(everything)
-        return cls(column, texts, Meanings.of(sets, domain.size))
+        return cls(column, texts, Meanings.of(sets, domain.size, _numbers(domain.values)))
 
     def codes(self, shown: pa.Array) -> Ints:
         if isinstance(self.column, Generalized):
@@ -106,6 +113,20 @@ class _Reading:
         return np.asarray(found, dtype=np.int64)
 
 
+def _numbers(values: Sequence[object]) -> int:
+    """How many values, from the first one on, are numbers in ascending order."""
+    last, found = -inf, 0
+    for value in values:
+        try:
+            number = float(str(value))
+        except ValueError:
+            break
+        if not last < number < inf:
+            break
+        last, found = number, found + 1
+    return found
+
+
 def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) -> tuple[Coarse, dict[str, list[Any]]]:
     hidden = _hidden(release.manifest, targets, by)
     readings = [_Reading.of(item) for item in (*targets, *hidden)]
@@ -118,8 +139,16 @@ def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) ->
     meanings = [item.meanings for item in readings[: len(targets)]]
     # Values of the others need not be told apart any further than the labels do.
     meanings += [item.meanings.merged(np.unique(used)) for item, used in list(zip(readings, labels))[len(targets) :]]
-    coarse = Labelled(found.cell, labels, found.counts, max(found.cells.height, 1), tuple(meanings), hidden=len(hidden))
+    cells = max(found.cells.height, 1)
+    apart = _suppressed(readings, labels) if _shows_suppressed(release.manifest) else None
+    coarse = Labelled(found.cell, labels, found.counts, cells, tuple(meanings), hidden=len(hidden), apart=apart)
     return coarse, found.cells.to_dict(as_series=False)
+
+
+def _suppressed(readings: Sequence[_Reading], labels: Sequence[Ints]) -> Bools:
+    """Whether rows show nothing in any generalized column."""
+    tops = [used == item.texts[TOP] for item, used in zip(readings, labels) if isinstance(item.column, Generalized)]
+    return np.asarray(np.logical_and.reduce(tops), dtype=np.bool_)
 
 
 def _hidden(manifest: Manifest, targets: Sequence[Column], by: Sequence[str]) -> list[Column]:
