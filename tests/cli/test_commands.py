@@ -158,7 +158,8 @@ def test_adult_the_whole_way(adult: Path, tmp_path: Path) -> None:
         ("anonymize", "policy.yaml", adult, "--out", "release"),
         ("verify", "release"),
         ("estimate", "release", "--of", "occupation", "--by", "sex"),
-        ("evaluate", "release", "--original", adult, "--of", "occupation", "--by", "sex"),
+        # Not by sex, which the draft generalizes: the original does not say who is shown as *.
+        ("evaluate", "release", "--original", adult, "--of", "occupation"),
         ("report", "release", "--original", adult, "--out", "report.html"),
     ]
     for step in steps:

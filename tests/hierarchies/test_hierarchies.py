@@ -28,6 +28,7 @@ KINDS: list[tuple[object, st.SearchStrategy[object]]] = [
     ({"prefix": 5}, CODES),
     ({"prefix": [3, 1]}, CODES),
     ({"taxonomy": "countries"}, COUNTRIES),
+    ({"taxonomy": "countries", "unknown": "other"}, st.one_of(COUNTRIES, CODES)),
     ({"tree": {"lung": {"upper": ["flu"], "lower": ["asthma", "copd"]}, "skin": {"any": ["rash"]}}},
      st.sampled_from(["flu", "asthma", "copd", "rash"])),
     ("suppress", st.text("abc é", max_size=3)),

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
+from polyseme.policy.drafting.looking import look
 from polyseme.schema import Role
 from polyseme.tables.io.source import open_table
 from polyseme.verbs.anonymize import anonymize
+from polyseme.verbs.verify import verify
 
 
 def drafted(table: pl.DataFrame, folder: Path) -> Policy:
@@ -34,7 +38,7 @@ DISEASES = ["flu", "cold", "ulcer", "angina"]
     ],
 )
 def test_a_column_is_of_integers_when_every_value_is(tmp_path: Path, texts: list[str], kind: str | None):
-    policy = drafted(pl.DataFrame({"weight": texts, "disease": DISEASES}), tmp_path)
+    policy = drafted(pl.DataFrame({"weight": texts * 5, "disease": DISEASES * 5}), tmp_path)
     assert policy.by_name["weight"].type == kind
 
 
@@ -70,3 +74,140 @@ def test_what_a_policy_cannot_speak_of_is_dropped(column: list[object], name: st
     policy = Policy.loads(draft(open_table(pl.DataFrame({name: column, "age": [1, 2]}))))
     assert policy.by_name[name].role is Role.IDENTIFIER
     assert policy.by_name["age"].role is Role.QUASI_IDENTIFIER
+
+
+# -- roles -----------------------------------------------------------------------------------------------------------
+
+PEOPLE = 60
+
+
+def role_of(name: str, values: list[Any]) -> tuple[Role, str]:
+    """The role of a column, and its line in the draft."""
+    text = draft(open_table(pl.DataFrame({name: values, "age": [row % 50 for row in range(len(values))]})))
+    (line,) = [line for line in text.split("\n") if line.startswith("    role:")][:1]
+    return Policy.loads(text).by_name[name].role, line
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "reason"),
+    [
+        ("x", [f"a{row}@b.example" for row in range(PEOPLE)], "e-mail"),
+        ("x", [f"+49 89 {row:07d}" for row in range(PEOPLE)], "telephone"),
+        ("x", [f"(089) {row:03d}-4567" for row in range(PEOPLE)], "telephone"),
+        ("x", [f"{row + 100}-45-{row + 6000}" for row in range(PEOPLE)], "social security"),
+        ("x", [f"DE44 5001 0517 5407 {row:04d} 31" for row in range(PEOPLE)], "IBAN"),
+        ("x", [f"10.0.{row}.7" for row in range(PEOPLE)], "computers"),
+        ("x", [f"{row:08x}-0000-4000-8000-000000000000" for row in range(PEOPLE)], "UUID"),
+        ("x", [f"was seen by us on day {row} and went home" for row in range(PEOPLE)], "free text"),
+        ("x", [f"Anna {chr(65 + row % 26)}{chr(97 + row // 26)}" for row in range(PEOPLE)], "value of its own"),
+        ("x", [str(100_000_000 + 7 * row) for row in range(PEOPLE)], "number of its own"),
+        ("x", list(range(PEOPLE)), "numbers the rows"),
+        ("lastName", ["Adler", "Becker"] * 30, "by its name"),
+        ("drug_id", [f"d{row}x" for row in range(PEOPLE)], "by its name"),
+    ],
+)
+def test_identifiers_are_dropped_by_name_and_by_content(name: str, values: list[Any], reason: str) -> None:
+    role, line = role_of(name, values)
+    assert role is Role.IDENTIFIER
+    assert reason in line
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("x", [f"{row % 28 + 1:02d}.{row % 12 + 1:02d}.{1950 + row}" for row in range(PEOPLE)]),
+        ("x", [f"{1950 + row}-{row % 12 + 1:02d}-01" for row in range(PEOPLE)]),
+        ("x", [f"2024-01-{row % 28 + 1:02d} 10:{row % 60:02d}:00" for row in range(PEOPLE)]),
+        ("x", [round(1000 + 17.37 * row, 2) for row in range(PEOPLE)]),
+        ("city_name", ["Ulm", "Bonn", "Kiel"] * 20),
+        ("code", [f"{row % 9}{row % 7}{row % 5}" for row in range(PEOPLE)]),
+        ("flag", [True, False] * 30),
+    ],
+)
+def test_what_is_no_identifier_is_generalized(name: str, values: list[Any], tmp_path: Path) -> None:
+    table = pl.DataFrame({name: values})
+    assert role_of(name, values)[0] is Role.QUASI_IDENTIFIER
+    policy = drafted(table, tmp_path)
+    assert policy.by_name[name].hierarchy is not None
+    assert policy.grouping is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "distance"),
+    [
+        ("x", ["J45.0", "I10", "K02", "E11.9", "C50.9", "N39.0", "F32.1", "S72.0"], "icd10"),
+        ("disease", ["J45.0", "I10", "K02", "E11.9", "C50.9", "N39.0", "F32.1", "S72.0"], "icd10"),
+        ("job_isco", ["2211", "5120", "9412", "7231", "3115", "1120", "4110", "6111"], "occupation"),
+        ("political_country", ["DE", "FR", "PE", "JP", "NG", "AU", "CN", "BR"], "countries"),
+    ],
+)
+def test_a_classification_is_the_distance(name: str, values: list[str], distance: str, tmp_path: Path) -> None:
+    policy = drafted(pl.DataFrame({name: values * 10, "age": [20, 30, 40, 50] * 20}), tmp_path)
+    item = policy.by_name[name]
+    assert item.role is Role.SENSITIVE
+    assert item.distance is not None
+    assert distance in repr(item.distance)
+    assert [promise.name for promise in item.protect] == ["semantic-diversity"]
+
+
+def test_a_classification_that_lacks_values_is_no_distance(tmp_path: Path) -> None:
+    codes = ["J45.0", "I10", "K02", "E11.9", "C50.9", "N39.0", "F32.1", "S72.0", "nothing found"]
+    table = pl.DataFrame({"disease": codes * 10, "age": [20, 30, 40] * 30})
+    item = drafted(table, tmp_path).by_name["disease"]
+    assert item.distance is None
+    assert "1 values are unknown to it" in draft(open_table(table))
+
+
+def test_numbers_of_four_digits_are_no_occupations() -> None:
+    assert role_of("price", [2211, 5120, 9412, 7231, 3115, 1120] * 10)[0] is Role.QUASI_IDENTIFIER
+
+
+# -- hierarchies -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "hierarchy"),
+    [
+        ("age", list(range(18, 78)), "{intervals: [5, 10, 20]}"),
+        ("nights", [row % 12 for row in range(PEOPLE)], "{intervals: [2, 4, 8]}"),
+        ("ratio", [row / 100 for row in range(PEOPLE)], "{intervals: [0.05, 0.1, 0.2]}"),
+        ("pay", [1000.0 * row for row in range(PEOPLE)], "{intervals: [5000, 10000, 20000]}"),
+        # One value far away does not decide how wide the others are cut.
+        ("pay", [*map(float, range(100)), 1e9], "{intervals: [10, 20, 40]}"),
+        ("pay", [*map(float, range(100)), 1e40], "suppress"),
+        ("pay", [*map(float, range(100)), float("inf")], "suppress"),
+        ("pay", [*map(float, range(100)), float("nan")], "{intervals: [10, 20, 40]}"),
+        ("grade", [1, 2, 3] * 20, "suppress"),
+        ("zip", [f"{row:05d}" for row in range(PEOPLE)], "{prefix: 5}"),
+        ("zip", [80_000 + row for row in range(PEOPLE)], "{prefix: 5}"),
+        ("postcode", [f"AB{row} 1CD" for row in range(PEOPLE)], "{prefix: [6, 4, 2]}"),
+        ("lot", [f"K{row % 8}{row % 4}{row % 8}T001" for row in range(PEOPLE)], "{prefix: [6, 4, 2]}"),
+        ("seen", [date(2020, 1, 1) + timedelta(days=row) for row in range(PEOPLE)], "{dates: [month, year]}"),
+        ("seen", [f"{row % 28 + 1:02d}.02.2020" for row in range(PEOPLE)], "suppress"),
+        ("country", ["DE", "FR", "PE", "JP"] * 15, "{taxonomy: countries}"),
+        ("country", ["DE", "FR", "PE", "JP", "Atlantis"] * 12, "{taxonomy: countries, unknown: other}"),
+        ("state", ["CA", "TX", "NY", "AL", "WA"] * 12, "suppress"),
+    ],
+)
+def test_a_hierarchy_has_a_place_for_every_value(name: str, values: list[Any], hierarchy: str) -> None:
+    table = pl.DataFrame({name: values})
+    text = draft(open_table(table))
+    (line,) = [line for line in text.split("\n") if "    hierarchy:" in line]
+    assert line.split("   # ")[0] == f"    hierarchy: {hierarchy}"
+    # Whatever it is, the draft publishes the table.
+    assert verify(anonymize(table, Policy.loads(text))).holds
+
+
+def test_different_values_are_counted_closely() -> None:
+    found = look(open_table(pl.DataFrame({"few": [row % 3000 for row in range(60_000)], "all": range(60_000)})), ("",))
+    assert found[0].distinct == 3000
+    assert found[1].distinct == pytest.approx(60_000, rel=0.05)
+
+
+def test_many_missing_values_are_a_category_not_a_loss(tmp_path: Path) -> None:
+    table = pl.DataFrame({"disease": ["flu", "cold", "gout", "unknown", None] * 20, "age": [20, 30, 40, 50] * 25})
+    path = tmp_path / "table.parquet"
+    table.write_parquet(path)
+    release = anonymize(path, Policy.loads(draft(open_table(path))))
+    assert release.manifest.records == 100
+    assert "missing" in release.manifest["disease"].domain.values

@@ -15,7 +15,9 @@ from polyseme.cli.console import PathType, force_option, text_table_options, wri
 def command(data: Path, out: Path | None, separator: str | None, encoding: str, force: bool) -> None:
     """Look at the table DATA and draft a policy, with a comment on every guess.
 
-    The draft loads as it is. Read it: what an attacker knows cannot be seen from the data.
+    The draft works as it is: what looks like an identifier is dropped, what looks like a secret becomes sets of
+    candidates, and everything else is generalized until at least five records share it. Read it all the same: what
+    an attacker knows cannot be seen from the data.
 
     \b
     Example:

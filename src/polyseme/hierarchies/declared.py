@@ -15,6 +15,7 @@ from polyseme.hierarchies.rules import Dates, Intervals, Prefixes, Rule, Suppres
 __all__ = ["DeclaredHierarchy", "read_hierarchy"]
 
 _HINT = "hierarchy: FILE.csv, suppress, {intervals: [5, 10, 20]}, {dates: [month, year]} or {prefix: 5}"
+_UNKNOWN_HINT = "{taxonomy: countries, unknown: other}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def read_hierarchy(given: Any) -> DeclaredHierarchy:
     if not isinstance(given, Mapping):
         raise PolicyError("expected the name of a file or a mapping", _HINT)
     given = {str(key): value for key, value in given.items()}
-    known = [*_KINDS, "missing"]
+    known = [*_KINDS, "missing", "unknown"]
     problems = [Problem(key, "unknown key", nearest(key, known)) for key in given if key not in known]
     kinds = [kind for kind in _KINDS if kind in given]
     if len(kinds) != 1 and not problems:
@@ -54,10 +55,15 @@ def read_hierarchy(given: Any) -> DeclaredHierarchy:
     missing = given.get("missing", "leaf")
     if missing not in get_args(MissingAs):
         problems.append(Problem("missing", "expected leaf or wildcard"))
+    unknown = given.get("unknown")
+    if unknown is not None and (not isinstance(unknown, str) or not unknown or "taxonomy" not in given):
+        problems.append(Problem("unknown", "expected a name for what a taxonomy does not know", _UNKNOWN_HINT))
     declared = DeclaredHierarchy()
     for kind in kinds:
         try:
             declared = _KINDS[kind](given[kind])
+            if isinstance(declared.rule, TaxonomyRule) and isinstance(unknown, str):
+                declared = DeclaredHierarchy(TaxonomyRule(declared.rule.name, unknown))
         except InvalidInput as error:
             problems += [_under(kind, problem) for problem in error.problems]
     if problems:

@@ -221,21 +221,27 @@ _LONGEST = 40
 class TaxonomyRule(Rule):
     """The categories of a built-in classification.
 
+    unknown  the category, at every level, of values that it does not know; without one they have no place
+
     >>> [level.to_list() for level in TaxonomyRule("icd10").labels(pl.Series(["J45.0"]))]
     [['J45'], ['J40-J47'], ['X']]
+    >>> [level.to_list() for level in TaxonomyRule("countries", "other").labels(pl.Series(["Peru", "Atlantis"]))]
+    [['south-america', 'other'], ['americas', 'other']]
     """
 
     name: str
+    unknown: str | None = None
     wants = "values of the taxonomy"
 
     def __post_init__(self) -> None:
-        load_taxonomy(self.name)
+        if self.unknown in load_taxonomy(self.name).nodes:
+            raise PolicyError("a category of the taxonomy is not for values that it does not know", "unknown: other")
 
     def labels(self, leaves: pl.Series) -> list[pl.Series]:
         taxonomy = load_taxonomy(self.name)
         paths = [_path(taxonomy, value) for value in leaves.to_list()]
         return [
-            pl.Series([path[level] if path else None for path in paths], dtype=pl.String)
+            pl.Series([path[level] if path else self.unknown for path in paths], dtype=pl.String)
             for level in range(1, len(taxonomy.levels))
         ]
 

@@ -2,16 +2,54 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
+import pyarrow as pa
+
+from polyseme.cancellation import Cancellation
+from polyseme.errors import ImpossibleError
 from polyseme.logs import logged
-from polyseme.policy.drafting import draft
-from polyseme.tables.io.source import open_table
+from polyseme.policy import MethodSpec, Policy
+from polyseme.policy.drafting import Draft
+from polyseme.policy.resolving import resolve
+from polyseme.tables.io.source import FrameSource, open_table
+from polyseme.verbs.recoding import treat
 
 __all__ = ["init"]
+
+_TRIED = 20_000
+"""Records on which single levels are tried out, about; with more of them levels can only be finer."""
+_SECONDS = 10
+"""For that search."""
+_HIDDEN = 0.75
+"""The share of quasi-identifiers that may come out as `*` for single levels to be proposed; a judgement."""
+_log = logging.getLogger(__name__)
 
 
 @logged
 def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
-    """A commented first policy for a table, as YAML text."""
-    return draft(open_table(data, separator, encoding))
+    """A commented first policy for a table, as YAML text; it works as it is."""
+    source = open_table(data, separator, encoding)
+    drafted = Draft.of(source)
+    text = drafted.policy(single_levels=True)
+    if not drafted.proposals or (drafted.searchable and _levels_show_something(drafted, Policy.loads(text))):
+        return text
+    return drafted.policy(single_levels=False)
+
+
+def _levels_show_something(drafted: Draft, policy: Policy) -> bool:
+    """Whether one level for each quasi-identifier leaves enough of the table, tried on its first rows."""
+    source = drafted.source
+    head = FrameSource(pa.Table.from_batches(islice(source.batches(), 1)).slice(0, _TRIED), source.name)
+    grouping = policy.grouping or MethodSpec()
+    tried = replace(policy, grouping=replace(grouping, parameters={**grouping.parameters, "time-limit": _SECONDS}))
+    try:
+        levels = treat(tried, resolve(tried, head), head, None, Cancellation()).applied.levels
+    except ImpossibleError:
+        return False
+    hidden = sum(level == drafted.proposals[name].levels - 1 for name, level in levels.items())
+    _log.debug("init: single levels would hide %d of %d columns", hidden, len(levels))
+    return hidden <= _HIDDEN * len(levels)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from polyseme.errors import Problem, TableError, nearest
 from polyseme.logs import logged
 from polyseme.metrics.risk import measure
-from polyseme.policy.drafting import Guess, guesses
+from polyseme.policy.drafting import Taken, guesses
 from polyseme.policy.foreign import read_undescribed
 from polyseme.results.risk import Choice, Risk
 from polyseme.tables.io.source import Source, open_table
@@ -59,7 +59,7 @@ def _choices(source: Source, sensitive: Sequence[str]) -> tuple[Choice, ...]:
     return found
 
 
-def _choice(guess: Guess, sensitive: Sequence[str]) -> Choice:
+def _choice(guess: Taken, sensitive: Sequence[str]) -> Choice:
     if guess.name in sensitive:
         return Choice(guess.name, "sensitive", "as asked for")
     return Choice(guess.name, guess.role, guess.why)

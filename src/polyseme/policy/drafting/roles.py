@@ -1,0 +1,145 @@
+"""What a column may be: a guess from its name and from what is in it, with the reason.
+
+Whatever is not recognised is a quasi-identifier: the guess that publishes least.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from polyseme.policy.drafting.looking import Looked
+from polyseme.policy.drafting.recognised import days_otherwise, taxonomy_of
+
+__all__ = ["Guess", "guess"]
+
+_TELLING = 20
+"""Rows from which on it is no accident that all values differ; a judgement."""
+_OWN = 0.5
+"""Different texts for each row from which on a text says who somebody is; a judgement."""
+_NEARLY_ALL = 0.95
+"""The same for numbers, which differ without meaning a person; a judgement."""
+_LONG = 40
+"""Characters beyond which a text is none of a list; a judgement."""
+_DIGITS = 6
+"""Digits from which on a number that is different for everybody reads as the number of a person; a judgement."""
+_MOST = 0.8
+"""The share of values that must look like something for a column to be taken for it; a judgement."""
+
+_IDENTIFIER = re.compile(
+    r"id|ids|uuid|guid|names?|firstname|lastname|fullname|surname|forename|nickname|username|user|login|e?mail|phone"
+    r"|telephone|tel|mobile|cell|fax|ssn|sin|nin|nhs|mrn|passport|licen[cs]e|account|iban|address|street|url|website|ip"
+    r"|imei|device|plate|vin|signature|photo|notes?|comments?|remarks?|narrative|freetext"
+)
+_SENSITIVE = re.compile(
+    r"(diseas|diagnos|illness|condition|symptom|icd|medic|drug|hiv|procedur|treatment|therap|allerg|disabilit|genetic"
+    r"|income|salar|wage|earning|debt|credit|charge|cost|payment|loan|wealth|pension|religio|politic|party|sexual"
+    r"|orientation|crime|convict|offen[cs]e|occupation|job).*"
+)
+_QUASI = re.compile(
+    r"(age|birth|born|dob|sex|gender|zip|postcode|postal|city|town|county|region|province|district|state|country|race"
+    r"|ethnic|nationality|citizen|marital|education|school|workclass|employer|household|language).*"
+)
+_SHAPES: Mapping[str, re.Pattern[str]] = {
+    "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
+    "addresses on the web": re.compile(r"(https?://|www\.)\S+"),
+    "addresses of computers": re.compile(r"(\d{1,3}\.){3}\d{1,3}"),
+    "unique numbers (UUID)": re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+    "social security numbers": re.compile(r"\d{3}-\d{2}-\d{4}"),
+    "account numbers (IBAN)": re.compile(r"[A-Z]{2}\d{2}( ?[A-Z0-9]{4}){2,7}( ?[A-Z0-9]{1,4})?"),
+    "telephone numbers": re.compile(r"(?=.*\d.*\d.*\d.*\d.*\d.*\d.*\d)(\+\d|0|\(|\d{3}[-. /])[\d ()/.-]{6,20}"),
+}
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The role of a column, and why."""
+
+    role: str
+    why: str
+
+
+def guess(column: Looked) -> Guess:
+    """The first rule that fits decides."""
+    words = _words(column.name)
+    for rule in (_empty, _by_shape, _by_name, _by_content):
+        found = rule(column, words)
+        if found is not None:
+            return found
+    return Guess("quasi-identifier", f"others may know it, as far as anybody can tell; {_different(column)}")
+
+
+def _words(name: str) -> list[str]:
+    return re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+
+
+def _different(column: Looked) -> str:
+    return "1 value" if column.distinct == 1 else f"{column.distinct:,} different values"
+
+
+def _empty(column: Looked, words: list[str]) -> Guess | None:
+    if column.present == 0:
+        return Guess("insensitive", "no value in any row")
+    if column.opaque:
+        return Guess("identifier", "lists, records or bytes, which a policy cannot describe; dropped")
+    return None
+
+
+def _by_shape(column: Looked, words: list[str]) -> Guess | None:
+    """What is written in a way that only identifiers are."""
+    if not column.text or days_otherwise(column):
+        return None
+    texts = [str(value).strip() for value in column.values]
+    for what, shape in _SHAPES.items():
+        if sum(shape.fullmatch(text) is not None for text in texts) > _MOST * len(texts):
+            return Guess("identifier", f"most values look like {what}; dropped")
+    if column.sentences > column.present / 2 and (column.longest > _LONG or column.own > _OWN):
+        return Guess("identifier", "free text, which may name people; dropped")
+    return None
+
+
+def _by_name(column: Looked, words: list[str]) -> Guess | None:
+    named: dict[str, bool] = {
+        role: any(map(pattern.fullmatch, words))
+        for role, pattern in (("identifier", _IDENTIFIER), ("sensitive", _SENSITIVE), ("quasi-identifier", _QUASI))
+    }
+    other = named["sensitive"] or named["quasi-identifier"]
+    # `drug_name` and `city_name` are lists of words; a `medical_record_id` of which everybody has one is not.
+    if named["identifier"] and not (other and column.own <= _OWN):
+        return Guess("identifier", f"by its name; {_different(column)}; dropped")
+    for role in ("sensitive", "quasi-identifier"):
+        if named[role] and not (role == "sensitive" and _numbers_people(column)):
+            return Guess(role, f"by its name; {_different(column)}")
+    return None
+
+
+def _by_content(column: Looked, words: list[str]) -> Guess | None:
+    whole = column.numeric and column.integer
+    alone = column.present > _TELLING and column.own > _NEARLY_ALL
+    if whole and alone and column.high - column.low + 1 == column.present:
+        return Guess("identifier", "numbers the rows; dropped")
+    if _numbers_people(column):
+        return Guess("identifier", "almost every row has a number of its own, all equally long; dropped")
+    known = taxonomy_of(column)
+    if known is not None and known.name in ("icd10", "occupation"):
+        return Guess("sensitive", f"most values are known to the taxonomy {known.name}; {_different(column)}")
+    if column.present > _TELLING and column.text and known is None and not days_otherwise(column) and column.own > _OWN:
+        return Guess("identifier", f"almost every row has a value of its own ({_different(column)}); dropped")
+    return None
+
+
+def _numbers_people(column: Looked) -> bool:
+    """Whether these are long numbers, or codes with digits, that differ from row to row."""
+    if column.present <= _TELLING or column.dates or column.own <= _NEARLY_ALL or days_otherwise(column):
+        return False
+    if column.numeric:
+        sizes = [len(f"{abs(edge):.0f}") for edge in (column.low, column.high) if np.isfinite(edge)]
+        return column.integer and len(set(sizes)) == 1 and sizes[0] >= _DIGITS
+    return column.longest == column.shortest >= _DIGITS and _any(column, str.isdigit)
+
+
+def _any(column: Looked, kind: Callable[[str], bool]) -> bool:
+    return any(kind(letter) for value in column.values for letter in str(value))
