@@ -193,3 +193,10 @@ def test_shrunken_tables_of_few_records_are_nearer_the_truth_than_either_end() -
         squares += [((table - truth) ** 2).sum() for table in tables]
     # Measured: 0.85 of the squared error of the largest likelihood, 0.32 of that of the even spread.
     assert squares[0] < 0.9 * min(squares[1:])
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_single_group_is_shared_out_too() -> None:
+    table, _, converged = Permuted(np.array([0, 1]), np.array([0, 0]), np.array([0, 1]), 2, 2).shrunk()
+    assert converged
+    np.testing.assert_allclose(table, 0.5)

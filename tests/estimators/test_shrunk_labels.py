@@ -162,3 +162,10 @@ def test_a_strength_by_hand_and_the_note_that_tells_the_weight() -> None:
     assert table.estimator == "shrink"
     assert "age: 50% of each record goes by the likelihood, 50% is spread evenly" in table.notes
     np.testing.assert_allclose(table.values, one.shrunk(150.0).values)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("counts", [[0, 0, 0, 0, 0, 0, 8], [0, 0, 0, 0, 1, 0, 0], [0] * 7])
+def test_hardly_any_records_are_spread_evenly(counts: list[int]) -> None:
+    one = labelled(np.array([counts, counts]), LEVELS, apart=6)
+    np.testing.assert_allclose(one.shrunk().values, one.spread_evenly())

@@ -116,7 +116,8 @@ class Dealt:
     def log_likelihood(self, table: Floats) -> float:
         """Of the cells given the values, when these go together as in a table of other groups."""
         # One more record of each value, which may be in any cell: what has not been seen is not impossible.
-        likely = (table + table.sum(axis=1, keepdims=True) / table.sum()) / (table.sum(axis=0) + 1.0)
+        anywhere = table.sum(axis=1, keepdims=True) / max(float(table.sum()), 1.0)
+        likely = (table + anywhere) / (table.sum(axis=0) + 1.0)
         flat = np.maximum(likely, _FLOOR).ravel()
         # Also of groups of one cell: nothing is open in them, but that all their values came from it is news.
         found = [hand.counts @ log_permanents(flat[hand.places(self.width)]) for hand in self.hands]
