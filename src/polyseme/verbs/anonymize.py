@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -37,8 +37,9 @@ from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
-from polyseme.verbs.recoding import treat
-from polyseme.verbs.treating import Treated
+
+if TYPE_CHECKING:
+    from polyseme.verbs.treating import Treated
 
 __all__ = ["anonymize", "make_job"]
 
@@ -106,8 +107,7 @@ def anonymize(
     resolved = _resolved(policy, source)
     if apply is not None and policy.grouping is None:
         raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
-    pattern = release_given(apply).manifest if apply is not None else None
-    treated = None if policy.grouping is None else treat(policy, resolved, source, seed, cancellation, pattern)
+    treated = _treated(policy, resolved, source, seed, cancellation, apply)
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
     )
@@ -141,6 +141,24 @@ def anonymize(
     if explain is not None and treated is not None and treated.explanation is not None:
         explain(treated.explanation)
     return release
+
+
+def _treated(
+    policy: Policy,
+    resolved: Resolved,
+    source: Source,
+    seed: int | None,
+    cancellation: Cancellation,
+    apply: Release | str | Path | None,
+) -> Treated | None:
+    """The table after its grouping method; None where the policy names none."""
+    if policy.grouping is None:
+        return None
+    # A hundred modules that nobody needs who draws decoys only.
+    from polyseme.verbs.recoding import treat
+
+    pattern = release_given(apply).manifest if apply is not None else None
+    return treat(policy, resolved, source, seed, cancellation, pattern)
 
 
 def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Asked | None:

@@ -29,7 +29,6 @@ from polyseme.verbs.cautions import few_people, require_protection, ungeneralize
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.recoding import treat
 
 __all__ = ["frontier", "plan"]
 
@@ -80,6 +79,8 @@ def _grouped(policy: Policy, resolved: Resolved, source: Source | None) -> tuple
     name = policy.grouping.name
     if source is None:
         return GroupingPlan(name), None
+    from polyseme.verbs.recoding import treat
+
     try:
         treated = treat(policy, resolved, source, None, Cancellation(), neighbours=True)
     except ImpossibleError as error:

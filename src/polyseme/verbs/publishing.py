@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -17,7 +17,9 @@ from polyseme.errors import TableError
 from polyseme.policy import Policy
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
-from polyseme.verbs.treating import Treated
+
+if TYPE_CHECKING:
+    from polyseme.verbs.treating import Treated
 
 __all__ = ["publish_in_folder", "publish_in_memory"]
 
