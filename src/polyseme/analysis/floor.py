@@ -64,7 +64,8 @@ class Floor:
         """The reason in words."""
         crowd = self.crowd
         if crowd is None:
-            return f"a set has {round(1.0 / float(self.bets.max()))} candidates"
+            many = round(1.0 / float(self.bets.max()))
+            return "a set has 1 candidate" if many == 1 else f"a set has {many} candidates"
         at_most = round(1.0 / float(self.bets.max()))
         if len(crowd.codes) == 1:
             return f"{crowd.mass:.1%} of the people have the value {crowd.name(labels)}"
