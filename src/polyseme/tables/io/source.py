@@ -6,11 +6,11 @@ policy declares its type. Messages of the readers underneath are never passed on
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ import pyarrow.parquet
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Problem, TableError
 from polyseme.files.delimited import first_row, sniff_separator
+from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, open_bytes, open_text
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
 
@@ -40,6 +41,8 @@ BATCH_ROWS = 1 << 16
 """Rows to a batch: a column of numbers (512 kB) fits the second-level cache."""
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
+
+_READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet and Arrow are read"
 
 
 class Source(ABC):
@@ -200,7 +203,7 @@ class ArrowSource(Source):
 
 
 class CsvSource(Source):
-    """A text table; every column is text, an unquoted empty field is missing.
+    """A text table, compressed or not; every column is text, an unquoted empty field is missing.
 
     well_formed  we wrote it ourselves: a cell that looks like other records is nevertheless one cell
     """
@@ -214,6 +217,7 @@ class CsvSource(Source):
         self.name = path.name
         self.encoding = encoding
         self.well_formed = well_formed
+        self.compression = compression_of(path)
         head = self._head()
         self.separator = separator or sniff_separator(head)
         header = first_row(head, self.separator)
@@ -228,12 +232,15 @@ class CsvSource(Source):
 
     def _head(self) -> str:
         try:
-            with self.path.open(encoding=self.encoding, newline="") as file:
-                return file.read(_SNIFF_BYTES).lstrip("\ufeff").lstrip("\r\n")
-        except UnicodeError as error:
-            raise self._bad_encoding(error) from None
+            with open_text(self.path, self.compression, self.encoding) as file:
+                head = file.read(_SNIFF_BYTES).lstrip("\ufeff").lstrip("\r\n")
+        except (pa.ArrowException, UnicodeError, OSError) as error:
+            raise self._explain(error) from None
+        if "\0" in head:
+            raise TableError(f"{self.path}: not a text table: it has bytes that no text has", _READABLE)
+        return head
 
-    def _bad_encoding(self, error: UnicodeError | None = None) -> TableError:
+    def _bad_encoding(self, error: Exception) -> TableError:
         at = f" (first bad byte at offset {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
         return TableError(
             f"{self.path}: the text is not valid {self.encoding}{at}",
@@ -249,7 +256,7 @@ class CsvSource(Source):
         wanted = list(dict.fromkeys([*columns, self._schema.names[-1]])) if columns else []
         try:
             reader = pa.csv.open_csv(
-                self.path,
+                open_bytes(self.path, self.compression),
                 read_options=pa.csv.ReadOptions(encoding=self.encoding, use_threads=False, block_size=1 << 22),
                 parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
@@ -279,9 +286,7 @@ class CsvSource(Source):
         before = self.separator if len(self._schema) > 1 else ""
         opened = f'{before}"{cell.replace(chr(34), chr(34) * 2)}'
         data = opened.encode(self.encoding).removeprefix("".encode(self.encoding))
-        with self.path.open("rb") as file:
-            file.seek(-min(len(data), self.path.stat().st_size), os.SEEK_END)
-            return breaks_line(cell) or file.read() == data
+        return breaks_line(cell) or last_bytes(self.path, self.compression, len(data)) == data
 
     def _refuse_open_quote(self) -> None:
         """Raise if the suspicion holds that a quote is never closed."""
@@ -290,8 +295,11 @@ class CsvSource(Source):
             raise TableError(problem)
 
     def _explain(self, error: Exception) -> TableError:
+        if is_damaged(self.path, self.compression):
+            what = f"{self.path}: the {self.compression} archive is damaged, or only a part of it is there"
+            return TableError(what, "copy or download it again; nothing of it was used")
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
-            return self._bad_encoding()
+            return self._bad_encoding(error)
         return self._unreadable()
 
     def _unreadable(self) -> TableError:
@@ -305,10 +313,9 @@ class CsvSource(Source):
 
         Looked for only after reading failed: a callback of the reader may run while Python shuts down, and abort it.
         """
-        with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
-            if file.read(1) != "\ufeff":
-                file.seek(0)
-            problem = first_problem(file, len(self._schema), self.separator)
+        with open_text(self.path, self.compression, self.encoding, errors="replace") as file:
+            first = file.readline().removeprefix("\ufeff")
+            problem = first_problem(chain([first], file), len(self._schema), self.separator)
         return problem and replace(problem, where=f"{self.path}, {problem.where}")
 
 
@@ -405,4 +412,11 @@ def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
         return ParquetSource(path)
     if suffix in (".arrow", ".feather", ".ipc"):
         return ArrowSource(path)
+    _refuse_zip(path)
     return CsvSource(path, separator, encoding)
+
+
+def _refuse_zip(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(4) == b"PK\x03\x04":
+            raise TableError(f"{path}: a ZIP archive, which may hold several files", f"unpack it; {_READABLE}")
