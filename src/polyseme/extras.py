@@ -14,6 +14,7 @@ __all__ = ["EXTRAS", "installed", "pip_line", "require"]
 
 EXTRAS = {
     "charts": ("altair", "vl_convert"),
+    "excel": ("fastexcel",),
     "learn": ("sklearn",),
     "pandas": ("pandas",),
 }

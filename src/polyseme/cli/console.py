@@ -47,10 +47,11 @@ def force_option(command: Command) -> Command:
 
 
 def text_table_options(command: Command) -> Command:
-    """`--separator` and `--encoding`: how a text table is written."""
+    """How a table is stored: the options of `TableOptions`."""
     encoding = click.option("--encoding", default="utf-8", show_default=True, help="The encoding of a text table.")
     separator = click.option("--separator", help="The separator of a text table; detected when omitted.")
-    return separator(encoding(command))
+    sheet = click.option("--sheet", help="The sheet of a workbook; the first one when omitted.")
+    return separator(encoding(sheet(command)))
 
 
 def print_json(document: Any) -> None:

@@ -22,6 +22,7 @@ from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.reading import Reader
 from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
+from polyseme.tables.io.options import TableOptions
 
 __all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
 
@@ -38,7 +39,7 @@ _KEYS = (
     "protect",
     "joint",
 )
-_TABLE_KEYS = ("separator", "encoding", "missing-values", "wildcard")
+_TABLE_KEYS = ("separator", "encoding", "sheet", "missing-values", "wildcard")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class MethodSpec:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """How a text table is written down; None means: look and guess.
+    """How a table is stored; None means: look and guess.
 
     wildcard  whether a missing or suppressed quasi-identifier matches anything when models are checked
     """
@@ -68,6 +69,11 @@ class TableFormat:
     encoding: str = "utf-8"
     missing_values: tuple[str, ...] = ("",)
     wildcard: bool = False
+    sheet: str | None = None
+
+    @property
+    def options(self) -> TableOptions:
+        return TableOptions(separator=self.separator, encoding=self.encoding, sheet=self.sheet)
 
 
 @dataclass(frozen=True)
@@ -245,7 +251,8 @@ def _table(reader: Reader) -> TableFormat:
                 element.problem("expected text, found nothing", "quote words that YAML reads as null: 'null'")
         missing = tuple(str(element.value) for element in words)
     wildcard = reader.at("wildcard", given["wildcard"]).flag() if "wildcard" in given else False
-    return TableFormat(separator, encoding, missing, wildcard)
+    sheet = reader.at("sheet", given["sheet"]).text() if given.get("sheet") is not None else None
+    return TableFormat(separator, encoding, missing, wildcard, sheet)
 
 
 def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:

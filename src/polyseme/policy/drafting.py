@@ -18,7 +18,7 @@ import polars as pl
 from polyseme.errors import TableError
 from polyseme.spelling import different
 from polyseme.tables.coding.codes import as_series, cast_column
-from polyseme.tables.io.source import CsvSource, Source
+from polyseme.tables.io.source import CsvSource, Source, WorkbookSource
 
 __all__ = ["Guess", "draft", "guesses"]
 
@@ -145,6 +145,8 @@ def _words_for_missing(source: Source) -> tuple[str, ...]:
 
 
 def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
+    if isinstance(source, WorkbookSource) and source.sheet is not None:
+        return ["table:", f"  sheet: {json.dumps(source.sheet, ensure_ascii=False)}", ""]
     if not isinstance(source, CsvSource):
         return []
     separator = json.dumps(source.separator)

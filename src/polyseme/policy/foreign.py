@@ -193,5 +193,5 @@ def _reference(policy: Policy) -> pl.DataFrame | None:
         path = policy.files.file(given.pop())
     except PolicyError as error:
         raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
-    table = open_table(path, policy.table.separator, policy.table.encoding)
+    table = open_table(path, **policy.table.options)
     return _frame(table, table.schema.names, policy.table.missing_values)

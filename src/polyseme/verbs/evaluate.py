@@ -43,6 +43,7 @@ def evaluate(
     *,
     separator: str | None = None,
     encoding: str = "utf-8",
+    sheet: str | None = None,
     learn: bool = False,
     estimator: str | Estimator | None = None,
     level: float = 0.95,
@@ -50,17 +51,19 @@ def evaluate(
     nonnegative: Nonnegative = "no",
     **unknown: Never,
 ) -> Evaluation:
-    """Compare what is estimated from a release with the original table; separator and encoding as for `init`.
+    """Compare what is estimated from a release with the original table; separator, encoding and sheet as for `init`.
 
     learn    also train predictors of the attribute from those of `by`, on both tables (needs scikit-learn)
 
     The other options are those of `estimate`.
     """
-    refuse_unknown(unknown, "separator", "encoding", "learn")
+    refuse_unknown(unknown, "separator", "encoding", "sheet", "learn")
     options = EstimateOptions(estimator, level, population, nonnegative)
     opened = release_given(release)
     published = opened.manifest.schema.attributes
-    source = with_joined(open_table(original, separator, encoding), published, opened.manifest.missing_values)
+    source = with_joined(
+        open_table(original, separator, encoding, sheet=sheet), published, opened.manifest.missing_values
+    )
     questions = [names_given(of)] if of else _each(opened.manifest, names_given(by))
     combined = asks_members(opened.manifest, names_given(of)) if of else None
     original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions)

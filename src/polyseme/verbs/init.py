@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Unpack
 
 from polyseme.logs import logged
 from polyseme.policy.drafting import draft
+from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import open_table
 
 __all__ = ["init"]
 
 
 @logged
-def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
+def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text."""
-    return draft(open_table(data, separator, encoding))
+    return draft(open_table(data, **written))

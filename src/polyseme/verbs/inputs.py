@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from polyseme.policy import Policy
 from polyseme.release import Release
+from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import Source, open_table
 from polyseme.tables.joined import with_joined
 
@@ -19,15 +20,15 @@ def policy_given(policy: Policy | str | Path) -> Policy:
 
 
 def source_given(data: Any, policy: Policy) -> Source:
-    return open_table(data, policy.table.separator, policy.table.encoding)
+    return open_table(data, **policy.table.options)
 
 
-def original_given(original: Any, release: Release, separator: str | None, encoding: str) -> Source | None:
+def original_given(original: Any, release: Release, **written: Unpack[TableOptions]) -> Source | None:
     """The original of a release, with the combinations that it publishes."""
     if original is None:
         return None
     published = release.manifest.schema.attributes
-    return with_joined(open_table(original, separator, encoding), published, release.manifest.missing_values)
+    return with_joined(open_table(original, **written), published, release.manifest.missing_values)
 
 
 def release_given(release: Release | str | Path | Any) -> Release:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from polyseme.metrics.risk import measure
 from polyseme.policy.drafting import Guess, guesses
 from polyseme.policy.foreign import read_undescribed
 from polyseme.results.risk import Choice, Risk
+from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import Source, open_table
 from polyseme.verbs.inputs import names_given
 
@@ -25,9 +26,7 @@ def risk(
     data: Any,
     qi: str | Sequence[str] | None = None,
     sensitive: str | Sequence[str] = (),
-    *,
-    separator: str | None = None,
-    encoding: str = "utf-8",
+    **written: Unpack[TableOptions],
 ) -> Risk:
     """How exposed the records of a table are: class sizes, what the classes tell, which columns make them small.
 
@@ -35,7 +34,7 @@ def risk(
     qi         the columns that others may know; when None, those that `init` takes for such, and `choices` says why
     sensitive  the columns that nobody should learn
     """
-    source = open_table(data, separator, encoding)
+    source = open_table(data, **written)
     judged = _distinct(sensitive)
     choices = _choices(source, judged) if qi is None else ()
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)

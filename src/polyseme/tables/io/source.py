@@ -25,6 +25,7 @@ from polyseme.files.delimited import first_row, sniff_separator
 from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, open_bytes, open_text
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
+from polyseme.tables.io.workbooks import is_workbook, read_sheet
 
 __all__ = [
     "BATCH_ROWS",
@@ -34,6 +35,7 @@ __all__ = [
     "ReleasedCsvSource",
     "Source",
     "Watched",
+    "WorkbookSource",
     "open_table",
 ]
 
@@ -42,7 +44,7 @@ BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
 
-_READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet and Arrow are read"
+_READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow and Excel are read"
 
 
 class Source(ABC):
@@ -108,6 +110,14 @@ class FrameSource(Source):
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+
+
+class WorkbookSource(FrameSource):
+    """A sheet of a workbook; `sheet` is None for the first one."""
+
+    def __init__(self, path: Path, sheet: str | None = None) -> None:
+        self.sheet = sheet
+        super().__init__(read_sheet(path, sheet), path.name)
 
 
 def _without_views(schema: pa.Schema) -> pa.Schema:
@@ -360,12 +370,12 @@ class Watched(Source):
             yield batch
 
 
-def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8") -> Source:
-    """A source for a path, or for a polars, pandas or pyarrow object."""
+def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8", *, sheet: str | None = None) -> Source:
+    """A source for a path, or for a polars, pandas or pyarrow object; the options are those of `TableOptions`."""
     if isinstance(data, Source):
         return data
     if isinstance(data, str | Path):
-        return _open_path(Path(data), separator, encoding)
+        return _open_path(Path(data), separator, encoding, sheet)
     if isinstance(data, pa.Table):
         return FrameSource(data)
     if isinstance(data, pa.RecordBatch):
@@ -400,7 +410,7 @@ def _from_pandas(frame: Any) -> pa.Table:
         ) from None
 
 
-def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
+def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | None) -> Source:
     if not path.exists():
         raise TableError(f"{path}: no such file")
     if path.is_dir():
@@ -412,6 +422,8 @@ def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
         return ParquetSource(path)
     if suffix in (".arrow", ".feather", ".ipc"):
         return ArrowSource(path)
+    if is_workbook(path):
+        return WorkbookSource(path, sheet)
     _refuse_zip(path)
     return CsvSource(path, separator, encoding)
 
