@@ -17,6 +17,7 @@ EXTRAS = {
     "excel": ("fastexcel",),
     "learn": ("sklearn",),
     "pandas": ("pandas",),
+    "stats": ("pyreadstat",),
 }
 """The extras of pyproject.toml and the modules that each of them brings."""
 

@@ -25,6 +25,7 @@ from polyseme.files.delimited import first_row, sniff_separator
 from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, open_bytes, open_text
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
+from polyseme.tables.io.statistical import program_of, read_statistical
 from polyseme.tables.io.workbooks import is_workbook, read_sheet
 
 __all__ = [
@@ -44,7 +45,7 @@ BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
 
-_READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow and Excel are read"
+_READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow, Excel, Stata, SPSS and SAS are read"
 
 
 class Source(ABC):
@@ -422,6 +423,8 @@ def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | No
         return ParquetSource(path)
     if suffix in (".arrow", ".feather", ".ipc"):
         return ArrowSource(path)
+    if program_of(path) is not None:
+        return FrameSource(read_statistical(path, encoding), path.name)
     if is_workbook(path):
         return WorkbookSource(path, sheet)
     _refuse_zip(path)
