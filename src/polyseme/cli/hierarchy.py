@@ -102,14 +102,18 @@ def check(
     Example:
       polyseme hierarchy check "intervals: [5, 10]" people.csv --column age
     """
-    from polyseme.hierarchies import coverage
+    from polyseme.hierarchies import Dates, Intervals, coverage
+    from polyseme.tables.io.dialects import dialect_hint
 
     _, rule = _opened(spec)
-    found = coverage(rule, _values(data, column, **written))
+    values = _values(data, column, **written)
+    found = coverage(rule, values)
     if as_json:
         print_json({**asdict(found), "complete": found.complete})
     else:
         _tell(found, rule)
+        if not found.complete and isinstance(rule, Intervals | Dates) and (hint := dialect_hint(values.leaves, False)):
+            click.echo(f"Hint: {hint}.")
     context.exit(0 if found.complete else 1)
 
 
@@ -166,9 +170,9 @@ def _values(data: Path, column: str, **written: Unpack[TableOptions]) -> ColumnV
 def _column(data: Path, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:
     from polyseme.errors import TableError
     from polyseme.policy.generalizing import column_values
-    from polyseme.tables.io.source import open_table
+    from polyseme.tables.io.opening import open_written
 
-    source = open_table(data, **written)
+    source = open_written(data, **written)
     if column not in source.schema.names:
         # The first line may be data after all, so its cells are not shown.
         raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{column}'")

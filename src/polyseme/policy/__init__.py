@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import PolicyError, nearest
+from polyseme.errors import PolicyError, TableError, nearest
 from polyseme.files.documents import parse
 from polyseme.files.folder import Folder
 from polyseme.methods import DECOYS, METHODS
@@ -22,7 +22,7 @@ from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.reading import Reader
 from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
-from polyseme.tables.io.options import TableOptions
+from polyseme.tables.io.dialects import DECIMALS, Dialect
 
 __all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
 
@@ -39,7 +39,7 @@ _KEYS = (
     "protect",
     "joint",
 )
-_TABLE_KEYS = ("separator", "encoding", "sheet", "missing-values", "wildcard")
+_TABLE_KEYS = ("separator", "encoding", "sheet", "decimal", "dates", "missing-values", "wildcard")
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,7 @@ class TableFormat:
     missing_values: tuple[str, ...] = ("",)
     wildcard: bool = False
     sheet: str | None = None
-
-    @property
-    def options(self) -> TableOptions:
-        return TableOptions(separator=self.separator, encoding=self.encoding, sheet=self.sheet)
+    dialect: Dialect = field(default_factory=Dialect)
 
 
 @dataclass(frozen=True)
@@ -252,7 +249,19 @@ def _table(reader: Reader) -> TableFormat:
         missing = tuple(str(element.value) for element in words)
     wildcard = reader.at("wildcard", given["wildcard"]).flag() if "wildcard" in given else False
     sheet = reader.at("sheet", given["sheet"]).text() if given.get("sheet") is not None else None
-    return TableFormat(separator, encoding, missing, wildcard, sheet)
+    return TableFormat(separator, encoding, missing, wildcard, sheet, _dialect(reader, given))
+
+
+def _dialect(reader: Reader, given: Mapping[str, Any]) -> Dialect:
+    decimal = reader.at("decimal", given["decimal"]).choice(DECIMALS, "point") if "decimal" in given else "point"
+    if given.get("dates") is None:
+        return Dialect(decimal)
+    dates = reader.at("dates", given["dates"])
+    try:
+        return Dialect(decimal, dates.text("dd.mm.yyyy"))
+    except TableError as error:
+        dates.adopt(error)
+        return Dialect(decimal)
 
 
 def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:

@@ -18,6 +18,8 @@ import polars as pl
 from polyseme.errors import TableError
 from polyseme.spelling import different
 from polyseme.tables.coding.codes import as_series, cast_column
+from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
+from polyseme.tables.io.respelled import Respelled
 from polyseme.tables.io.source import CsvSource, Source, WorkbookSource
 
 __all__ = ["Guess", "draft", "guesses"]
@@ -43,7 +45,6 @@ _QUASI = re.compile(
     r"(age|birth|born|sex|gender|zip|postcode|postal|city|county|region|state|country|race|ethnic|nationality|marital"
     r"|education|school|workclass|employer|household|language).*"
 )
-_WORDS_FOR_MISSING = ("?", "NA", "N/A", "NULL", "null", "NaN", "nan", "-", "unknown")
 
 
 @dataclass
@@ -135,16 +136,19 @@ def _words_for_missing(source: Source) -> tuple[str, ...]:
     if source.typed:
         return ("",)
     found: set[str] = set()
-    options = pl.Series(_WORDS_FOR_MISSING).implode()
+    options = pl.Series(WORDS_FOR_MISSING).implode()
     for batch in source.batches():
         for index in range(batch.num_columns):
             series = as_series(batch.column(index))
             found.update(series.filter(series.str.strip_chars().is_in(options)).unique().to_list())
     # As they are written: some tables have a blank after every separator.
-    return ("", *sorted(found, key=lambda word: (_WORDS_FOR_MISSING.index(word.strip()), word)))
+    return ("", *sorted(found, key=lambda word: (WORDS_FOR_MISSING.index(word.strip()), word)))
 
 
 def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
+    dialect = Dialect()
+    if isinstance(source, Respelled):
+        dialect, source = source.dialect, source.source
     if isinstance(source, WorkbookSource) and source.sheet is not None:
         return ["table:", f"  sheet: {json.dumps(source.sheet, ensure_ascii=False)}", ""]
     if not isinstance(source, CsvSource):
@@ -153,6 +157,10 @@ def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
     lines = ["table:", f"  separator: {separator}"]
     if source.encoding != "utf-8":
         lines.append(f"  encoding: {source.encoding}")
+    if dialect.decimal != "point":
+        lines.append(f"  decimal: {dialect.decimal}")
+    if dialect.dates is not None:
+        lines.append(f"  dates: {dialect.dates}")
     lines.append(f'  missing-values: {json.dumps(list(words))}   # words that stand for "no value"')
     return [*lines, ""]
 

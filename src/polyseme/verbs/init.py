@@ -6,8 +6,8 @@ from typing import Any, Unpack
 
 from polyseme.logs import logged
 from polyseme.policy.drafting import draft
+from polyseme.tables.io.opening import open_written
 from polyseme.tables.io.options import TableOptions
-from polyseme.tables.io.source import open_table
 
 __all__ = ["init"]
 
@@ -15,4 +15,4 @@ __all__ = ["init"]
 @logged
 def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text."""
-    return draft(open_table(data, **written))
+    return draft(open_written(data, **written))

@@ -86,7 +86,7 @@ def prior_from_table(
     """
     columns, share = names_given(by), _epsilon(epsilon, publish_exact)
     rules = None if policy is None else policy_given(policy)
-    source = open_table(table) if rules is None else source_given(table, rules)
+    source = open_table(table, by_policy=True) if rules is None else source_given(table, rules)
     frame, values = _coded(source, of, columns, rules)
     groups, counts = _counts(frame, columns, len(values))
     exact = share is None

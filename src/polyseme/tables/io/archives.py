@@ -9,7 +9,7 @@ from typing import BinaryIO, TextIO, cast
 
 import pyarrow as pa
 
-__all__ = ["compression_of", "is_damaged", "last_bytes", "open_bytes", "open_text"]
+__all__ = ["compression_of", "is_damaged", "last_bytes", "likely_encoding", "open_bytes", "open_text"]
 
 _FIRST_BYTES = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
 _CHUNK = 1 << 20
@@ -56,3 +56,17 @@ def is_damaged(path: Path, compression: str | None) -> bool:
     except (OSError, pa.ArrowException):
         return True
     return False
+
+
+def likely_encoding(path: Path, compression: str | None) -> str | None:
+    """The encoding in which a text that is not UTF-8 can be read as a whole, of those that most such texts have."""
+    with open_bytes(path, compression) as file:
+        marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    encoding = "utf-16" if marked else "cp1252"
+    try:
+        with open_text(path, compression, encoding) as text:
+            while text.read(_CHUNK):
+                pass
+    except UnicodeError:
+        return None
+    return encoding

@@ -22,7 +22,7 @@ import pyarrow.parquet
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Problem, TableError
 from polyseme.files.delimited import first_row, sniff_separator
-from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, open_bytes, open_text
+from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, likely_encoding, open_bytes, open_text
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
 from polyseme.tables.io.statistical import program_of, read_statistical
@@ -217,17 +217,24 @@ class CsvSource(Source):
     """A text table, compressed or not; every column is text, an unquoted empty field is missing.
 
     well_formed  we wrote it ourselves: a cell that looks like other records is nevertheless one cell
+    by_policy    a policy says how it is written
     """
 
     typed = False
 
     def __init__(
-        self, path: Path, separator: str | None = None, encoding: str = "utf-8", well_formed: bool = False
+        self,
+        path: Path,
+        separator: str | None = None,
+        encoding: str = "utf-8",
+        well_formed: bool = False,
+        by_policy: bool = False,
     ) -> None:
         self.path = path
         self.name = path.name
         self.encoding = encoding
         self.well_formed = well_formed
+        self.by_policy = by_policy
         self.compression = compression_of(path)
         head = self._head()
         self.separator = separator or sniff_separator(head)
@@ -253,10 +260,11 @@ class CsvSource(Source):
 
     def _bad_encoding(self, error: Exception) -> TableError:
         at = f" (first bad byte at offset {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
-        return TableError(
-            f"{self.path}: the text is not valid {self.encoding}{at}",
-            "name the encoding, as in --encoding latin-1 or table: {encoding: cp932} in the policy",
-        )
+        likely = likely_encoding(self.path, self.compression)
+        given = likely or "cp932"
+        option = f"table: {{encoding: {given}}} in the policy" if self.by_policy else f"--encoding {given}"
+        hint = f"it may well be {likely}: {option}" if likely else f"name the encoding, as in {option}"
+        return TableError(f"{self.path}: the text is not valid {self.encoding}{at}", hint)
 
     @property
     def schema(self) -> pa.Schema:
@@ -371,12 +379,22 @@ class Watched(Source):
             yield batch
 
 
-def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8", *, sheet: str | None = None) -> Source:
-    """A source for a path, or for a polars, pandas or pyarrow object; the options are those of `TableOptions`."""
+def open_table(
+    data: Any,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    *,
+    sheet: str | None = None,
+    by_policy: bool = False,
+) -> Source:
+    """A source for a path, or for a polars, pandas or pyarrow object; the options are those of `TableOptions`.
+
+    by_policy  whether a policy says how the table is stored: errors then speak of what to write there
+    """
     if isinstance(data, Source):
         return data
     if isinstance(data, str | Path):
-        return _open_path(Path(data), separator, encoding, sheet)
+        return _open_path(Path(data), separator, encoding, sheet, by_policy)
     if isinstance(data, pa.Table):
         return FrameSource(data)
     if isinstance(data, pa.RecordBatch):
@@ -411,7 +429,7 @@ def _from_pandas(frame: Any) -> pa.Table:
         ) from None
 
 
-def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | None) -> Source:
+def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | None, by_policy: bool) -> Source:
     if not path.exists():
         raise TableError(f"{path}: no such file")
     if path.is_dir():
@@ -428,7 +446,7 @@ def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | No
     if is_workbook(path):
         return WorkbookSource(path, sheet)
     _refuse_zip(path)
-    return CsvSource(path, separator, encoding)
+    return CsvSource(path, separator, encoding, by_policy=by_policy)
 
 
 def _refuse_zip(path: Path) -> None:
