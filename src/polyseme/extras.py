@@ -14,8 +14,10 @@ __all__ = ["EXTRAS", "installed", "pip_line", "require"]
 
 EXTRAS = {
     "charts": ("altair", "vl_convert"),
+    "excel": ("fastexcel",),
     "learn": ("sklearn",),
     "pandas": ("pandas",),
+    "stats": ("pyreadstat",),
 }
 """The extras of pyproject.toml and the modules that each of them brings."""
 

@@ -122,13 +122,13 @@ def command(
     """
     from polyseme.errors import QuestionError
     from polyseme.policy import Policy
-    from polyseme.tables.io.source import open_table
     from polyseme.verbs.anonymize import anonymize
+    from polyseme.verbs.inputs import source_given
 
     if explain is not None and explain.exists() and not force:
         raise QuestionError(f"{explain} exists already", "choose another name, or use --force")
     rules = Policy.load(policy, allow_outside)
-    source = open_table(data, rules.table.separator, rules.table.encoding)
+    source = source_given(data, rules)
     with progress_bar("Anonymizing", source.rows) as progress:
         release = anonymize(
             source,

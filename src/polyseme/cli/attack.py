@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from polyseme.cli.console import PathType, json_option, print_json, show, text_table_options
+
+if TYPE_CHECKING:
+    from polyseme.tables.io.options import TableOptions
 
 
 @click.command("attack")
@@ -14,7 +18,7 @@ from polyseme.cli.console import PathType, json_option, print_json, show, text_t
 @text_table_options
 @json_option
 def command(
-    release: Path, original: Path | None, other: Path | None, separator: str | None, encoding: str, as_json: bool
+    release: Path, original: Path | None, other: Path | None, as_json: bool, **written: Unpack[TableOptions]
 ) -> None:
     """Run the adversaries against a RELEASE: who, what they know, what they gain, what was promised.
 
@@ -24,7 +28,7 @@ def command(
     """
     from polyseme.verbs.attack import attack
 
-    findings = attack(release, original, other, separator=separator, encoding=encoding)
+    findings = attack(release, original, other, **written)
     if as_json:
         print_json(findings.to_dict())
     else:

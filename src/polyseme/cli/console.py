@@ -47,10 +47,19 @@ def force_option(command: Command) -> Command:
 
 
 def text_table_options(command: Command) -> Command:
-    """`--separator` and `--encoding`: how a text table is written."""
+    """How a table is stored: the options of `TableOptions`."""
     encoding = click.option("--encoding", default="utf-8", show_default=True, help="The encoding of a text table.")
     separator = click.option("--separator", help="The separator of a text table; detected when omitted.")
-    return separator(encoding(command))
+    sheet = click.option("--sheet", help="The sheet of a workbook; the first one when omitted.")
+    decimal = click.option(
+        "--decimal",
+        type=click.Choice(["point", "comma"]),
+        default="point",
+        show_default=True,
+        help="What stands before the fraction of a number in a text table.",
+    )
+    dates = click.option("--dates", help="How dates are written in a text table, as dd.mm.yyyy; ISO 8601 when omitted.")
+    return separator(encoding(sheet(decimal(dates(command)))))
 
 
 def print_json(document: Any) -> None:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from polyseme.cli.console import PathType, json_option, names, print_json, show, text_table_options
+
+if TYPE_CHECKING:
+    from polyseme.tables.io.options import TableOptions
 
 
 @click.command("evaluate")
@@ -26,10 +30,9 @@ def command(
     by: tuple[str, ...],
     using: tuple[str, ...],
     estimator: str | None,
-    separator: str | None,
-    encoding: str,
     learn: bool,
     as_json: bool,
+    **written: Unpack[TableOptions],
 ) -> None:
     """Compare what is estimated from a RELEASE with the original table.
 
@@ -43,9 +46,7 @@ def command(
     """
     from polyseme.verbs.evaluate import evaluate
 
-    result = evaluate(
-        release, original, of, by, using, separator=separator, encoding=encoding, learn=learn, estimator=estimator
-    )
+    result = evaluate(release, original, of, by, using, learn=learn, estimator=estimator, **written)
     if as_json:
         print_json(result.to_dict())
     else:

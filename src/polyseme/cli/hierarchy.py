@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from polyseme.hierarchies import ColumnValues, Coverage, DeclaredHierarchy, Hierarchy, Rule
+    from polyseme.tables.io.options import TableOptions
 
 __all__ = ["command"]
 
@@ -50,8 +51,7 @@ def show(
     level: int | None,
     as_csv: bool,
     as_json: bool,
-    separator: str | None,
-    encoding: str,
+    **written: Unpack[TableOptions],
 ) -> None:
     """Show what each value becomes at each level, exactly as it will be applied.
 
@@ -67,7 +67,7 @@ def show(
     declared, rule = _opened(spec)
     if (values is None) != (column is None):
         raise click.UsageError("--values and --column go together.")
-    found = _values(values, column, separator, encoding) if values is not None and column is not None else None
+    found = _values(values, column, **written) if values is not None and column is not None else None
     hierarchy = fit(rule, found, declared.missing)
     levels = _levels(hierarchy, level)
     if as_csv:
@@ -91,8 +91,7 @@ def check(
     data: Path,
     column: str,
     as_json: bool,
-    separator: str | None,
-    encoding: str,
+    **written: Unpack[TableOptions],
 ) -> None:
     """Check whether a hierarchy has a place for every value of a column.
 
@@ -103,14 +102,18 @@ def check(
     Example:
       polyseme hierarchy check "intervals: [5, 10]" people.csv --column age
     """
-    from polyseme.hierarchies import coverage
+    from polyseme.hierarchies import Dates, Intervals, coverage
+    from polyseme.tables.io.dialects import dialect_hint
 
     _, rule = _opened(spec)
-    found = coverage(rule, _values(data, column, separator, encoding))
+    values = _values(data, column, **written)
+    found = coverage(rule, values)
     if as_json:
         print_json({**asdict(found), "complete": found.complete})
     else:
         _tell(found, rule)
+        if not found.complete and isinstance(rule, Intervals | Dates) and (hint := dialect_hint(values.leaves, False)):
+            click.echo(f"Hint: {hint}.")
     context.exit(0 if found.complete else 1)
 
 
@@ -129,8 +132,7 @@ def build(
     column: str,
     out: Path | None,
     force: bool,
-    separator: str | None,
-    encoding: str,
+    **written: Unpack[TableOptions],
 ) -> None:
     """Write a hierarchy for the values of a column, as ARX has it: leaf;..;root. It can then be edited by hand.
 
@@ -145,7 +147,7 @@ def build(
     from polyseme.hierarchies.listed import arx_text
 
     _, rule = _opened(f"{kind}: {levels if kind == 'prefix' and ',' not in levels else f'[{levels}]'}")
-    hierarchy = fit(rule, _values(data, column, separator, encoding))
+    hierarchy = fit(rule, _values(data, column, **written))
     write_text(arx_text(hierarchy), out, force)
 
 
@@ -159,18 +161,18 @@ def _opened(spec: str) -> tuple[DeclaredHierarchy, Rule]:
     return declared, declared.open(Folder(Path(), allow_outside=True))
 
 
-def _values(data: Path, column: str, separator: str | None, encoding: str) -> ColumnValues:
+def _values(data: Path, column: str, **written: Unpack[TableOptions]) -> ColumnValues:
     from polyseme.hierarchies import values_of
 
-    return values_of(_column(data, column, separator, encoding))
+    return values_of(_column(data, column, **written))
 
 
-def _column(data: Path, column: str, separator: str | None, encoding: str) -> Iterator[pl.Series]:
+def _column(data: Path, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:
     from polyseme.errors import TableError
     from polyseme.policy.generalizing import column_values
-    from polyseme.tables.io.source import open_table
+    from polyseme.tables.io.opening import open_written
 
-    source = open_table(data, separator, encoding)
+    source = open_written(data, **written)
     if column not in source.schema.names:
         # The first line may be data after all, so its cells are not shown.
         raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{column}'")

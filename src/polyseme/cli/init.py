@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from polyseme.cli.console import PathType, force_option, text_table_options, write_text
+
+if TYPE_CHECKING:
+    from polyseme.tables.io.options import TableOptions
 
 
 @click.command("init")
@@ -12,7 +16,7 @@ from polyseme.cli.console import PathType, force_option, text_table_options, wri
 @click.option("--out", type=PathType, help="Where to write the policy; standard output by default.")
 @text_table_options
 @force_option
-def command(data: Path, out: Path | None, separator: str | None, encoding: str, force: bool) -> None:
+def command(data: Path, out: Path | None, force: bool, **written: Unpack[TableOptions]) -> None:
     """Look at the table DATA and draft a policy, with a comment on every guess.
 
     The draft works as it is: what looks like an identifier is dropped, what looks like a secret becomes sets of
@@ -25,4 +29,4 @@ def command(data: Path, out: Path | None, separator: str | None, encoding: str, 
     """
     from polyseme.verbs.init import init
 
-    write_text(init(data, separator, encoding), out, force)
+    write_text(init(data, **written), out, force)

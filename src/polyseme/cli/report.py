@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from polyseme.cli.console import PathType, force_option, text_table_options, write_text
 from polyseme.extras import installed, pip_line
+
+if TYPE_CHECKING:
+    from polyseme.tables.io.options import TableOptions
 
 
 @click.command("report")
@@ -20,9 +24,8 @@ def command(
     original: Path | None,
     by: str | None,
     out: Path,
-    separator: str | None,
-    encoding: str,
     force: bool,
+    **written: Unpack[TableOptions],
 ) -> None:
     """Write one self-contained HTML page: what was promised, what holds, what is not protected, charts.
 
@@ -36,5 +39,5 @@ def command(
 
     if not installed("charts"):
         click.echo(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
-    page = report(release, original, by, separator=separator, encoding=encoding)
+    page = report(release, original, by, **written)
     write_text(page, out, force)

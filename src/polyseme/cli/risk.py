@@ -1,10 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from polyseme.cli.console import PathType, busy, json_option, names, print_json, show, text_table_options
+
+if TYPE_CHECKING:
+    from polyseme.tables.io.options import TableOptions
 
 
 @click.command("risk")
@@ -22,9 +26,8 @@ def command(
     table: Path,
     qi: tuple[str, ...],
     sensitive: tuple[str, ...],
-    separator: str | None,
-    encoding: str,
     as_json: bool,
+    **written: Unpack[TableOptions],
 ) -> None:
     """Measure what k, l and t a TABLE has, without a policy: any table, made by any tool.
 
@@ -40,7 +43,7 @@ def command(
     from polyseme.verbs.risk import risk
 
     with busy("Measuring"):
-        found = risk(table, qi or None, sensitive, separator=separator, encoding=encoding)
+        found = risk(table, qi or None, sensitive, **written)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -28,9 +28,10 @@ from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Pro
 from polyseme.randomness import StickyStream, Stream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
-from polyseme.tables.coding.codes import Coded, as_series, cast_column, code_type, encode, label_array
+from polyseme.tables.coding.codes import UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
+from polyseme.tables.io.dialects import dialect_hint
 
 __all__ = ["Job", "check_batch", "publish_batch"]
 
@@ -190,9 +191,13 @@ def _complete(coded: Mapping[str, Coded], rows: int) -> Ints:
 
 def _code(item: Sets, batch: pa.RecordBatch, job: Job, problems: Problems) -> Coded:
     domain = item.domain
-    coded = encode(as_series(batch.column(item.name), job.missing_values).alias(item.name), domain)
+    series = as_series(batch.column(item.name), job.missing_values).alias(item.name)
+    coded = encode(series, domain)
     what = "values are not in the declared domain" if domain.cut is None else "values fall outside the declared range"
-    problems.add(item.name, coded.unseen, f"{what} of {domain.size:,} values", "widen the domain, or correct the table")
+    if coded.unseen:
+        unread = series.filter(pl.Series(coded.codes) == UNSEEN) if domain.cut is not None else series.clear()
+        hint = dialect_hint(unread) or "widen the domain, or correct the table"
+        problems.add(item.name, coded.unseen, f"{what} of {domain.size:,} values", hint)
     if domain.missing.action == "refuse":
         hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
         problems.add(item.name, coded.missing, "values are missing", hint)
@@ -205,9 +210,9 @@ def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: Problems) -
         return plain(column)
     series = as_series(column, job.missing_values)
     result, failures = cast_column(series, job.types[name])
-    problems.add(
-        name, failures, f"values cannot be read as {job.types[name]}", "change or remove its type in the policy"
-    )
+    if failures:
+        hint = dialect_hint(series.filter(result.is_null())) or "change or remove its type in the policy"
+        problems.add(name, failures, f"values cannot be read as {job.types[name]}", hint)
     return result.to_arrow()
 
 

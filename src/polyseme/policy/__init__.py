@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import PolicyError, nearest
+from polyseme.errors import PolicyError, TableError, nearest
 from polyseme.files.documents import parse
 from polyseme.files.folder import Folder
 from polyseme.methods import DECOYS, METHODS
@@ -22,6 +22,7 @@ from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.reading import Reader
 from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
+from polyseme.tables.io.dialects import DECIMALS, Dialect
 
 __all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
 
@@ -38,7 +39,7 @@ _KEYS = (
     "protect",
     "joint",
 )
-_TABLE_KEYS = ("separator", "encoding", "missing-values", "wildcard")
+_TABLE_KEYS = ("separator", "encoding", "sheet", "decimal", "dates", "missing-values", "wildcard")
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class MethodSpec:
 
 @dataclass(frozen=True)
 class TableFormat:
-    """How a text table is written down; None means: look and guess.
+    """How a table is stored; None means: look and guess.
 
     wildcard  whether a missing or suppressed quasi-identifier matches anything when models are checked
     """
@@ -68,6 +69,8 @@ class TableFormat:
     encoding: str = "utf-8"
     missing_values: tuple[str, ...] = ("",)
     wildcard: bool = False
+    sheet: str | None = None
+    dialect: Dialect = field(default_factory=Dialect)
 
 
 @dataclass(frozen=True)
@@ -245,7 +248,20 @@ def _table(reader: Reader) -> TableFormat:
                 element.problem("expected text, found nothing", "quote words that YAML reads as null: 'null'")
         missing = tuple(str(element.value) for element in words)
     wildcard = reader.at("wildcard", given["wildcard"]).flag() if "wildcard" in given else False
-    return TableFormat(separator, encoding, missing, wildcard)
+    sheet = reader.at("sheet", given["sheet"]).text() if given.get("sheet") is not None else None
+    return TableFormat(separator, encoding, missing, wildcard, sheet, _dialect(reader, given))
+
+
+def _dialect(reader: Reader, given: Mapping[str, Any]) -> Dialect:
+    decimal = reader.at("decimal", given["decimal"]).choice(DECIMALS, "point") if "decimal" in given else "point"
+    if given.get("dates") is None:
+        return Dialect(decimal)
+    dates = reader.at("dates", given["dates"])
+    try:
+        return Dialect(decimal, dates.text("dd.mm.yyyy"))
+    except TableError as error:
+        dates.adopt(error)
+        return Dialect(decimal)
 
 
 def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:

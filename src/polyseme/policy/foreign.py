@@ -21,13 +21,14 @@ from polyseme.errors import PolicyError, Problem
 from polyseme.models import Background
 from polyseme.policy import Policy, TableFormat
 from polyseme.policy.attributes import AttributePolicy
+from polyseme.policy.opening import open_for
 from polyseme.policy.resolving import resolve
 from polyseme.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
 from polyseme.spelling import spelled, written
 from polyseme.tables.classes import SUPPRESSED, MissingAs, kept_rows
 from polyseme.tables.coding.codes import as_series, cast_column, encode
-from polyseme.tables.io.source import FrameSource, Source, open_table
+from polyseme.tables.io.source import FrameSource, Source
 
 __all__ = ["ForeignTable", "read_foreign", "read_undescribed"]
 
@@ -193,5 +194,5 @@ def _reference(policy: Policy) -> pl.DataFrame | None:
         path = policy.files.file(given.pop())
     except PolicyError as error:
         raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
-    table = open_table(path, policy.table.separator, policy.table.encoding)
+    table = open_for(path, policy)
     return _frame(table, table.schema.names, policy.table.missing_values)

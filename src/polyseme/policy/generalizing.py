@@ -8,16 +8,17 @@ import polars as pl
 
 from polyseme.distances.paths import named
 from polyseme.errors import InvalidInput, PolicyError, Problem
-from polyseme.hierarchies import Rule, coverage, values_of
+from polyseme.hierarchies import ColumnValues, Dates, Intervals, Rule, coverage, values_of
 from polyseme.hierarchies.fitting import missing_from
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.reading import Reader
 from polyseme.spelling import spellings
 from polyseme.tables.coding.codes import as_series, cast_column
+from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 
-__all__ = ["column_values", "hierarchy_problems", "require_places"]
+__all__ = ["column_values", "hierarchy_problems", "require_places", "without_place"]
 
 _HINT = "add the values to the hierarchy; count them with: polyseme hierarchy check"
 
@@ -56,11 +57,18 @@ def require_places(policy: Policy, source: Source) -> None:
         if item.hierarchy is None:
             continue
         rule = item.hierarchy.open(policy.files)
-        found = coverage(rule, values_of(column_values(source, item.name, policy.table.missing_values, item.type)))
-        if not found.complete:
-            problems.append(Problem(f"$.attributes.{item.name}.hierarchy", missing_from(found, rule), _HINT))
+        values = values_of(column_values(source, item.name, policy.table.missing_values, item.type))
+        if not coverage(rule, values).complete:
+            problems.append(without_place(item, rule, values))
     if problems:
         raise PolicyError(problems)
+
+
+def without_place(item: AttributePolicy, rule: Rule, values: ColumnValues) -> Problem:
+    """What to say of values that have no place in the hierarchy of an attribute."""
+    written = dialect_hint(values.leaves) if isinstance(rule, Intervals | Dates) else ""
+    what = missing_from(coverage(rule, values), rule)
+    return Problem(f"$.attributes.{item.name}.hierarchy", what, written or _HINT)
 
 
 def column_values(

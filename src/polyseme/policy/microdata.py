@@ -15,17 +15,15 @@ import polars as pl
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError, Problem, TableError
 from polyseme.hierarchies import Hierarchy, Rule, Suppression, coverage, fit, values_of
-from polyseme.hierarchies.fitting import missing_from
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
+from polyseme.policy.generalizing import without_place
 from polyseme.schema import Attribute, Domain, Role, Schema
 from polyseme.tables.coding.codes import as_series, cast_column, encode, label_array
 from polyseme.tables.io.source import Source
 
 __all__ = ["ReadTable", "read_microdata"]
-
-_HINT = "add the values to the hierarchy; count them with: polyseme hierarchy check"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,12 +109,11 @@ def _hierarchies(
     for item in keys:
         rule: Rule = Suppression() if item.hierarchy is None else item.hierarchy.open(policy.files)
         values = values_of([columns[item.name]])
-        covered = coverage(rule, values)
-        if covered.complete:
+        if coverage(rule, values).complete:
             missing = "leaf" if item.hierarchy is None else item.hierarchy.missing
             found.append((fit(rule, values, missing), rule))
         else:
-            problems.append(Problem(f"$.attributes.{item.name}.hierarchy", missing_from(covered, rule), _HINT))
+            problems.append(without_place(item, rule, values))
     if problems:
         raise TableError(problems)
     return found

@@ -31,6 +31,7 @@ from polyseme.policy.reading import Reader
 from polyseme.schema import Attribute, Bins, Distributions, Domain, Periods, Resolved, Role, Schema
 from polyseme.spelling import Label, different, spelling, spellings
 from polyseme.tables.coding.codes import missing_label, numbers, period_labels, require_labels
+from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 
 __all__ = ["match_columns", "resolve"]
@@ -167,6 +168,7 @@ class _Seen:
     sample: list[np.ndarray[tuple[int], np.dtype[np.float64]]]
     stride: int = 1
     unreadable: int = 0
+    hint: str = ""
 
 
 def _look(policy: Policy, source: Source) -> Mapping[str, _Seen]:
@@ -185,6 +187,7 @@ def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
         # A date is no number, although it can be counted in days.
         unread = marks != -1 if series.dtype.is_temporal() else (marks == -2) | np.isnan(values)
         seen.unreadable += int(np.count_nonzero(unread))
+        seen.hint = seen.hint or dialect_hint(series.filter(pl.Series(unread)))
         values = values[(marks == 0) & np.isfinite(values)]
         if len(values):
             seen.sample.append(values[:: seen.stride])
@@ -194,6 +197,7 @@ def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
     elif attribute.periods is not None:
         labels = period_labels(series, "day")
         seen.unreadable += labels.null_count() - series.null_count()
+        seen.hint = seen.hint or dialect_hint(series.filter(labels.is_null()))
         seen.labels.update(label for label in (labels.min(), labels.max()) if label is not None)
     elif len(seen.labels) <= _DOMAIN_LIMIT:
         require_labels(series.alias(attribute.name))
@@ -228,7 +232,7 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
         return _bin_domain(attribute, attribute.edges)
     if seen is not None and seen.unreadable:
         kind, hint = ("numbers", "dates are cut with periods: month") if attribute.bins else ("dates", "")
-        reader.problem(f"{seen.unreadable:,} values cannot be read as {kind}", hint)
+        reader.problem(f"{seen.unreadable:,} values cannot be read as {kind}", seen.hint or hint)
     if attribute.bins is not None and seen is not None:
         return _automatic_bins(attribute, attribute.bins, seen, reader)
     if attribute.periods is not None:

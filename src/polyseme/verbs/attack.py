@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from polyseme.logs import logged
 from polyseme.release import Release
 from polyseme.results.findings import Findings
+from polyseme.tables.io.options import TableOptions
 from polyseme.verbs.inputs import original_given, release_given
 
 __all__ = ["attack"]
@@ -21,16 +22,14 @@ def attack(
     release: Release | str | Path,
     original: Any = None,
     other: Release | str | Path | None = None,
-    *,
-    separator: str | None = None,
-    encoding: str = "utf-8",
+    **written: Unpack[TableOptions],
 ) -> Findings:
     """Run the adversaries against a release; `other` is a second release of the same people."""
     # Charts and adversaries cost a second to import: only those who ask for them pay.
     from polyseme.attacks.audit import attack_release
 
     opened = release_given(release)
-    source = original_given(original, opened, separator, encoding)
+    source = original_given(original, opened, **written)
     against = release_given(other) if other is not None else None
     findings = Findings(attack_release(opened, source, against))
     _log.info("attack: %d findings, %d above their bound", len(findings), len(findings.exceeded))

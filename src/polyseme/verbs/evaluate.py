@@ -22,12 +22,12 @@ from polyseme.results.evaluation import Evaluation
 from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.counting.groups import CodeCounting, Grouped
-from polyseme.tables.io.source import Source, open_table
-from polyseme.tables.joined import with_joined
+from polyseme.tables.io.options import TableOptions
+from polyseme.tables.io.source import Source
 from polyseme.verbs.combinations import asks_members
 from polyseme.verbs.estimate import ask
 from polyseme.verbs.grouping import match_cells
-from polyseme.verbs.inputs import names_given, release_given
+from polyseme.verbs.inputs import compared_with, names_given, release_given
 from polyseme.verbs.questions import domain_of, has_domain, targets_of
 
 __all__ = ["Truth", "evaluate"]
@@ -43,6 +43,9 @@ def evaluate(
     *,
     separator: str | None = None,
     encoding: str = "utf-8",
+    sheet: str | None = None,
+    decimal: str = "point",
+    dates: str | None = None,
     learn: bool = False,
     estimator: str | Estimator | None = None,
     level: float = 0.95,
@@ -50,17 +53,17 @@ def evaluate(
     nonnegative: Nonnegative = "no",
     **unknown: Never,
 ) -> Evaluation:
-    """Compare what is estimated from a release with the original table; separator and encoding as for `init`.
+    """Compare what is estimated from a release with the original table; how it is stored is said as for `init`.
 
     learn    also train predictors of the attribute from those of `by`, on both tables (needs scikit-learn)
 
     The other options are those of `estimate`.
     """
-    refuse_unknown(unknown, "separator", "encoding", "learn")
+    refuse_unknown(unknown, "separator", "encoding", "sheet", "decimal", "dates", "learn")
     options = EstimateOptions(estimator, level, population, nonnegative)
     opened = release_given(release)
-    published = opened.manifest.schema.attributes
-    source = with_joined(open_table(original, separator, encoding), published, opened.manifest.missing_values)
+    written = TableOptions(separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates)
+    source = compared_with(original, opened, **written)
     questions = [names_given(of)] if of else _each(opened.manifest, names_given(by))
     combined = asks_members(opened.manifest, names_given(of)) if of else None
     original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions)

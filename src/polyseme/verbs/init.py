@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -15,7 +15,9 @@ from polyseme.logs import logged
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
 from polyseme.policy.resolving import resolve
-from polyseme.tables.io.source import FrameSource, open_table
+from polyseme.tables.io.opening import open_written
+from polyseme.tables.io.options import TableOptions
+from polyseme.tables.io.source import FrameSource
 from polyseme.verbs.recoding import treat
 
 __all__ = ["init"]
@@ -30,9 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 @logged
-def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
+def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text; it works as it is."""
-    source = open_table(data, separator, encoding)
+    source = open_written(data, **written)
     drafted = Draft.of(source)
     text = drafted.policy(single_levels=True)
     if not drafted.proposals or (drafted.searchable and _levels_show_something(drafted, Policy.loads(text))):

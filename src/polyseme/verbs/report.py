@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from polyseme.results.findings import Finding
 from polyseme.results.verification import Verification
 from polyseme.spelling import written
 from polyseme.strata import Stratum
+from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import ask
 from polyseme.verbs.evaluate import Truth
@@ -39,9 +40,7 @@ def report(
     release: Release | str | Path,
     original: Any = None,
     by: str | None = None,
-    *,
-    separator: str | None = None,
-    encoding: str = "utf-8",
+    **written: Unpack[TableOptions],
 ) -> str:
     """One self-contained HTML page about a release."""
     # Charts and adversaries cost a second to import: only those who ask for them pay.
@@ -51,7 +50,7 @@ def report(
     opened = release_given(release)
     if by is not None:
         targets_of(opened, [item.name for item in opened.manifest.sets], (by,))  # raises where `by` is no such column
-    source = original_given(original, opened, separator, encoding)
+    source = original_given(original, opened, **written)
     findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
     verified = replace(verify_release(opened, counts), learners=guessers_of_release(opened))

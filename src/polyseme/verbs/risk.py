@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
@@ -14,7 +14,9 @@ from polyseme.metrics.risk import measure
 from polyseme.policy.drafting import Taken, guesses
 from polyseme.policy.foreign import read_undescribed
 from polyseme.results.risk import Choice, Risk
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.opening import open_written
+from polyseme.tables.io.options import TableOptions
+from polyseme.tables.io.source import Source
 from polyseme.verbs.inputs import names_given
 
 __all__ = ["risk"]
@@ -25,9 +27,7 @@ def risk(
     data: Any,
     qi: str | Sequence[str] | None = None,
     sensitive: str | Sequence[str] = (),
-    *,
-    separator: str | None = None,
-    encoding: str = "utf-8",
+    **written: Unpack[TableOptions],
 ) -> Risk:
     """How exposed the records of a table are: class sizes, what the classes tell, which columns make them small.
 
@@ -35,7 +35,7 @@ def risk(
     qi         the columns that others may know; when None, those that `init` takes for such, and `choices` says why
     sensitive  the columns that nobody should learn
     """
-    source = open_table(data, separator, encoding)
+    source = open_written(data, **written)
     judged = _distinct(sensitive)
     choices = _choices(source, judged) if qi is None else ()
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)

@@ -20,7 +20,9 @@ from polyseme.policy.drafting.looking import Looked, look
 from polyseme.policy.drafting.protecting import protecting_lines
 from polyseme.policy.drafting.roles import Guess, guess
 from polyseme.tables.coding.codes import as_series
-from polyseme.tables.io.source import CsvSource, Source
+from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
+from polyseme.tables.io.respelled import Respelled
+from polyseme.tables.io.source import CsvSource, Source, WorkbookSource
 
 __all__ = ["Draft", "Taken", "draft", "guesses"]
 
@@ -28,7 +30,6 @@ _K = 5
 _SUPPRESSION = 0.05
 _LATTICE = 1_000_000
 """Combinations of levels up to which a search for the best one is proposed."""
-_WORDS_FOR_MISSING = ("?", "NA", "N/A", "NULL", "null", "NaN", "nan", "-", "unknown")
 _TRUTH_WORDS = ("yes", "no", "true", "false", "null", "on", "off", "y", "n")
 _HEAD = """\
 # Drafted from {name} ({rows:,} rows). Every line is a guess: check it before use.
@@ -152,22 +153,31 @@ def _words_for_missing(source: Source) -> tuple[str, ...]:
     if source.typed:
         return ("",)
     found: set[str] = set()
-    options = pl.Series(_WORDS_FOR_MISSING).implode()
+    options = pl.Series(WORDS_FOR_MISSING).implode()
     for batch in source.batches():
         for index in range(batch.num_columns):
             series = as_series(batch.column(index))
             found.update(series.filter(series.str.strip_chars().is_in(options)).unique().to_list())
     # As they are written: some tables have a blank after every separator.
-    return ("", *sorted(found, key=lambda word: (_WORDS_FOR_MISSING.index(word.strip()), word)))
+    return ("", *sorted(found, key=lambda word: (WORDS_FOR_MISSING.index(word.strip()), word)))
 
 
 def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
+    dialect = Dialect()
+    if isinstance(source, Respelled):
+        dialect, source = source.dialect, source.source
+    if isinstance(source, WorkbookSource) and source.sheet is not None:
+        return ["table:", f"  sheet: {json.dumps(source.sheet, ensure_ascii=False)}", ""]
     if not isinstance(source, CsvSource):
         return []
     separator = json.dumps(source.separator)
     lines = ["table:", f"  separator: {separator}"]
     if source.encoding != "utf-8":
         lines.append(f"  encoding: {source.encoding}")
+    if dialect.decimal != "point":
+        lines.append(f"  decimal: {dialect.decimal}")
+    if dialect.dates is not None:
+        lines.append(f"  dates: {dialect.dates}")
     lines.append(f'  missing-values: {json.dumps(list(words))}   # words that stand for "no value"')
     return [*lines, ""]
 

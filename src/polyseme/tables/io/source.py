@@ -6,11 +6,11 @@ policy declares its type. Messages of the readers underneath are never passed on
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,11 @@ import pyarrow.parquet
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Problem, TableError
 from polyseme.files.delimited import first_row, sniff_separator
+from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, likely_encoding, open_bytes, open_text
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
+from polyseme.tables.io.statistical import program_of, read_statistical
+from polyseme.tables.io.workbooks import is_workbook, read_sheet
 
 __all__ = [
     "BATCH_ROWS",
@@ -33,6 +36,7 @@ __all__ = [
     "ReleasedCsvSource",
     "Source",
     "Watched",
+    "WorkbookSource",
     "open_table",
 ]
 
@@ -40,6 +44,8 @@ BATCH_ROWS = 1 << 16
 """Rows to a batch: a column of numbers (512 kB) fits the second-level cache."""
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
+
+_READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow, Excel, Stata, SPSS and SAS are read"
 
 
 class Source(ABC):
@@ -105,6 +111,14 @@ class FrameSource(Source):
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from self.table.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+
+
+class WorkbookSource(FrameSource):
+    """A sheet of a workbook; `sheet` is None for the first one."""
+
+    def __init__(self, path: Path, sheet: str | None = None) -> None:
+        self.sheet = sheet
+        super().__init__(read_sheet(path, sheet), path.name)
 
 
 def _without_views(schema: pa.Schema) -> pa.Schema:
@@ -200,20 +214,28 @@ class ArrowSource(Source):
 
 
 class CsvSource(Source):
-    """A text table; every column is text, an unquoted empty field is missing.
+    """A text table, compressed or not; every column is text, an unquoted empty field is missing.
 
     well_formed  we wrote it ourselves: a cell that looks like other records is nevertheless one cell
+    by_policy    a policy says how it is written
     """
 
     typed = False
 
     def __init__(
-        self, path: Path, separator: str | None = None, encoding: str = "utf-8", well_formed: bool = False
+        self,
+        path: Path,
+        separator: str | None = None,
+        encoding: str = "utf-8",
+        well_formed: bool = False,
+        by_policy: bool = False,
     ) -> None:
         self.path = path
         self.name = path.name
         self.encoding = encoding
         self.well_formed = well_formed
+        self.by_policy = by_policy
+        self.compression = compression_of(path)
         head = self._head()
         self.separator = separator or sniff_separator(head)
         header = first_row(head, self.separator)
@@ -228,17 +250,21 @@ class CsvSource(Source):
 
     def _head(self) -> str:
         try:
-            with self.path.open(encoding=self.encoding, newline="") as file:
-                return file.read(_SNIFF_BYTES).lstrip("\ufeff").lstrip("\r\n")
-        except UnicodeError as error:
-            raise self._bad_encoding(error) from None
+            with open_text(self.path, self.compression, self.encoding) as file:
+                head = file.read(_SNIFF_BYTES).lstrip("\ufeff").lstrip("\r\n")
+        except (pa.ArrowException, UnicodeError, OSError) as error:
+            raise self._explain(error) from None
+        if "\0" in head:
+            raise TableError(f"{self.path}: not a text table: it has bytes that no text has", _READABLE)
+        return head
 
-    def _bad_encoding(self, error: UnicodeError | None = None) -> TableError:
+    def _bad_encoding(self, error: Exception) -> TableError:
         at = f" (first bad byte at offset {error.start:,})" if isinstance(error, UnicodeDecodeError) else ""
-        return TableError(
-            f"{self.path}: the text is not valid {self.encoding}{at}",
-            "name the encoding, as in --encoding latin-1 or table: {encoding: cp932} in the policy",
-        )
+        likely = likely_encoding(self.path, self.compression)
+        given = likely or "cp932"
+        option = f"table: {{encoding: {given}}} in the policy" if self.by_policy else f"--encoding {given}"
+        hint = f"it may well be {likely}: {option}" if likely else f"name the encoding, as in {option}"
+        return TableError(f"{self.path}: the text is not valid {self.encoding}{at}", hint)
 
     @property
     def schema(self) -> pa.Schema:
@@ -249,7 +275,7 @@ class CsvSource(Source):
         wanted = list(dict.fromkeys([*columns, self._schema.names[-1]])) if columns else []
         try:
             reader = pa.csv.open_csv(
-                self.path,
+                open_bytes(self.path, self.compression),
                 read_options=pa.csv.ReadOptions(encoding=self.encoding, use_threads=False, block_size=1 << 22),
                 parse_options=pa.csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=pa.csv.ConvertOptions(
@@ -279,9 +305,7 @@ class CsvSource(Source):
         before = self.separator if len(self._schema) > 1 else ""
         opened = f'{before}"{cell.replace(chr(34), chr(34) * 2)}'
         data = opened.encode(self.encoding).removeprefix("".encode(self.encoding))
-        with self.path.open("rb") as file:
-            file.seek(-min(len(data), self.path.stat().st_size), os.SEEK_END)
-            return breaks_line(cell) or file.read() == data
+        return breaks_line(cell) or last_bytes(self.path, self.compression, len(data)) == data
 
     def _refuse_open_quote(self) -> None:
         """Raise if the suspicion holds that a quote is never closed."""
@@ -290,8 +314,11 @@ class CsvSource(Source):
             raise TableError(problem)
 
     def _explain(self, error: Exception) -> TableError:
+        if is_damaged(self.path, self.compression):
+            what = f"{self.path}: the {self.compression} archive is damaged, or only a part of it is there"
+            return TableError(what, "copy or download it again; nothing of it was used")
         if isinstance(error, UnicodeError) or "UTF8" in str(error):
-            return self._bad_encoding()
+            return self._bad_encoding(error)
         return self._unreadable()
 
     def _unreadable(self) -> TableError:
@@ -305,10 +332,9 @@ class CsvSource(Source):
 
         Looked for only after reading failed: a callback of the reader may run while Python shuts down, and abort it.
         """
-        with self.path.open(encoding=self.encoding, errors="replace", newline="") as file:
-            if file.read(1) != "\ufeff":
-                file.seek(0)
-            problem = first_problem(file, len(self._schema), self.separator)
+        with open_text(self.path, self.compression, self.encoding, errors="replace") as file:
+            first = file.readline().removeprefix("\ufeff")
+            problem = first_problem(chain([first], file), len(self._schema), self.separator)
         return problem and replace(problem, where=f"{self.path}, {problem.where}")
 
 
@@ -353,12 +379,22 @@ class Watched(Source):
             yield batch
 
 
-def open_table(data: Any, separator: str | None = None, encoding: str = "utf-8") -> Source:
-    """A source for a path, or for a polars, pandas or pyarrow object."""
+def open_table(
+    data: Any,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    *,
+    sheet: str | None = None,
+    by_policy: bool = False,
+) -> Source:
+    """A source for a path, or for a polars, pandas or pyarrow object; the options are those of `TableOptions`.
+
+    by_policy  whether a policy says how the table is stored: errors then speak of what to write there
+    """
     if isinstance(data, Source):
         return data
     if isinstance(data, str | Path):
-        return _open_path(Path(data), separator, encoding)
+        return _open_path(Path(data), separator, encoding, sheet, by_policy)
     if isinstance(data, pa.Table):
         return FrameSource(data)
     if isinstance(data, pa.RecordBatch):
@@ -393,7 +429,7 @@ def _from_pandas(frame: Any) -> pa.Table:
         ) from None
 
 
-def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
+def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | None, by_policy: bool) -> Source:
     if not path.exists():
         raise TableError(f"{path}: no such file")
     if path.is_dir():
@@ -405,4 +441,15 @@ def _open_path(path: Path, separator: str | None, encoding: str) -> Source:
         return ParquetSource(path)
     if suffix in (".arrow", ".feather", ".ipc"):
         return ArrowSource(path)
-    return CsvSource(path, separator, encoding)
+    if program_of(path) is not None:
+        return FrameSource(read_statistical(path, encoding), path.name)
+    if is_workbook(path):
+        return WorkbookSource(path, sheet)
+    _refuse_zip(path)
+    return CsvSource(path, separator, encoding, by_policy=by_policy)
+
+
+def _refuse_zip(path: Path) -> None:
+    with path.open("rb") as file:
+        if file.read(4) == b"PK\x03\x04":
+            raise TableError(f"{path}: a ZIP archive, which may hold several files", f"unpack it; {_READABLE}")
