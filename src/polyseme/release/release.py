@@ -54,6 +54,13 @@ class Release:
             )
         return cls(manifest, folder)
 
+    def holds_the_same_as(self, other: Release) -> bool:
+        """Whether the data of both is one and the same, row by row."""
+        if self.table is not None and other.table is not None:
+            return bool(self.table.equals(other.table))
+        digest = self.manifest.data.get("sha256")
+        return digest is not None and digest == other.manifest.data.get("sha256")
+
     def __repr__(self) -> str:
         where = f"'{self.folder}'" if self.folder else "in memory"
         protected = ", ".join(column.name for column in self.manifest.sets)
