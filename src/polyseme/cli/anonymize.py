@@ -11,6 +11,7 @@ from polyseme.cli.console import (
     allow_outside_option,
     force_option,
     json_option,
+    policy_places,
     print_json,
     progress_bar,
     write_text,
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 @allow_outside_option
 @force_option
 @json_option
+@policy_places
 def command(
     policy: Path,
     data: Path,
@@ -122,13 +124,13 @@ def command(
     """
     from polyseme.errors import QuestionError
     from polyseme.policy import Policy
-    from polyseme.tables.io.source import open_table
     from polyseme.verbs.anonymize import anonymize
+    from polyseme.verbs.inputs import table_given
 
     if explain is not None and explain.exists() and not force:
         raise QuestionError(f"{explain} exists already", "choose another name, or use --force")
     rules = Policy.load(policy, allow_outside)
-    source = open_table(data, rules.table.separator, rules.table.encoding)
+    source = table_given(data, rules.table.separator, rules.table.encoding)
     with progress_bar("Anonymizing", source.rows) as progress:
         release = anonymize(
             source,

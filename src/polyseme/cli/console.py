@@ -7,8 +7,9 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -22,6 +23,7 @@ __all__ = [
     "force_option",
     "json_option",
     "names",
+    "policy_places",
     "print_json",
     "progress_bar",
     "show",
@@ -58,6 +60,25 @@ def chart_place(chart: Path | None, force: bool) -> None:
     picture_kind(chart)
     require("charts", "--chart")
     require_place(chart, force)
+
+
+def policy_places(command: Command) -> Command:
+    """What is wrong with the policy of a command, at whatever moment, is said with its file and its line."""
+
+    @wraps(command)
+    def placed(*arguments: Any, **options: Any) -> Any:
+        from polyseme.errors import InvalidInput
+
+        try:
+            return command(*arguments, **options)
+        except InvalidInput as error:
+            if options.get("policy") is None:
+                raise
+            from polyseme.policy.places import in_file
+
+            raise in_file(error, options["policy"]) from None
+
+    return cast("Command", placed)
 
 
 def text_table_options(command: Command) -> Command:

@@ -168,9 +168,9 @@ def _values(data: Path, column: str, separator: str | None, encoding: str) -> Co
 def _column(data: Path, column: str, separator: str | None, encoding: str) -> Iterator[pl.Series]:
     from polyseme.errors import TableError
     from polyseme.policy.generalizing import column_values
-    from polyseme.tables.io.source import open_table
+    from polyseme.verbs.inputs import table_given
 
-    source = open_table(data, separator, encoding)
+    source = table_given(data, separator, encoding)
     if column not in source.schema.names:
         # The first line may be data after all, so its cells are not shown.
         raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{column}'")

@@ -12,6 +12,7 @@ from polyseme.cli.console import (
     chart_place,
     force_option,
     json_option,
+    policy_places,
     print_json,
     show,
 )
@@ -42,6 +43,7 @@ from polyseme.errors import PolicyError
 @allow_outside_option
 @force_option
 @json_option
+@policy_places
 def command(
     policy: Path,
     records: int | None,

@@ -30,6 +30,7 @@ from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
 from polyseme.tables.coding.codes import Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
+from polyseme.tables.coding.strangers import strangers
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
 
 __all__ = ["Job", "check_batch", "publish_batch"]
@@ -190,9 +191,10 @@ def _complete(coded: Mapping[str, Coded], rows: int) -> Ints:
 
 def _code(item: Sets, batch: pa.RecordBatch, job: Job, problems: Problems) -> Coded:
     domain = item.domain
-    coded = encode(as_series(batch.column(item.name), job.missing_values).alias(item.name), domain)
-    what = "values are not in the declared domain" if domain.cut is None else "values fall outside the declared range"
-    problems.add(item.name, coded.unseen, f"{what} of {domain.size:,} values", "widen the domain, or correct the table")
+    series = as_series(batch.column(item.name), job.missing_values).alias(item.name)
+    coded = encode(series, domain)
+    for (what, hint), count in strangers(series, coded, domain).items():
+        problems.add(item.name, count, what, hint)
     if domain.missing.action == "refuse":
         hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
         problems.add(item.name, coded.missing, "values are missing", hint)

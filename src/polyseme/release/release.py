@@ -40,6 +40,8 @@ class Release:
     @classmethod
     def open(cls, folder: str | Path) -> Release:
         """Read a release folder; a changed or truncated one is noticed here."""
+        if not isinstance(folder, str | Path):
+            raise ReleaseError(f"expected the folder of a release, not {type(folder).__name__}")
         folder = Path(folder)
         path = folder / MANIFEST
         if not path.is_file():

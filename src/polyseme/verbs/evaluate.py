@@ -22,12 +22,12 @@ from polyseme.results.evaluation import Evaluation
 from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.counting.groups import CodeCounting, Grouped
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
 from polyseme.verbs.combinations import asks_members
 from polyseme.verbs.estimate import ask
 from polyseme.verbs.grouping import match_cells
-from polyseme.verbs.inputs import names_given, release_given
+from polyseme.verbs.inputs import names_given, release_given, table_given
 from polyseme.verbs.questions import domain_of, has_domain, targets_of
 
 __all__ = ["Truth", "evaluate"]
@@ -60,7 +60,7 @@ def evaluate(
     options = EstimateOptions(estimator, level, population, nonnegative)
     opened = release_given(release)
     published = opened.manifest.schema.attributes
-    source = with_joined(open_table(original, separator, encoding), published, opened.manifest.missing_values)
+    source = with_joined(table_given(original, separator, encoding), published, opened.manifest.missing_values)
     questions = [names_given(of)] if of else _each(opened.manifest, names_given(by))
     combined = asks_members(opened.manifest, names_given(of)) if of else None
     original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions)

@@ -6,7 +6,7 @@ from typing import Any
 
 from polyseme.logs import logged
 from polyseme.policy.drafting import draft
-from polyseme.tables.io.source import open_table
+from polyseme.verbs.inputs import table_given
 
 __all__ = ["init"]
 
@@ -14,4 +14,4 @@ __all__ = ["init"]
 @logged
 def init(data: Any, separator: str | None = None, encoding: str = "utf-8") -> str:
     """A commented first policy for a table, as YAML text."""
-    return draft(open_table(data, separator, encoding))
+    return draft(table_given(data, separator, encoding))

@@ -30,9 +30,9 @@ from polyseme.results.prior import Prior
 from polyseme.spelling import spelled, spellings
 from polyseme.strata import STRATA_LIMIT
 from polyseme.tables.coding.codes import as_series, encode
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import estimate
-from polyseme.verbs.inputs import names_given, policy_given, release_given
+from polyseme.verbs.inputs import names_given, policy_given, release_given, table_given
 
 __all__ = ["prior_from_release", "prior_from_table", "with_earlier_releases"]
 
@@ -86,7 +86,7 @@ def prior_from_table(
     """
     columns, share = names_given(by), _epsilon(epsilon, publish_exact)
     rules = None if policy is None else policy_given(policy)
-    source = open_table(table) if rules is None else open_table(table, rules.table.separator, rules.table.encoding)
+    source = table_given(table) if rules is None else table_given(table, rules.table.separator, rules.table.encoding)
     frame, values = _coded(source, of, columns, rules)
     groups, counts = _counts(frame, columns, len(values))
     exact = share is None

@@ -14,8 +14,8 @@ from polyseme.metrics.risk import measure
 from polyseme.policy.drafting import Guess, guesses
 from polyseme.policy.foreign import read_undescribed
 from polyseme.results.risk import Choice, Risk
-from polyseme.tables.io.source import Source, open_table
-from polyseme.verbs.inputs import names_given
+from polyseme.tables.io.source import Source
+from polyseme.verbs.inputs import names_given, table_given
 
 __all__ = ["risk"]
 
@@ -35,7 +35,7 @@ def risk(
     qi         the columns that others may know; when None, those that `init` takes for such, and `choices` says why
     sensitive  the columns that nobody should learn
     """
-    source = open_table(data, separator, encoding)
+    source = table_given(data, separator, encoding)
     judged = _distinct(sensitive)
     choices = _choices(source, judged) if qi is None else ()
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)
