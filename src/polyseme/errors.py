@@ -144,6 +144,11 @@ def warn(text: str, category: type[PolysemeWarning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
+def _told_apart(option: str) -> str:
+    """An option in a list of them: one that holds a comma, or blanks at its ends, stands in double quotes."""
+    return f'"{option}"' if "," in option or option != option.strip() else option
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
     """A hint that names the closest valid choice, or lists them all.
 
@@ -154,5 +159,5 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(word), options, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
-    shown = ", ".join(options[:12]) + (", .." if len(options) > 12 else "")
+    shown = ", ".join(map(_told_apart, options[:12])) + (", .." if len(options) > 12 else "")
     return f"one of: {shown}"

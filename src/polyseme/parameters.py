@@ -57,7 +57,7 @@ class Parameter:
         if self._fits(value):
             return None
         hint = nearest(str(value), self.choices) if self.kind == "choice" else f"write {self.shown()}"
-        return f"expected {self.expected()}, found {reprlib.repr(value)}", hint
+        return f"expected {self.expected()}, found {reprlib.repr(value)}{_remark(value)}", hint
 
     def _fits(self, value: object) -> bool:
         if self.kind == "rules":
@@ -71,7 +71,7 @@ class Parameter:
         if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
             return False
         within = self.low <= value <= self.high and not (self.above and value == self.low)
-        return within and (self.kind == "number" or value == int(value))
+        return within and (self.kind == "number" or (value == int(value) and value <= MOST))
 
     def expected(self) -> str:
         """What a value must be, in words.
@@ -90,6 +90,17 @@ class Parameter:
     def shown(self) -> str:
         """An entry with the example, or with what is expected."""
         return f"{self.name}: {self.expected() if self.example is None else self.example}"
+
+
+def _remark(value: object) -> str:
+    """What is odd about a number that does not fit."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return ""
+    if value != value:
+        return ", which is not a number"
+    if abs(value) == math.inf:
+        return ", which is infinite"
+    return f": absurd, no table has more than {MOST:,} of anything" if value > MOST else ""
 
 
 def read_parameters(

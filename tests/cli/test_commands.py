@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from polyseme.cli import main
+from command_line import polyseme
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "MARKEDVALUE77"
@@ -29,24 +26,6 @@ attributes:
     distance: {line: rank}
     protect: {semantic-diversity: {l: 2, d: 2}}
 """
-
-
-@dataclass(frozen=True)
-class Result:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def polyseme(*arguments: object, cwd: Path | None = None) -> Result:
-    """The command line in this process: the same way in and out as from a shell, without starting Python each time."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(cwd or Path.cwd()), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main([str(argument) for argument in arguments])
-        except SystemExit as leaving:
-            return Result(int(leaving.code or 0), out.getvalue(), err.getvalue())
-    raise AssertionError("the command line always leaves with an exit code")
 
 
 @pytest.fixture(scope="module")

@@ -81,11 +81,12 @@ def test_labels_that_no_picture_can_hold_are_written_out(tmp_path: Path) -> None
 
 
 def test_the_suffix_can_be_given_apart(tmp_path: Path) -> None:
+    assert save_chart(CHARTS["ordered"], tmp_path / "partial", ".pdf").read_bytes().startswith(b"%PDF")
     assert save_chart(CHARTS["ordered"], tmp_path / "partial", ".PNG").read_bytes().startswith(b"\x89PNG")
 
 
 def test_other_suffixes_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(QuestionError, match=r"\.png or \.svg, not as '\.jpg'"):
+    with pytest.raises(QuestionError, match=r"chart\.jpg: .* \.png, \.svg or \.pdf, not as '\.jpg'"):
         save_chart(CHARTS["ordered"], tmp_path / "chart.jpg")
     assert list(tmp_path.iterdir()) == []
 

@@ -11,6 +11,7 @@ from polyseme.cli.console import (
     allow_outside_option,
     force_option,
     json_option,
+    policy_places,
     print_json,
     progress_bar,
     write_text,
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 @allow_outside_option
 @force_option
 @json_option
+@policy_places
 def command(
     policy: Path,
     data: Path,

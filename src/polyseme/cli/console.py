@@ -7,8 +7,9 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -18,9 +19,11 @@ __all__ = [
     "PathType",
     "allow_outside_option",
     "busy",
+    "chart_place",
     "force_option",
     "json_option",
     "names",
+    "policy_places",
     "print_json",
     "progress_bar",
     "show",
@@ -44,6 +47,38 @@ def allow_outside_option(command: Command) -> Command:
 
 def force_option(command: Command) -> Command:
     return click.option("--force", is_flag=True, help="Replace what is there already.")(command)
+
+
+def chart_place(chart: Path | None, force: bool) -> None:
+    """Raise before the work where a chart cannot be drawn, or may not be put."""
+    if chart is None:
+        return
+    from polyseme.extras import require
+    from polyseme.files.whole import require_place
+    from polyseme.reports.pictures import picture_kind
+
+    picture_kind(chart)
+    require("charts", "--chart")
+    require_place(chart, force)
+
+
+def policy_places(command: Command) -> Command:
+    """What is wrong with the policy of a command, at whatever moment, is said with its file and its line."""
+
+    @wraps(command)
+    def placed(*arguments: Any, **options: Any) -> Any:
+        from polyseme.errors import InvalidInput
+
+        try:
+            return command(*arguments, **options)
+        except InvalidInput as error:
+            if options.get("policy") is None:
+                raise
+            from polyseme.policy.places import in_file
+
+            raise in_file(error, options["policy"]) from None
+
+    return cast("Command", placed)
 
 
 def text_table_options(command: Command) -> Command:
@@ -95,14 +130,17 @@ def show(view: Any) -> None:
     console.print(view)
 
 
-def write_text(text: str, out: Path | None, force: bool) -> None:
-    """Text to standard output, or whole into a file that must not exist yet."""
+def write_text(text: str, out: Path | None, force: bool, ours: Callable[[Path], bool] | None = None) -> None:
+    """Text to standard output, or whole into a file that must not exist yet.
+
+    ours  which files `--force` may replace; any when omitted
+    """
     if out is None:
         click.echo(text, nl=False)
         return
     from polyseme.files.whole import whole_file
 
-    with whole_file(out, force, current_cancellation()) as partial:
+    with whole_file(out, force, current_cancellation(), ours) as partial:
         partial.write_text(text, encoding="utf-8")
     click.echo(f"Wrote {out}", err=True)
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, force_option, json_option, names, print_json, show
+from polyseme.cli.console import PathType, busy, chart_place, force_option, json_option, names, print_json, show
 from polyseme.cli.interruption import current_cancellation
-from polyseme.extras import require
 
 if TYPE_CHECKING:
     from polyseme.estimators.base import Population
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Print the cells as CSV; texts that begin like a formula get an apostrophe in front.",
 )
-@click.option("--chart", type=PathType, help="Draw the table into this PNG or SVG file.")
+@click.option("--chart", type=PathType, help="Draw the table into this PNG, SVG or PDF file.")
 @force_option
 @json_option
 def command(
@@ -83,8 +82,7 @@ def command(
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined")
-    if chart is not None:
-        require("charts", "--chart")
+    chart_place(chart, force)
     with busy("Estimating"):
         table = estimate(
             release, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative

@@ -170,9 +170,9 @@ def _values(data: Path, column: str, **written: Unpack[TableOptions]) -> ColumnV
 def _column(data: Path, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:
     from polyseme.errors import TableError
     from polyseme.policy.generalizing import column_values
-    from polyseme.tables.io.opening import open_written
+    from polyseme.verbs.inputs import table_given
 
-    source = open_written(data, **written)
+    source = table_given(data, **written)
     if column not in source.schema.names:
         # The first line may be data after all, so its cells are not shown.
         raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{column}'")

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, allow_outside_option, force_option, json_option, print_json, show
+from polyseme.cli.console import (
+    PathType,
+    allow_outside_option,
+    chart_place,
+    force_option,
+    json_option,
+    policy_places,
+    print_json,
+    show,
+)
 from polyseme.cli.interruption import current_cancellation
 from polyseme.errors import PolicyError
-from polyseme.extras import require
 
 
 @click.command("plan")
@@ -29,12 +37,13 @@ from polyseme.extras import require
     is_flag=True,
     help="Risk against expected error over (l, d); where a distribution is known, over alpha and p too.",
 )
-@click.option("--chart", type=PathType, help="Draw it into this PNG or SVG file; --frontier is then implied.")
+@click.option("--chart", type=PathType, help="Draw it into this PNG, SVG or PDF file; --frontier is then implied.")
 @click.option("--advise", is_flag=True, help="The setting with the least error that keeps --learner, to paste.")
 @click.option("--learner", type=float, default=0.5, show_default=True, help="For --advise: what a learner may reach.")
 @allow_outside_option
 @force_option
 @json_option
+@policy_places
 def command(
     policy: Path,
     records: int | None,
@@ -70,8 +79,7 @@ def command(
     from polyseme.verbs.tradeoff import advise as advise_on
     from polyseme.verbs.tradeoff import tradeoff
 
-    if chart is not None:
-        require("charts", "--chart")
+    chart_place(chart, force)
     made = plan(Policy.load(policy, allow_outside), records, data, distribution)
     wanted = frontier or chart is not None
     grid = frontier_of(made) if wanted else {}

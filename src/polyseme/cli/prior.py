@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, force_option, names, write_text
+from polyseme.cli.console import PathType, busy, force_option, names, policy_places, write_text
 
 if TYPE_CHECKING:
     from polyseme.results.prior import Prior
@@ -60,6 +60,7 @@ def from_release(release: Path, of: str, by: tuple[str, ...], out: Path | None, 
 @click.option("--policy", type=PathType, help="Says what the values are (bins, periods) and how the table is written.")
 @_out
 @force_option
+@policy_places
 def from_table(
     table: Path,
     of: str,

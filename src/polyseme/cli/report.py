@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, force_option, text_table_options, write_text
+from polyseme.cli.console import PathType, text_table_options, write_text
 from polyseme.extras import installed, pip_line
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--by", help="An untouched attribute to break the charts down by.")
 @click.option("--out", type=PathType, required=True, help="The HTML file to write.")
 @text_table_options
-@force_option
+@click.option("--force", is_flag=True, help="Replace an earlier report.")
 def command(
     release: Path,
     original: Path | None,
@@ -35,9 +35,12 @@ def command(
     Example:
       polyseme report release --out report.html
     """
+    from polyseme.files.whole import require_place
+    from polyseme.reports.page import is_page
     from polyseme.verbs.report import report
 
+    require_place(out, force, is_page)
     if not installed("charts"):
         click.echo(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
     page = report(release, original, by, **written)
-    write_text(page, out, force)
+    write_text(page, out, force, is_page)

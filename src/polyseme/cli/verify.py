@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, allow_outside_option, json_option, print_json, show
+from polyseme.cli.console import PathType, allow_outside_option, json_option, policy_places, print_json, show
 
 
 @click.command("verify")
@@ -13,6 +13,7 @@ from polyseme.cli.console import PathType, allow_outside_option, json_option, pr
 @click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
 @allow_outside_option
 @json_option
+@policy_places
 def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bool) -> None:
     """Check every promise of a RELEASE, or the models of a policy on any TABLE.
 

@@ -30,6 +30,7 @@ from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
 from polyseme.tables.coding.codes import UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
+from polyseme.tables.coding.strangers import strangers
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
 from polyseme.tables.io.dialects import dialect_hint
 
@@ -193,11 +194,11 @@ def _code(item: Sets, batch: pa.RecordBatch, job: Job, problems: Problems) -> Co
     domain = item.domain
     series = as_series(batch.column(item.name), job.missing_values).alias(item.name)
     coded = encode(series, domain)
-    what = "values are not in the declared domain" if domain.cut is None else "values fall outside the declared range"
     if coded.unseen:
         unread = series.filter(pl.Series(coded.codes) == UNSEEN) if domain.cut is not None else series.clear()
-        hint = dialect_hint(unread) or "widen the domain, or correct the table"
-        problems.add(item.name, coded.unseen, f"{what} of {domain.size:,} values", hint)
+        otherwise = dialect_hint(unread)
+        for (what, hint), count in strangers(series, coded, domain).items():
+            problems.add(item.name, count, what, otherwise or hint)
     if domain.missing.action == "refuse":
         hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
         problems.add(item.name, coded.missing, "values are missing", hint)

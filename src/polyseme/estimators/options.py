@@ -31,8 +31,8 @@ class EstimateOptions:
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with them; an estimator that does not exist is refused where it is looked up."""
-        if not 0.0 < self.level < 1.0:
-            yield Problem("level", f"a level lies between 0 and 1, not {self.level}")
+        if not isinstance(self.level, int | float) or not 0.0 < self.level < 1.0:
+            yield Problem("level", f"a level lies between 0 and 1, not {self.level!r}")
         for word, given, choices in (
             ("population", self.population, get_args(Population)),
             ("nonnegative", self.nonnegative, get_args(Nonnegative)),

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["NotYaml", "load"]
+__all__ = ["NotYaml", "line_of", "load"]
 
 MOST_REPEATED = 1_000_000
 """Nodes that aliases may add: far more than anybody writes, and still read in a second or two."""
@@ -39,6 +39,37 @@ def load(text: str) -> Any:
         raise NotYaml("nested too deeply") from None
     except (yaml.YAMLError, ValueError, TypeError, KeyError, AttributeError):
         raise NotYaml from None
+
+
+def line_of(text: str, place: str) -> int | None:
+    r"""The line, from 1, of a place such as `$.attributes.age`; of the nearest one around it where it is not there.
+
+    >>> line_of("attributes:\n  age:\n    role: none\n", "$.attributes.age.role")
+    3
+    """
+    try:
+        node = yaml.compose(text, Loader=_Loader)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+    line, rest = (node.start_mark.line if node is not None else None), place.removeprefix("$")
+    while rest and node is not None:
+        node, found, rest = _inside(node, rest)
+        line = line if found is None else found
+    return None if line is None else line + 1
+
+
+def _inside(node: yaml.Node, rest: str) -> tuple[yaml.Node | None, int | None, str]:
+    """The node that a place begins with, the line where it stands, and what is left of the place."""
+    steps: list[tuple[str, yaml.Node, int]] = []
+    if isinstance(node, yaml.MappingNode):
+        steps = [(f".{key.value}", value, key.start_mark.line) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        steps = [(f"[{index}]", value, value.start_mark.line) for index, value in enumerate(node.value)]
+    # The name of a column may hold a dot: the longest that fits is meant.
+    for name, value, line in sorted(steps, key=lambda step: -len(step[0])):
+        if rest.startswith(name) and rest[len(name) :][:1] in ("", ".", "["):
+            return value, line, rest[len(name) :]
+    return None, None, rest
 
 
 class _Loader(yaml.SafeLoader):

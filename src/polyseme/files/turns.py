@@ -21,7 +21,11 @@ def turn(path: Path) -> Iterator[None]:
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_name(f".{path.name}.lock")
-    descriptor = _taken(lock)
+    try:
+        descriptor = _taken(lock)
+    except OSError as error:
+        error.filename = str(path)  # nobody knows the name of the lock
+        raise
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from pathlib import Path
 from polyseme.cancellation import Cancellation
 from polyseme.errors import InvalidInput
 
-__all__ = ["whole_file", "whole_folder"]
+__all__ = ["require_place", "whole_file", "whole_folder"]
 
 
 @contextmanager
@@ -45,8 +45,18 @@ def whole_folder(
             _exchange(target, partial, contents)
         else:
             _move_folder(partial, target)
+    except OSError as error:
+        _name(error, partial, target)
+        raise
     finally:
         _remove(partial)
+
+
+def _name(error: OSError, partial: Path, target: Path) -> None:
+    """Let an error of the system speak of the place that the user gave, not of the temporary name that stood for it."""
+    if isinstance(error.filename, str | Path) and Path(error.filename).is_relative_to(partial):
+        error.filename = str(target / Path(error.filename).relative_to(partial))
+        error.filename2 = None
 
 
 def _remove(folder: Path) -> None:
@@ -111,15 +121,36 @@ def _move_folder(folder: Path, target: Path) -> None:
 
 def _beside(target: Path, suffix: str) -> Path:
     """A new name in the same folder, known before anything has it: so it can be cleared away at any moment."""
-    return target.with_name(f".{target.name}.{secrets.token_hex(8)}{suffix}")
+    # A name may be as long as the file system allows, and this one is longer.
+    return target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}{suffix}")
+
+
+def require_place(target: Path, overwrite: bool = False, ours: Callable[[Path], bool] | None = None) -> None:
+    """Raise where no file can be put, or none may be: to be asked before the work that makes it.
+
+    ours  which files may be replaced; any when omitted
+    """
+    _refuse_existing(target, overwrite)
+    if target.is_dir():
+        raise InvalidInput(f"{target}: a folder, not a file", "give the name of a file in it")
+    if ours is not None and target.exists() and not ours(target):
+        raise InvalidInput(f"{target}: not made by this command, so it is not replaced", "choose another place")
 
 
 @contextmanager
-def whole_file(target: Path, overwrite: bool = False, cancellation: Cancellation | None = None) -> Iterator[Path]:
-    """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise."""
-    _refuse_existing(target, overwrite)
+def whole_file(
+    target: Path,
+    overwrite: bool = False,
+    cancellation: Cancellation | None = None,
+    ours: Callable[[Path], bool] | None = None,
+) -> Iterator[Path]:
+    """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise.
+
+    ours  which files may be replaced; any when omitted
+    """
+    require_place(target, overwrite, ours)
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = _beside(target, f".partial{target.suffix}")
+    partial = _beside(target, f".partial{target.suffix[:20]}")
     try:
         partial.touch(mode=0o600, exist_ok=False)
         yield partial
@@ -127,9 +158,13 @@ def whole_file(target: Path, overwrite: bool = False, cancellation: Cancellation
             cancellation.check()
         partial.chmod(_usual_mode(_beside(target, ".mode"), Path.touch, Path.unlink))
         if overwrite:
+            require_place(target, overwrite, ours)  # others may have come to the same place in the meantime
             partial.replace(target)
         else:
             _move_file(partial, target)
+    except OSError as error:
+        _name(error, partial, target)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

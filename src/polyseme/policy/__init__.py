@@ -19,6 +19,7 @@ from polyseme.methods import DECOYS, METHODS
 from polyseme.parameters import validated
 from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
 from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
+from polyseme.policy.places import in_file
 from polyseme.policy.reading import Reader
 from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
@@ -39,6 +40,9 @@ _KEYS = (
     "protect",
     "joint",
 )
+_WAYS_IN = "Policy.load(path), Policy.loads(text) or Policy.from_dict(mapping)"
+_POLICY_FIRST = "a policy is a YAML file, and comes before the data: polyseme anonymize POLICY DATA"
+_TABLES = frozenset(".csv .tsv .tab .parquet .pq .arrow .feather .ipc .xlsx .xls .ods .gz .zst .dta .sav".split())  # noqa: SIM905
 _TABLE_KEYS = ("separator", "encoding", "sheet", "decimal", "dates", "missing-values", "wildcard")
 
 
@@ -108,26 +112,39 @@ class Policy:
     folder: Path = field(default_factory=Path, repr=False)
     allow_outside: bool = field(default=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if isinstance(self.attributes, str) or not all(isinstance(item, AttributePolicy) for item in self.attributes):
+            raise PolicyError("a policy is made of attributes that were read", _WAYS_IN)
+
     @classmethod
     def load(cls, path: str | Path, allow_outside: bool = False) -> Policy:
         """Read a policy file; every problem in it is in the error.
 
         allow_outside  whether files that it names may be elsewhere than below its own folder
         """
-        path = Path(path)
+        path = _path_given(path)
         try:
             text = path.read_text(encoding="utf-8-sig")
         except FileNotFoundError:
             raise PolicyError(f"{path}: no such policy file", "draft one with: polyseme init DATA") from None
         except IsADirectoryError:
-            raise PolicyError(f"{path}: a folder, not a policy file") from None
+            what = "a release" if (path / "manifest.json").is_file() else "a folder"
+            raise PolicyError(f"{path}: {what}, not a policy file", _POLICY_FIRST) from None
         except UnicodeDecodeError:
-            raise PolicyError(f"{path}: not UTF-8 text", "a policy is a YAML file") from None
-        return cls.loads(text, path.parent, allow_outside)
+            what = "a table, not a policy" if _is_table(path) else "not UTF-8 text"
+            raise PolicyError(f"{path}: {what}", _POLICY_FIRST) from None
+        try:
+            return cls.loads(text, path.parent, allow_outside)
+        except PolicyError as error:
+            if _is_table(path) or _looks_like_table(text):
+                raise PolicyError(f"{path}: this looks like a table, not like a policy", _POLICY_FIRST) from None
+            raise in_file(error, path) from None
 
     @classmethod
     def loads(cls, text: str, folder: str | Path = ".", allow_outside: bool = False) -> Policy:
         """Read a policy from YAML text; files it names are below `folder`, or anywhere if that is allowed."""
+        if not isinstance(text, str):
+            raise PolicyError(f"expected the text of a policy, not {type(text).__name__}", _WAYS_IN)
         return cls.from_dict(parse(text), folder, allow_outside)
 
     @classmethod
@@ -153,6 +170,24 @@ class Policy:
     @property
     def protected(self) -> tuple[AttributePolicy, ...]:
         return tuple(attribute for attribute in self.attributes if attribute.protect)
+
+
+def _path_given(path: object) -> Path:
+    if not isinstance(path, str | Path):
+        raise PolicyError(f"expected the name of a policy file, not {type(path).__name__}", _WAYS_IN)
+    return Path(path)
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix.lower() in _TABLES
+
+
+def _looks_like_table(text: str) -> bool:
+    """Whether a text that is no policy has the same separator in each of its first lines, and no key of a policy."""
+    lines = [line for line in text.splitlines()[:5] if line.strip()]
+    if len(lines) < 2 or lines[0][0] in "{[#-" or any(f"{key}:" in line for key in _KEYS for line in lines):
+        return False
+    return any(len({line.count(mark) for line in lines}) == 1 and mark in lines[0] for mark in ",;\t|")
 
 
 def _read(reader: Reader, folder: Folder) -> Policy:

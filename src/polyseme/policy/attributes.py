@@ -195,11 +195,10 @@ def _bins(reader: Reader) -> tuple[tuple[float, ...] | None, AutomaticBins | Non
         if not all(isinstance(edge, int | float) and not isinstance(edge, bool) for edge in edges):
             reader.problem("bin edges must be numbers", "bins: [0, 10, 20, 50]; use -.inf and .inf for open ends")
             return None, None
-        if (
-            len(edges) < 2
-            or any(math.isnan(edge) for edge in edges)
-            or any(a >= b for a, b in itertools.pairwise(edges))
-        ):
+        if any(math.isnan(edge) for edge in edges):
+            reader.problem("a bin edge is .nan, which is not a number", "use -.inf and .inf for open ends")
+            return None, None
+        if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
             reader.problem("bin edges must be increasing, and there must be at least two")
             return None, None
         return tuple(float(edge) for edge in edges), None
@@ -261,6 +260,11 @@ def read_shares_of(reader: Reader) -> Shares | None:
     if isinstance(reader.value, str):
         return reader.value
     weights = reader.value if isinstance(reader.value, list) else list(reader.mapping().values())
+    numbers = [weight for weight in weights if isinstance(weight, int | float)]
+    if not all(math.isfinite(weight) for weight in numbers):
+        named = ".nan, which is not a number" if any(map(math.isnan, numbers)) else ".inf, which is infinite"
+        reader.problem(f"a share is {named}", "[0.2, 0.5, 0.3] or {low: 2, high: 5}")
+        return None
     if any(not isinstance(weight, int | float) or isinstance(weight, bool) or not weight >= 0 for weight in weights):
         reader.problem("a distribution needs numbers that are not negative", "[0.2, 0.5, 0.3] or {low: 2, high: 5}")
         return None

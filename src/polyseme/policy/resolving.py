@@ -242,7 +242,7 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
         if len(seen.labels) > _DOMAIN_LIMIT:
             reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ..")
         values = _different(seen.labels)
-        if not values:
+        if not values and not extra:
             reader.problem("there are no values to form a domain from", "declare them with domain: [..]")
     if extra and spelling(extra[0]) in spellings(values or ()):
         reader.at("missing", None).problem(
@@ -290,8 +290,7 @@ def _short(edge: float) -> str:
 
 def _automatic_bins(attribute: AttributePolicy, bins: AutomaticBins, seen: _Seen, reader: Reader) -> Domain:
     if not seen.sample:
-        reader.problem("there are no numbers to form bins from")
-        return Domain(())
+        return _only_missing(attribute, "numbers to form bins", reader)
     find = quantile_edges if bins.method == "quantile" else equal_width_edges
     # Of a large table only a part is looked at: what is enough there is enough in the whole.
     edges = find(np.concatenate(seen.sample), bins.count)
@@ -336,14 +335,15 @@ def _bin_count(count: int) -> str:
 
 def _period_domain(attribute: AttributePolicy, periods: PeriodRange, seen: _Seen | None, reader: Reader) -> Domain:
     days = sorted(seen.labels) if seen is not None else []
-    ends = (periods.first or (days[0] if days else None), periods.last or (days[-1] if days else None))
-    try:
-        first, last = (date.fromisoformat(_full_date(end)) for end in ends if end is not None)
-    except ValueError:
-        reader.problem(
-            "the first and last period are dates", "periods: {every: month, from: 2020-01-01, to: 2020-12-31}"
-        )
+    place = reader.at("periods", None)
+    wrong = [end for end in (periods.first, periods.last) if end is not None and _day(end) is None]
+    for end in wrong:
+        place.problem(f"'{end}' is no date of the calendar", "{every: month, from: 2020-01-01, to: 2020-12-31}")
+    if wrong:
         return Domain(())
+    first, last = _day(periods.first or (days[0] if days else "")), _day(periods.last or (days[-1] if days else ""))
+    if first is None or last is None:
+        return _only_missing(attribute, "dates to form periods", reader)
     steps = pl.Series([first + timedelta(days=step) for step in range((last - first).days + 1)], dtype=pl.Date)
     labels = period_labels(steps, periods.every).unique(maintain_order=True).to_list()
     if not labels:
@@ -353,13 +353,26 @@ def _period_domain(attribute: AttributePolicy, periods: PeriodRange, seen: _Seen
     )
 
 
-def _full_date(text: str) -> str:
-    return text + "-01" * (2 - text.count("-"))
+def _only_missing(attribute: AttributePolicy, what: str, reader: Reader) -> Domain:
+    """The domain of a column in which every value is missing: the label for those, if the policy gives one."""
+    if not missing_label(attribute.missing):
+        reader.problem(f"there are no {what} from")
+    return Domain(missing_label(attribute.missing), False, None, attribute.missing)
+
+
+def _day(text: str) -> date | None:
+    """A day, or the first of a month or year; None where the calendar has none of this name."""
+    try:
+        return date.fromisoformat(text + "-01" * (2 - text.count("-")))
+    except ValueError:
+        return None
 
 
 def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader: Reader) -> Distance | None:
     spec = attribute.distance
     cut = domain.cut
+    if spec is None and missing_label(domain.missing) and not attribute.protect.semantic:
+        return None  # periods and bins stand in a line, and a missing value nowhere on it
     if spec is None and cut is not None:
         # Without a promise about distances an open end needs no position.
         spec = {"line": "value"} if isinstance(cut, Bins) and attribute.protect.semantic else {"line": "rank"}

@@ -84,8 +84,10 @@ def _useful(size: int) -> int:
 
 def _too_many(l: float, size: int) -> tuple[str, str]:
     if size == 1:
-        return f"{l:g} candidates from a domain of one value", "everybody has this value, so nothing can be hidden"
-    what = f"{l:g} candidates from a domain of {size:,} values leave every set the same, so nothing can be estimated"
+        return f"{l:,.15g} candidates from a domain of one value", "everybody has this value, so nothing can be hidden"
+    what = (
+        f"{l:,.15g} candidates from a domain of {size:,} values leave every set the same, so nothing can be estimated"
+    )
     if size == 2:
         return what, "a yes/no attribute is protected by closeness or ldp, which also answer with the other value"
     return what, f"l can be at most {size - 1}; adapt: true chooses that automatically"

@@ -44,7 +44,7 @@ class SemanticDiversity(CandidatePromise):
         if self.l > size:
             of = "one value" if size == 1 else f"{size:,} values"
             hint = f"l can be at most {size}, and less when close values exclude each other"
-            yield Problem(f"{self.name}.l", f"{self.l:g} candidates from a domain of {of}", hint)
+            yield Problem(f"{self.name}.l", f"{self.l:,} candidates from a domain of {of}", hint)
 
     def least_size(self, size: int | None) -> int:
         return self.l

@@ -40,6 +40,8 @@ class Release:
     @classmethod
     def open(cls, folder: str | Path) -> Release:
         """Read a release folder; a changed or truncated one is noticed here."""
+        if not isinstance(folder, str | Path):
+            raise ReleaseError(f"expected the folder of a release, not {type(folder).__name__}")
         folder = Path(folder)
         path = folder / MANIFEST
         if not path.is_file():
@@ -53,6 +55,13 @@ class Release:
                 f"{data}: the content does not match the manifest", "damaged, truncated or tampered with"
             )
         return cls(manifest, folder)
+
+    def holds_the_same_as(self, other: Release) -> bool:
+        """Whether the data of both is one and the same, row by row."""
+        if self.table is not None and other.table is not None:
+            return bool(self.table.equals(other.table))
+        digest = self.manifest.data.get("sha256")
+        return digest is not None and digest == other.manifest.data.get("sha256")
 
     def __repr__(self) -> str:
         where = f"'{self.folder}'" if self.folder else "in memory"

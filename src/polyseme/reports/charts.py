@@ -19,8 +19,8 @@ import numpy as np
 import vl_convert
 
 from polyseme.arrays import Ints
-from polyseme.errors import QuestionError
 from polyseme.reports.document import ClassSizes, Distribution, shown_values
+from polyseme.reports.pictures import picture_kind
 from polyseme.results.views.formats import count, points, quantity
 from polyseme.results.views.protocols import Setting, Tried
 from polyseme.results.views.tables import STATUS
@@ -468,15 +468,16 @@ def chart_svg(chart: AnyChart) -> str:
 
 
 def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> Path:
-    """Write the chart as a picture, PNG or SVG by `suffix`, which is that of `path` unless given."""
+    """Write the chart as a picture, PNG, SVG or PDF by `suffix`, which is that of `path` unless given."""
     path = Path(path)
-    suffix = (path.suffix if suffix is None else suffix).lower()
+    suffix = picture_kind(path if suffix is None else Path(f"chart{suffix}"))
     if suffix == ".svg":
         path.write_text(chart_svg(chart), encoding="utf-8")
-    elif suffix == ".png":
-        light = {"background": "white", **_drawable(chart.to_dict())}
-        light["config"] = {**light.get("config", {}), "background": "white"}
+        return path
+    light = {"background": "white", **_drawable(chart.to_dict())}
+    light["config"] = {**light.get("config", {}), "background": "white"}
+    if suffix == ".png":
         path.write_bytes(vl_convert.vegalite_to_png(light, scale=2, allowed_base_urls=[]))
     else:
-        raise QuestionError(f"a chart is saved as .png or .svg, not as '{suffix}'")
+        path.write_bytes(vl_convert.vegalite_to_pdf(light, allowed_base_urls=[]))
     return path

@@ -13,6 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -26,7 +27,11 @@ from polyseme.results.guessers import Guessers
 from polyseme.results.views import formats
 from polyseme.results.views.tables import above_sentence
 
-__all__ = ["render_page"]
+__all__ = ["is_page", "render_page"]
+
+_GENERATOR = b'<meta name="generator" content="polyseme">'
+_HEAD = 1_000
+"""Bytes of a page within which it says what made it."""
 
 _ROUNDING = 1e-9
 """What a limit may be off by when it equals the truth."""
@@ -59,6 +64,12 @@ def render_page(page: Page) -> str:
         drawn=installed("charts"),
         pip_line=pip_line("charts"),
     )
+
+
+def is_page(file: Path) -> bool:
+    """Whether a file is a page that was made here."""
+    with file.open("rb") as opened:
+        return _GENERATOR in opened.read(_HEAD)
 
 
 def _learnt(page: Page) -> str:

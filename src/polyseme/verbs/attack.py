@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any, Unpack
 
+from polyseme.errors import Problem, QuestionError
 from polyseme.logs import logged
 from polyseme.release import Release
 from polyseme.results.findings import Findings
@@ -31,6 +32,8 @@ def attack(
     opened = release_given(release)
     source = original_given(original, opened, **written)
     against = release_given(other) if other is not None else None
+    if against is not None and against.holds_the_same_as(opened):
+        raise QuestionError(Problem("other", "this is the same release", "give a second release of the same people"))
     findings = Findings(attack_release(opened, source, against))
     _log.info("attack: %d findings, %d above their bound", len(findings), len(findings.exceeded))
     return findings

@@ -15,9 +15,9 @@ from polyseme.logs import logged
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
 from polyseme.policy.resolving import resolve
-from polyseme.tables.io.opening import open_written
 from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import FrameSource
+from polyseme.verbs.inputs import table_given
 from polyseme.verbs.recoding import treat
 
 __all__ = ["init"]
@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 @logged
 def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text; it works as it is."""
-    source = open_written(data, **written)
+    source = table_given(data, **written)
     drafted = Draft.of(source)
     text = drafted.policy(single_levels=True)
     if not drafted.proposals or (drafted.searchable and _levels_show_something(drafted, Policy.loads(text))):

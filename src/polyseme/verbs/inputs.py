@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
 import polars as pl
 
+from polyseme.errors import PolicyError, QuestionError, ReleaseError, TableError
+from polyseme.files.documents import is_document
 from polyseme.policy import Policy
 from polyseme.policy.opening import open_for
 from polyseme.release import AsIs, Release
@@ -18,14 +20,67 @@ from polyseme.tables.io.respelled import Respelled
 from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
 
-__all__ = ["compared_with", "names_given", "original_given", "policy_given", "release_given", "source_given"]
+__all__ = [
+    "compared_with",
+    "names_given",
+    "original_given",
+    "policy_given",
+    "release_given",
+    "source_given",
+    "table_given",
+]
 
 
-def policy_given(policy: Policy | str | Path) -> Policy:
-    return policy if isinstance(policy, Policy) else Policy.load(policy)
+def policy_given(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
+    """A policy, or the name of its file, or what YAML gives, or the YAML text itself."""
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, Mapping):
+        return Policy.from_dict(policy)
+    if isinstance(policy, str) and _is_text(policy):
+        return Policy.loads(policy)
+    if isinstance(policy, str | Path):
+        return Policy.load(policy)
+    raise PolicyError(
+        f"expected a policy, not {type(policy).__name__}", "the name of its file, a Policy, a mapping or YAML text"
+    )
+
+
+def _is_text(policy: str) -> bool:
+    """Whether this is a policy and not the name of one: a name has one line, and no key with a value."""
+    return "\n" in policy.strip() or (": " in policy and not is_document(Path(policy)))
+
+
+def table_given(data: Any, **written: Unpack[TableOptions]) -> Source:
+    """A table, or the name of its file."""
+    _require_table(data)
+    return open_written(data, **written)
+
+
+def _require_table(data: Any) -> None:
+    """Raise for what is no table: a policy or a release that is handed in as one is called what it is."""
+    if isinstance(data, Policy):
+        raise TableError("expected a table, not a policy", "the table comes first: anonymize(data, policy)")
+    if isinstance(data, Release):
+        raise TableError("expected a table, not a release", "give the original table")
+    if isinstance(data, str | Path):
+        _refuse_others(Path(data))
+    elif type(data).__module__.startswith("pandas") and not hasattr(data, "columns"):
+        raise TableError(f"cannot read a table from {type(data).__name__}", "give a frame: series.to_frame()")
+
+
+def _refuse_others(path: Path) -> None:
+    if (path / "manifest.json").is_file():
+        raise TableError(f"{path}: a release, not a table", "give the file of a table")
+    if is_document(path) and path.is_file():
+        raise TableError(
+            f"{path}: by its name this is a policy or a document, not a table",
+            "the policy comes before the data: polyseme anonymize POLICY DATA",
+        )
 
 
 def source_given(data: Any, policy: Policy) -> Source:
+    _require_table(data)
     return open_for(data, policy)
 
 
@@ -38,7 +93,7 @@ def original_given(original: Any, release: Release, **written: Unpack[TableOptio
 
 def compared_with(original: Any, release: Release, **written: Unpack[TableOptions]) -> Source:
     """The same for an original that must be there."""
-    source = open_written(original, **written)
+    source = table_given(original, **written)
     if isinstance(source, Respelled):
         source = source.without([name for name in source.schema.names if _shows_as_written(release, name, source)])
     return with_joined(source, release.manifest.schema.attributes, release.manifest.missing_values)
@@ -58,8 +113,21 @@ def _shows_as_written(release: Release, name: str, original: Respelled) -> bool:
 
 
 def release_given(release: Release | str | Path | Any) -> Release:
-    return release if isinstance(release, Release) else Release.open(release)
+    if isinstance(release, Release):
+        return release
+    if isinstance(release, str | Path):
+        return Release.open(release)
+    raise ReleaseError(f"expected a release, not {type(release).__name__}", "the name of its folder, or a Release")
 
 
-def names_given(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
+def names_given(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The names of attributes; one may stand alone, and None stands for none."""
+    if names is None:
+        return ()
+    if isinstance(names, str):
+        return (names,)
+    several = tuple(names) if isinstance(names, Iterable) else (names,)
+    wrong = [name for name in several if not isinstance(name, str)]
+    if wrong:
+        raise QuestionError(f"expected names of attributes, not {type(wrong[0]).__name__}", 'such as ["age", "sex"]')
+    return several

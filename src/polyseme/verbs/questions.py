@@ -24,7 +24,7 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
         problems.append(Problem("of", "no attribute was asked for", f"protected attributes: {', '.join(askable)}"))
     for name in of:
         if name not in columns:
-            problems.append(Problem("of", f"no attribute '{name}' in this release", nearest(name, askable)))
+            problems.append(Problem("of", f"no attribute '{name}' in this release", _neighbour("of", name, askable)))
         elif name not in askable:
             problems.append(Problem("of", f"'{name}' is published {columns[name].in_words}", f"use it as --by {name}"))
     for name in by:
@@ -35,12 +35,12 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
             problems.append(Problem("by", f"'{name}' is asked for already", "name it once"))
         elif name not in columns:
             untouched = [name for name in columns if name not in protected]
-            problems.append(Problem("by", f"no attribute '{name}' in this release", nearest(name, untouched)))
+            problems.append(Problem("by", f"no attribute '{name}' in this release", _neighbour("by", name, untouched)))
     for name in using:
         if name in (*of, *by):
             problems.append(Problem("using", f"'{name}' is already in the question", "name it once"))
         elif name not in release.manifest.names:
-            hint = nearest(name, release.manifest.names)
+            hint = _neighbour("using", name, release.manifest.names)
             problems.append(Problem("using", f"no attribute '{name}' in this release", hint))
     for place, names in (("of", of), ("by", by), ("using", using)):
         if len(set(names)) != len(names):
@@ -57,6 +57,14 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
     if problems:
         raise QuestionError(problems)
     return targets
+
+
+def _neighbour(place: str, name: str, choices: Sequence[str]) -> str:
+    """What may be meant instead of a name; it may be a piece of one that holds commas."""
+    whole = [choice for choice in choices if name in (part.strip() for part in choice.split(",")) and name != choice]
+    if whole:
+        return f"a name that holds a comma stands in double quotes: --{place} '\"{whole[0]}\"'"
+    return nearest(name, choices)
 
 
 def has_domain(column: Column) -> bool:

@@ -14,10 +14,9 @@ from polyseme.metrics.risk import measure
 from polyseme.policy.drafting import Taken, guesses
 from polyseme.policy.foreign import read_undescribed
 from polyseme.results.risk import Choice, Risk
-from polyseme.tables.io.opening import open_written
 from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import Source
-from polyseme.verbs.inputs import names_given
+from polyseme.verbs.inputs import names_given, table_given
 
 __all__ = ["risk"]
 
@@ -35,7 +34,7 @@ def risk(
     qi         the columns that others may know; when None, those that `init` takes for such, and `choices` says why
     sensitive  the columns that nobody should learn
     """
-    source = open_written(data, **written)
+    source = table_given(data, **written)
     judged = _distinct(sensitive)
     choices = _choices(source, judged) if qi is None else ()
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)

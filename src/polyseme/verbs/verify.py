@@ -32,6 +32,7 @@ from polyseme.promises.base import Candidates
 from polyseme.release import SEEDED, Grouped, Release, Sets
 from polyseme.release.classes import model_verdicts
 from polyseme.release.counts import SetCounts, stratum_column
+from polyseme.release.documents import MANIFEST
 from polyseme.results.verification import Verification
 from polyseme.tables.classes import PublishedSets, published_sets
 from polyseme.tables.coding.codes import as_series, label_array
@@ -53,9 +54,10 @@ _CHANNEL_ROUNDING = 1e-9
 def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:
     """Check every promise of a release, or the models that a policy lists on any table."""
     if policy is not None:
+        _require_table(subject)
         rules = policy_given(policy)
         return _counted(verify_table(source_given(subject, rules), rules))
-    if isinstance(subject, str | Path) and Path(subject).is_file():
+    if hasattr(subject, "columns") or (isinstance(subject, str | Path) and Path(subject).is_file()):
         raise PolicyError(
             "a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
         )
@@ -63,6 +65,16 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
     found = verify_release(release)
     whole = tuple(release.source.schema.names) == release.manifest.names
     return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
+
+
+def _require_table(subject: Any) -> None:
+    """Raise for a release: it is checked for what it promises itself, and a policy is for tables of other tools."""
+    folder = subject.folder if isinstance(subject, Release) else subject
+    if isinstance(subject, Release) or (isinstance(subject, str | Path) and (Path(subject) / MANIFEST).is_file()):
+        raise PolicyError(
+            f"{folder or 'this'}: a release, which is checked for its own promises; --policy is for a table",
+            "polyseme verify RELEASE, or polyseme verify TABLE --policy POLICY",
+        )
 
 
 def _counted(verification: Verification) -> Verification:

@@ -17,7 +17,7 @@ from polyseme.errors import InternalError, ReleaseError, TableError
 from polyseme.randomness import SystemStream, experiment
 from polyseme.release import Grouped, Release, Sets
 from polyseme.tables.coding.codes import as_series, encode
-from polyseme.tables.counting.matching import matched
+from polyseme.tables.counting.matching import matched, unmatched
 from polyseme.tables.io.source import Source
 
 __all__ = ["Chosen", "Truth", "choose", "largest_part", "narrowed", "published", "sample"]
@@ -79,6 +79,7 @@ class Truth:
         self.codes = {name: np.concatenate(column) for name, column in codes.items()}
         self.kept = np.concatenate(kept)
         self.seen = joined(parts, int(self.kept.sum()))
+        _require_released(release, original.name, self, seen)
         nobody = np.zeros(0, dtype=np.int64)
         self.rows, self.originals = matched(seen.prints, self.seen.prints) if self.reading.names else (nobody, nobody)
 
@@ -104,6 +105,24 @@ class Truth:
     def values(self, part: Part, people: Ints) -> Ints:
         """The true values of some people, in codes of the stratum's mechanism."""
         return part.stratum.narrow(self.codes[part.item.name][people].astype(np.int64))
+
+
+def _require_released(release: Release, original: str, truth: Truth, seen: Seen) -> None:
+    """Raise where a table cannot be what was released: success against the values of other people means nothing.
+
+    It may hold more people than the release does.
+    """
+    records, applied = release.manifest.records, release.manifest.applied
+    if len(truth.seen.prints) < records:
+        what = f"{len(truth.seen.prints):,} records fit the release, which has {records:,}"
+        raise TableError(f"{original}: {what}", "is this the table that was released?")
+    # Suppressed records do not show what the original shows.
+    hidden = applied.suppressed if applied is not None and not applied.withheld else 0
+    strange = unmatched(seen.prints, truth.seen.prints) if truth.reading.names else 0
+    if strange > hidden:
+        columns = ", ".join(f"'{name}'" for name in truth.reading.names[:6])
+        what = f"{strange:,} of {records:,} records of the release are not in it, going by {columns}"
+        raise TableError(f"{original}: {what}", "is this the table that was released?")
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from polyseme.arrays import Ints
 
-__all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "mixed", "some_rows"]
+__all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "mixed", "some_rows", "unmatched"]
 
 Fingerprints: TypeAlias = NDArray[np.uint64]
 
@@ -76,6 +76,18 @@ def _once(prints: Fingerprints, rows: Ints) -> tuple[Fingerprints, Ints]:
     begins[1:-1] = ordered[1:] != ordered[:-1]
     alone = begins[1:] & begins[:-1]
     return ordered[alone], order[alone]
+
+
+def unmatched(left: Fingerprints, right: Fingerprints) -> int:
+    """How many rows of the left table have no row of their own in the right one that looks the same.
+
+    >>> unmatched(np.array([7, 5, 9, 5], np.uint64), np.array([9, 5, 8], np.uint64))
+    2
+    """
+    (mine, here), (theirs, there) = (np.unique(prints, return_counts=True) for prints in (left, right))
+    place = np.minimum(np.searchsorted(theirs, mine), max(len(theirs) - 1, 0))
+    found = np.where(theirs[place] == mine, there[place], 0) if len(theirs) else np.zeros_like(here)
+    return int(np.maximum(here - found, 0).sum())
 
 
 def class_sizes(prints: Fingerprints) -> Ints:
