@@ -15,6 +15,7 @@ import pytest
 
 from polyseme.engines import local
 from polyseme.randomness import StreamKey
+from polyseme.verbs import recoding
 
 ROOT = Path(__file__).resolve().parent.parent
 # Tests run side by side, one for each core: threads of the linear algebra library would only wait for one another.
@@ -68,7 +69,8 @@ def _repeatable_releases() -> Iterator[None]:
     that are. The keys of streams and of sticky decoys are replaced; that real ones differ is tested where they live.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local, "StreamKey", SimpleNamespace(fresh=_entropy.stream_key, seeded=StreamKey.seeded))
+        for room in (local, recoding):
+            patch.setattr(room, "StreamKey", SimpleNamespace(fresh=_entropy.stream_key, seeded=StreamKey.seeded))
         patch.setattr("polyseme.randomness.secrets", SimpleNamespace(token_hex=_entropy.hex))
         yield
 
