@@ -7,7 +7,7 @@
     │   ├── ReleaseError        a release folder or its manifest
     │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
-    │   ├── RiskError           what the ledger says must not be published (exit code 1)
+    │   ├── RiskError           what must not be published: a model does not hold, or the ledger says so (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
     ├── Cancelled               somebody asked the work to stop (see `cancellation`)
     └── InternalError           our own fault (exit code 3)
@@ -105,7 +105,7 @@ class PluginError(InvalidInput):
 
 
 class RiskError(InvalidInput):
-    """With what was published before, this would tell more than a release may."""
+    """A release would tell more than it may, by itself or with what was published before."""
 
     exit_code = 1
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 from polyseme.cli.console import (
     PathType,
     allow_outside_option,
+    busy,
     force_option,
     json_option,
     policy_places,
@@ -20,13 +22,15 @@ from polyseme.cli.interruption import current_cancellation
 from polyseme.engines import ENGINES
 
 if TYPE_CHECKING:
+    from polyseme.policy import Policy
+    from polyseme.release import Release
     from polyseme.results.explanation import Explanation
 
 
 @click.command("anonymize")
 @click.argument("policy", type=PathType)
 @click.argument("data", type=PathType)
-@click.option("--out", type=PathType, required=True, help="The folder of the release; must not exist yet.")
+@click.option("--out", type=PathType, help="The folder of the release; must not exist yet. Needed but for --preview.")
 @click.option(
     "--form",
     type=click.Choice(["set", "long"]),
@@ -72,7 +76,12 @@ if TYPE_CHECKING:
     "be intersected are refused with exit code 1.",
 )
 @click.option("--people", help="With --ledger, whom the table is about; needed unless the ledger knows one group only.")
-@click.option("--accept-risk", is_flag=True, help="With --ledger, publish although sets can be intersected.")
+@click.option(
+    "--accept-risk",
+    is_flag=True,
+    help="Publish although models of the policy do not hold, as the manifest then says; with --ledger, although sets "
+    "can be intersected.",
+)
 @click.option(
     "--apply",
     type=PathType,
@@ -88,6 +97,15 @@ if TYPE_CHECKING:
 @click.option(
     "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
 )
+@click.option(
+    "--preview",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Show N random records before and after, on a terminal only, and write nothing.",
+)
+@click.option(
+    "--force-preview", is_flag=True, help="With --preview, show original values although nobody watches a terminal."
+)
 @allow_outside_option
 @force_option
 @json_option
@@ -95,7 +113,7 @@ if TYPE_CHECKING:
 def command(
     policy: Path,
     data: Path,
-    out: Path,
+    out: Path | None,
     form: str,
     file_format: str,
     engine: str,
@@ -109,6 +127,8 @@ def command(
     apply: Path | None,
     explain: Path | None,
     seed: int | None,
+    preview: int | None,
+    force_preview: bool,
     allow_outside: bool,
     force: bool,
     as_json: bool,
@@ -116,7 +136,7 @@ def command(
     """Publish the table DATA as POLICY says, into the folder --out.
 
     The table streams through in bounded memory. Rows come out in random order; identifiers do not come out.
-    Nothing is written when anything is wrong.
+    Nothing is written when anything is wrong, and with exit code 1 when a model of the policy does not hold.
 
     \b
     Example:
@@ -127,33 +147,78 @@ def command(
     from polyseme.verbs.anonymize import anonymize
     from polyseme.verbs.inputs import source_given
 
+    if preview is not None:
+        _require_terminal(force_preview, as_json)
+    elif out is None:
+        raise click.UsageError("Missing option '--out'.")
     if explain is not None and explain.exists() and not force:
         raise QuestionError(f"{explain} exists already", "choose another name, or use --force")
     rules = Policy.load(policy, allow_outside)
     source = source_given(data, rules)
-    with progress_bar("Anonymizing", source.rows) as progress:
-        release = anonymize(
-            source,
-            rules,
-            out,
-            form=form,
-            file_format=file_format,
-            engine=engine,
-            seed=seed,
-            key_file=key_file,
-            earlier=earlier,
-            records_per_person=records_per_person,
-            allow_changed_strata=allow_changed_strata,
-            ledger=ledger,
-            people=people,
-            accept_risk=accept_risk,
-            apply=apply,
-            overwrite=force,
-            progress=progress,
-            warn=lambda text: click.echo(f"Warning: {text}", err=True),
-            cancellation=current_cancellation(),
-            explain=_explained(explain, force) if explain is not None else None,
+    if preview is not None:
+        from polyseme.verbs.preview import preview as previewed
+
+        with busy("Anonymizing"):
+            shown = previewed(
+                source,
+                rules,
+                preview,
+                seed=seed,
+                key_file=key_file,
+                records_per_person=records_per_person,
+                allow_changed_strata=allow_changed_strata,
+                cancellation=current_cancellation(),
+            )
+        click.echo("\n".join(shown.lines()))
+        return
+    heard: list[str] = []
+    try:
+        with progress_bar("Anonymizing", source.rows) as progress:
+            release = anonymize(
+                source,
+                rules,
+                out,
+                form=form,
+                file_format=file_format,
+                engine=engine,
+                seed=seed,
+                key_file=key_file,
+                earlier=earlier,
+                records_per_person=records_per_person,
+                allow_changed_strata=allow_changed_strata,
+                ledger=ledger,
+                people=people,
+                accept_risk=accept_risk,
+                apply=apply,
+                overwrite=force,
+                progress=progress,
+                warn=heard.append,
+                cancellation=current_cancellation(),
+                explain=_explained(explain, force) if explain is not None else None,
+            )
+        _tell(release, rules, source.schema.names, out, as_json)
+    finally:
+        # Last, so that they are what is read.
+        for text in heard:
+            click.echo(f"Warning: {text}", err=True)
+
+
+def _require_terminal(forced: bool, as_json: bool) -> None:
+    """Original values are shown to people, not to files."""
+    from polyseme.errors import QuestionError
+
+    if as_json:
+        raise QuestionError("--preview and --json exclude each other: original values are shown to people only")
+    if not forced and not sys.stdout.isatty():
+        raise QuestionError(
+            "--preview shows values of the original table, and the output is no terminal",
+            "run it on a terminal, or add --force-preview if whoever reads the output may see them",
         )
+
+
+def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | None, as_json: bool) -> None:
+    """What was published, and what happened to each column."""
+    done = column_lines(release, policy, columns)
     manifest = release.manifest
     if as_json:
         print_json(
@@ -164,6 +229,8 @@ def command(
                 "dropped": manifest.dropped,
                 "for_publication": not manifest.seeded,
                 "repeats": {item.name: item.repeats for item in manifest.sets},
+                "accepted_risk": list(manifest.accepted),
+                "columns": [dict(zip(("name", "role", "published"), line)) for line in done],
                 "suppressed": manifest.applied.suppressed if manifest.applied is not None else 0,
                 "method": {"name": manifest.method} if manifest.applied is None else manifest.applied.to_dict(),
             }
@@ -175,6 +242,8 @@ def command(
         withheld = manifest.applied.suppressed if manifest.applied.withheld else 0
         for line in applied_lines(manifest.applied, manifest.records + withheld):
             click.echo(line)
+    for line in aligned([("column", "role", "published"), *done]):
+        click.echo(line)
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
     click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
     for item in manifest.sets:
@@ -183,6 +252,27 @@ def command(
                 f"{item.name}: records of one person with one value share a draw, {item.repeats:g} on average: "
                 f"intervals are as wide as for {manifest.records / item.repeats:,.0f} records"
             )
+
+
+def column_lines(release: Release, policy: Policy, columns: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Each column of the table, and those that are new: its name, its role, and how it was published."""
+    published = {column.name: column for column in release.manifest.columns}
+    joined = {part.name: column.name for column in published.values() for part in column.attribute.members}
+    lines = []
+    for name in dict.fromkeys([*columns, *published]):
+        if name in published:
+            lines.append((name, published[name].attribute.role.value, published[name].in_words))
+        elif name in joined:
+            lines.append((name, policy.by_name[name].role.value, f"in {joined[name]}"))
+        else:
+            lines.append((name, "identifier", "not published"))
+    return lines
+
+
+def aligned(lines: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of a small table; the last column is not padded."""
+    widths = [max(map(len, cells)) for cells in zip(*lines)]
+    return ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths)).rstrip() for line in lines]
 
 
 def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:

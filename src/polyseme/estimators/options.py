@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Population
@@ -31,8 +31,9 @@ class EstimateOptions:
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with them; an estimator that does not exist is refused where it is looked up."""
-        if not isinstance(self.level, int | float) or not 0.0 < self.level < 1.0:
-            yield Problem("level", f"a level lies between 0 and 1, not {self.level!r}")
+        level: Any = self.level  # whatever a caller without a type checker hands in
+        if not isinstance(level, int | float) or not 0.0 < level < 1.0:
+            yield Problem("level", f"a level lies between 0 and 1, not {level!r}")
         for word, given, choices in (
             ("population", self.population, get_args(Population)),
             ("nonnegative", self.nonnegative, get_args(Nonnegative)),

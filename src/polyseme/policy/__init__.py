@@ -113,7 +113,8 @@ class Policy:
     allow_outside: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.attributes, str) or not all(isinstance(item, AttributePolicy) for item in self.attributes):
+        given: Any = self.attributes  # whatever a caller without a type checker hands in
+        if isinstance(given, str) or not all(isinstance(item, AttributePolicy) for item in given):
             raise PolicyError("a policy is made of attributes that were read", _WAYS_IN)
 
     @classmethod

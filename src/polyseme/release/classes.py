@@ -9,9 +9,11 @@ import polars as pl
 
 from polyseme.models import MODELS, Verdict, background_of, check_models
 from polyseme.release.columns import AsIs, Column, Grouped
+from polyseme.release.release import Release
 from polyseme.schema import Role
+from polyseme.tables.coding.codes import as_series
 
-__all__ = ["model_verdicts"]
+__all__ = ["model_verdicts", "verdicts_on"]
 
 Spec = Mapping[str, Mapping[str, Any]]
 
@@ -33,6 +35,19 @@ def model_verdicts(frame: pl.DataFrame, columns: Sequence[Column], models: Seque
             values = _values(frame, column)
             verdicts += check_models(values, [column.group], [spec], sensitive=[column.name], background=background)
     return tuple(verdicts)
+
+
+def verdicts_on(release: Release, models: Sequence[Spec]) -> tuple[Verdict, ...]:
+    """Models on the rows of a release; where only k-anonymity is asked for, only quasi-identifiers are read."""
+    columns = list(release.manifest.columns)
+    if all(name == "k-anonymity" for spec in models for name in spec):
+        columns = [item for item in columns if item.attribute.role is Role.QUASI_IDENTIFIER] or columns
+    names = [item.name for item in columns]
+    batches = [
+        pl.DataFrame({name: as_series(batch.column(name)) for name in names}) for batch in release.batches(names)
+    ]
+    frame = pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    return model_verdicts(frame, columns, models)
 
 
 def _bare(column: Column) -> bool:

@@ -27,6 +27,7 @@ class Manifest:
     seeded     whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
     uncounted  whether the decoys are sticky, but the records per draw were not counted (a release of an older program):
                `repeats` is then taken as 1, and intervals are too narrow where people have several records
+    accepted   names of the models that did not hold when it was published all the same, because its owner said so
     """
 
     columns: tuple[Column, ...]
@@ -42,6 +43,7 @@ class Manifest:
     data: Mapping[str, Any] = field(default_factory=dict)
     uncounted: bool = False
     applied: Applied | None = None
+    accepted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
@@ -113,12 +115,15 @@ class Manifest:
             "missing_values": list(self.missing_values),
             "data": dict(self.data),
         }
+        if self.accepted:
+            document["accepted_risk"] = list(self.accepted)
         return {**document, "checksum": checksum(document)}
 
     @property
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
-        return 1 if self.applied is None and all(_in_format_1(column) for column in self.columns) else FORMAT
+        plain = self.applied is None and not self.accepted
+        return 1 if plain and all(_in_format_1(column) for column in self.columns) else FORMAT
 
     def _entry(self, column: Column) -> dict[str, Any]:
         entry = entry_of(column)
@@ -149,6 +154,7 @@ class Manifest:
             models=tuple(document["models"]),
             missing_values=tuple(document["missing_values"]),
             data=document["data"],
+            accepted=_accepted(document),
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
         )
         if made.format > document["format"]:
@@ -164,6 +170,15 @@ def _in_format_1(column: Column) -> bool:
 
 def _protected(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [entry for entry in document["attributes"] if entry["published"] == "sets"]
+
+
+def _accepted(document: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models that were not reached, and accepted: some of those that the manifest lists."""
+    accepted = tuple(document.get("accepted_risk", ()))
+    listed = {name for model in document["models"] for name in model}
+    if not listed.issuperset(accepted):
+        raise ReleaseError(f"{MANIFEST}: a risk was accepted for a model that is not listed", DAMAGED)
+    return accepted
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:

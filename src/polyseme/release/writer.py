@@ -73,6 +73,12 @@ class ReleaseWriter:
             self._writer = TableWriter(self._file, table.schema, self._format)
         self._writer.write(table)
 
+    def written(self, manifest: Manifest) -> Release:
+        """What was written so far as a release that nobody else can see yet; no rows can follow."""
+        self._close()
+        entry = self._entry(self._file.hexdigest()) if self._file is not None else {}
+        return Release(replace(manifest, data=entry), self.folder)
+
     def finish(self, manifest: Manifest) -> None:
         """Write the manifest, which gets to know the data file here; nothing can be written afterwards."""
         self._close()

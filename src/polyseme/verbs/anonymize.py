@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +38,12 @@ from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
+from polyseme.verbs.reviewing import Review
 
 if TYPE_CHECKING:
     from polyseme.verbs.treating import Treated
 
-__all__ = ["anonymize", "make_job"]
+__all__ = ["anonymize", "make_job", "resolved_for"]
 
 Progress = Callable[[int], None]
 Warn = Callable[[str], None]
@@ -84,7 +86,8 @@ def anonymize(
     earlier      a release of the same people, to hear what changed since and can be intersected
     ledger       a file that keeps what was published about the same people: asked before, told afterwards
     people       whom the release is about; may be left out where the ledger knows one group of people
-    accept_risk  publish also where sets can be intersected with those of earlier releases in the ledger
+    accept_risk  publish also where models of the policy do not hold, which the manifest then says, and where sets can
+                 be intersected with those of earlier releases in the ledger
     apply        an earlier release whose levels of generalization are used again; records that would break a promise
                  are suppressed, and more than the policy allows are refused
     progress     told how many more rows were read
@@ -94,8 +97,9 @@ def anonymize(
 
     With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
     records they have on average; and so are sets of one person that can be intersected inside the release because what
-    is impossible changes from record to record, unless `allow_changed_strata`. Where fresh sets could be intersected
-    with those that the ledger knows of, `RiskError` is raised and nothing is written.
+    is impossible changes from record to record, unless `allow_changed_strata`. Where a model of the policy does not
+    hold on the rows that would be published, or fresh sets could be intersected with those that the ledger knows of,
+    `RiskError` is raised and nothing is written.
     """
     policy = policy_given(policy)
     _check_options(form, file_format, records_per_person)
@@ -104,7 +108,7 @@ def anonymize(
     cancellation = cancellation or Cancellation()
     source: Source = Watched(source_given(data, policy), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
-    resolved = _resolved(policy, source)
+    resolved = resolved_for(policy, source)
     if apply is not None and policy.grouping is None:
         raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
     treated = _treated(policy, resolved, source, seed, cancellation, apply)
@@ -128,14 +132,20 @@ def anonymize(
         if asked is not None:
             _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
         work = Run(job, source, progress, cancellation)
+        review = Review(
+            job.columns,
+            policy.table.missing_values,
+            grouped=treated is not None,
+            rows_per_record=job.rows_per_record,
+            accept_risk=accept_risk,
+            tell=partial(_tell_afterwards, warn, work),
+        )
         if out is None:
-            release = publish_in_memory(work, policy, run, treated)
+            release = publish_in_memory(work, policy, run, review, treated)
         else:
-            release = publish_in_folder(work, policy, run, Path(out), file_format, overwrite, treated)
+            release = publish_in_folder(work, policy, run, review, Path(out), file_format, overwrite, treated)
         outcome = work.outcome
         _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
-        _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
-        _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
         if asked is not None:
             asked.record(release)
     if explain is not None and treated is not None and treated.explanation is not None:
@@ -159,6 +169,14 @@ def _treated(
 
     pattern = release_given(apply).manifest if apply is not None else None
     return treat(policy, resolved, source, seed, cancellation, pattern)
+
+
+def _tell_afterwards(warn: Warn | None, work: Run, seen: Sequence[str]) -> None:
+    """What is known when all rows are drawn; what the rows themselves give away comes last."""
+    job, outcome = work.job, work.outcome
+    _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
+    _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
+    _tell(warn, PrivacyWarning, seen)
 
 
 def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Asked | None:
@@ -216,7 +234,7 @@ def make_job(
         )
     if key_file is not None and seed is not None:
         raise PolicyError("a key and a seed cannot be combined", "omit the seed")
-    resolved = resolved or _resolved(policy, source)
+    resolved = resolved or resolved_for(policy, source)
     matched = match_columns(policy, source)
     recoded = treated.recoded if treated is not None else frozenset()
     types = {
@@ -243,7 +261,8 @@ def make_job(
     return job, made
 
 
-def _resolved(policy: Policy, source: Source) -> Resolved:
+def resolved_for(policy: Policy, source: Source) -> Resolved:
+    """The schema of a policy for a table that is to be published."""
     resolved = resolve(with_earlier_releases(policy), source)
     require_protection(resolved, policy.grouping is not None)
     return resolved

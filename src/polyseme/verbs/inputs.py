@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -120,7 +120,7 @@ def release_given(release: Release | str | Path | Any) -> Release:
     raise ReleaseError(f"expected a release, not {type(release).__name__}", "the name of its folder, or a Release")
 
 
-def names_given(names: str | Sequence[str] | None) -> tuple[str, ...]:
+def names_given(names: Any) -> tuple[str, ...]:
     """The names of attributes; one may stand alone, and None stands for none."""
     if names is None:
         return ()

@@ -17,6 +17,7 @@ from polyseme.errors import TableError
 from polyseme.policy import Policy
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
+from polyseme.verbs.reviewing import Review
 
 if TYPE_CHECKING:
     from polyseme.verbs.treating import Treated
@@ -34,16 +35,21 @@ def _tables(run: Run, folder: Path, engine: Engine) -> Iterator[pa.Table]:
         yield table
 
 
-def publish_in_memory(run: Run, policy: Policy, engine: Engine, treated: Treated | None = None) -> Release:
+def publish_in_memory(
+    run: Run, policy: Policy, engine: Engine, review: Review, treated: Treated | None = None
+) -> Release:
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        tables = list(_tables(run, Path(folder), engine))
-    return in_memory(_manifest(run, policy, treated), pa.concat_tables(tables))
+        tables = [review.seen(table) for table in _tables(run, Path(folder), engine)]
+    manifest = _manifest(run, policy, treated)
+    table = pa.concat_tables(tables)
+    return in_memory(review.passed(in_memory(manifest, table)), table)
 
 
 def publish_in_folder(
     run: Run,
     policy: Policy,
     engine: Engine,
+    review: Review,
     out: Path,
     file_format: str,
     overwrite: bool,
@@ -51,8 +57,9 @@ def publish_in_folder(
 ) -> Release:
     with ReleaseWriter.open(out, file_format, overwrite, run.cancellation) as writer:
         for table in _tables(run, writer.folder, engine):
-            writer.write(table)
-        writer.finish(_manifest(run, policy, treated))
+            writer.write(review.seen(table))
+        # The folder takes its place when this block ends: what is refused here was never published.
+        writer.finish(review.passed(writer.written(_manifest(run, policy, treated))))
     return writer.release
 
 

@@ -5,7 +5,7 @@ What was decided is checked by the models themselves, on the rows that will be p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +66,8 @@ def treat(
     else:
         found = _at_levels(read, goal, _levels_of(earlier, spec, read), float(spec.parameters["suppression"]))
     made = generalized(read, found, goal, spec) if isinstance(found, Recoding) else grouped(read, found, spec)
-    _require_reached(made, models, _rows(made))
+    drawn = {item.name for item in resolved.schema.protected}
+    _require_reached(made, [model for model in models if not _about_any(model, drawn)], _rows(made))
     finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
     return replace(made, models=models, finer=finer)
 
@@ -94,12 +95,13 @@ def _models(
 def _goal(policy: Policy, resolved: Resolved, read: ReadTable) -> Goal:
     """The models that classes must reach: those about values that are published as sets are none of theirs."""
     drawn = {item.name for item in resolved.schema.protected}
-    specs = [
-        {model.name: dict(model.parameters)}
-        for model in policy.models
-        if model.parameters.get("attribute") not in drawn
-    ]
+    asked = [{model.name: dict(model.parameters)} for model in policy.models]
+    specs = [spec for spec in asked if not _about_any(spec, drawn)]
     return Goal.of(specs, read.data, background_of(read.sensitive))
+
+
+def _about_any(model: Mapping[str, Any], names: Set[str]) -> bool:
+    return any(parameters.get("attribute") in names for parameters in model.values())
 
 
 # -- taken over ----------------------------------------------------------------------------------------------------

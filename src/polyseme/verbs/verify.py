@@ -30,7 +30,7 @@ from polyseme.policy.foreign import read_foreign
 from polyseme.promises import Promise
 from polyseme.promises.base import Candidates
 from polyseme.release import SEEDED, Grouped, Release, Sets
-from polyseme.release.classes import model_verdicts
+from polyseme.release.classes import verdicts_on
 from polyseme.release.counts import SetCounts, stratum_column
 from polyseme.release.documents import MANIFEST
 from polyseme.results.verification import Verification
@@ -99,7 +99,7 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
             verdicts.append(_believable_verdict(release, item, sets_by_stratum(counts, item)))
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
     if release.manifest.models:
-        verdicts += _model_verdicts(release)
+        verdicts += verdicts_on(release, release.manifest.models)
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))
@@ -257,7 +257,7 @@ def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verd
     """In the long form it is not known which rows belong together: classes of equal quasi-identifiers are checked."""
     counted = {"frequency-diversity": {"l": item.mechanism.l, "attribute": item.name}}
     asked = [(promise, _on_classes(promise, item)) for promise in item.attribute.promises]
-    found = iter(_check_on_table(release, [counted, *(spec for _, spec in asked if isinstance(spec, Mapping))]))
+    found = iter(verdicts_on(release, [counted, *(spec for _, spec in asked if isinstance(spec, Mapping))]))
     verdicts = [next(found)]
     for promise, spec in asked:
         told = spec if isinstance(spec, Verdict) else next(found)
@@ -302,14 +302,6 @@ def _group_verdict(release: Release, item: Grouped) -> Verdict:
     return Verdict(
         "groups", item.name, {}, not wrong, float(wrong), 0.0, -float(wrong), (), groups.height, wrong, note=note
     )
-
-
-def _model_verdicts(release: Release) -> tuple[Verdict, ...]:
-    return _check_on_table(release, list(release.manifest.models))
-
-
-def _check_on_table(release: Release, specs: list[Mapping[str, Mapping[str, Any]]]) -> tuple[Verdict, ...]:
-    return model_verdicts(_rows(release, release.manifest.names), release.manifest.columns, specs)
 
 
 def _rows(release: Release, names: tuple[str, ...]) -> pl.DataFrame:

@@ -1,0 +1,184 @@
+"""The last look at a release, when all rows are written and nobody else can see them yet.
+
+Models that do not hold on these rows stop it. Quasi-identifiers that go out as they are do not, since that may be what
+the owner wants, but what that means is counted and said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from polyseme.errors import Problem, RiskError
+from polyseme.models import Verdict
+from polyseme.release import AsIs, Column, Manifest, Release, Sets
+from polyseme.release.classes import verdicts_on
+from polyseme.schema import Role
+from polyseme.tables.coding.codes import as_series
+from polyseme.tables.coding.readings import plain_text
+from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints
+
+__all__ = ["Exposure", "Review"]
+
+_HELD = 4_000_000
+"""Fingerprints that are held (32 MB); of more rows, a share of the classes is looked at."""
+_SAFE = 5
+"""Records that should share a combination; what a policy is advised to ask for."""
+_NAMED = 6
+"""Columns that a warning names; the rest is meant by two dots."""
+_SETS_HINT = "what is promised for sets stands under protect: remove the model, or publish with --accept-risk"
+_HINT = (
+    "generalize the quasi-identifiers (hierarchy: .., method: {full-domain: {suppression: 0.05}}), ask for less, or "
+    "publish all the same with --accept-risk"
+)
+
+
+@dataclass
+class Exposure:
+    """How many records can be told apart by columns that are published as they are, counted while they go by.
+
+    Only fingerprints up to `limit` are held. Whole classes are kept or left out like this, so that what is said of
+    those that are kept holds for all, but for chance.
+    """
+
+    names: tuple[str, ...]
+    missing_values: tuple[str, ...] = ("",)
+    held: int = _HELD
+    rows: int = 0
+    limit: int = (1 << 64) - 1
+    _parts: list[Fingerprints] = field(default_factory=list, repr=False)
+
+    def add(self, table: pa.Table) -> None:
+        """Some more published rows."""
+        self.rows += table.num_rows
+        for batch in table.select(list(self.names)).to_batches():
+            texts = [plain_text(as_series(batch.column(name)).alias(name), self.missing_values) for name in self.names]
+            found = fingerprints(pl.DataFrame(texts))
+            self._parts.append(found[found <= np.uint64(self.limit)])
+        while sum(map(len, self._parts)) > self.held and self.limit > 1:
+            self.limit //= 2
+            self._parts = [part[part <= np.uint64(self.limit)] for part in self._parts]
+
+    @property
+    def sampled(self) -> bool:
+        return self.limit < (1 << 64) - 1
+
+    def records_in_classes_below(self, size: int, rows_per_record: int = 1) -> int:
+        """How many records share their combination with fewer than `size` in all, about where not all were held.
+
+        rows_per_record  in the long form, rows of one record are alike
+        """
+        sizes = class_sizes(np.concatenate([np.zeros(0, dtype=np.uint64), *self._parts])) // rows_per_record
+        share = (self.limit + 1) / float(1 << 64)
+        return round(int(sizes[sizes < size].sum()) / share)
+
+
+@dataclass
+class Review:
+    """What must be looked at in a release before it appears.
+
+    columns          as they are published
+    grouped          whether a method put the records into classes or groups, and has checked the models about them
+    rows_per_record  in the long form
+    accept_risk      whether models may be missed
+    tell             told what the owner should hear, when all else is well
+    """
+
+    columns: tuple[Column, ...]
+    missing_values: tuple[str, ...] = ("",)
+    grouped: bool = False
+    rows_per_record: int = 1
+    accept_risk: bool = False
+    tell: Callable[[Sequence[str]], None] = lambda texts: None
+    exposure: Exposure | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        names = tuple(item.name for item in self.columns if _as_it_is(item))
+        if names and not self.grouped:
+            self.exposure = Exposure(names, self.missing_values)
+
+    def seen(self, table: pa.Table) -> pa.Table:
+        """Rows on their way out."""
+        if self.exposure is not None:
+            self.exposure.add(table)
+        return table
+
+    def passed(self, written: Release) -> Manifest:
+        """The manifest of a release that may appear; `RiskError` for one that may not."""
+        broken = [verdict for verdict in self._verdicts(written) if not verdict.holds]
+        if broken and not self.accept_risk:
+            drawn = self._drawn
+            raise RiskError(
+                Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else _HINT)
+                for verdict in broken
+            )
+        texts = [f"{_broken(verdict)}. It is published all the same, as --accept-risk says." for verdict in broken]
+        if broken or not written.manifest.models:
+            texts += self.exposed()
+        self.tell(texts)
+        return replace(written.manifest, accepted=tuple(dict.fromkeys(verdict.model for verdict in broken)))
+
+    def _verdicts(self, written: Release) -> tuple[Verdict, ...]:
+        """The models, but for those about classes that a method has formed: it has checked these on the same rows."""
+        drawn = self._drawn
+        models = [
+            model
+            for model in written.manifest.models
+            if not self.grouped or any(parameters.get("attribute") in drawn for parameters in model.values())
+        ]
+        return verdicts_on(written, models) if models else ()
+
+    @property
+    def _drawn(self) -> set[str]:
+        return {item.name for item in self.columns if isinstance(item, Sets)}
+
+    def exposed(self) -> list[str]:
+        """What it means that quasi-identifiers are published as they are; nothing where none is."""
+        if self.exposure is None:
+            return []
+        alone, few = (self.exposure.records_in_classes_below(size, self.rows_per_record) for size in (2, _SAFE))
+        records = self.exposure.rows // self.rows_per_record
+        about = "about " if self.exposure.sampled else ""
+        told = (
+            f"{about}{alone:,} of {records:,} records ({alone / max(records, 1):.1%}) are the only one with their "
+            f"values, and {about}{few:,} in all share them with at most {_SAFE - 2} others"
+            if few
+            else f"every combination of values is shared by at least {_SAFE} records"
+        )
+        names = self.exposure.names
+        return [
+            f"{_listed(names)} {'is' if len(names) == 1 else 'are'} published as in the table, value by value: {told}. "
+            f"Whoever knows these values of somebody finds {'the record' if alone else 'the records'} with "
+            f"{self._found()}. To generalize them, say in the policy:\n"
+            f"  attributes: {{{names[0]}: {{role: quasi-identifier, hierarchy: ..}}}}   "
+            "# intervals: [5, 10, 20], dates: [month, year], prefix: 5, taxonomy: NAME, a file, or suppress\n"
+            f"  models: [{{k-anonymity: {{k: {_SAFE}}}}}]\n"
+            "  method: {full-domain: {suppression: 0.05}}"
+        ]
+
+    def _found(self) -> str:
+        """What stands in a record beside what was known."""
+        sets = [f"{item.l} candidates for {item.name}" for item in self.columns if isinstance(item, Sets)]
+        others = sum(isinstance(item, AsIs) and not _as_it_is(item) for item in self.columns)
+        more = [f"{others} other {'column' if others == 1 else 'columns'} as in the table"] if others else []
+        return " and ".join([_listed(sets), *more])
+
+
+def _as_it_is(column: Column) -> bool:
+    return isinstance(column, AsIs) and column.attribute.role is Role.QUASI_IDENTIFIER
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:_NAMED])}{' ..' if len(names) > _NAMED else ''}"
+
+
+def _broken(verdict: Verdict) -> str:
+    """Which model does not hold, and by how much."""
+    about = f" of {verdict.attribute}" if verdict.attribute else ""
+    asked = ", ".join(f"{name} = {value}" for name, value in verdict.parameters.items() if name != "attribute")
+    worst = verdict.note or f"the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}"
+    return f"{verdict.model}{about} ({asked}) does not hold on the rows that would be published: {worst}"
