@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from polyseme.cli import main
 from polyseme.errors import TableError
 from polyseme.tables.io.archives import compression_of, last_bytes
 from polyseme.tables.io.source import CsvSource, Source, open_table
@@ -127,3 +128,29 @@ def test_the_end_of_the_content(tmp_path: Path, pack) -> None:
     path = write(tmp_path, pack(content))
     for count in (1, 1000, 3_000_000):
         assert last_bytes(path, compression_of(path), count) == content[-count:]
+
+
+def test_every_command_reads_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{'fm'[n % 2]}\t{30 + n % 3}\t{['flu', 'cold', 'gout'][n % 3]}\n" for n in range(90)]
+    path = write(tmp_path, zstd(("sex\tage\till\n" + "".join(lines)).encode()), "t.tsv.zst")
+    policy, release = tmp_path / "policy.yaml", tmp_path / "release"
+    policy.write_text(
+        "attributes:\n  sex: {role: quasi-identifier}\n  age: {role: quasi-identifier}\n"
+        "  ill: {role: sensitive, domain: [flu, cold, gout], protect: {diversity: {l: 2}}}\n"
+        "models:\n- k-anonymity: {k: 5}\n"
+    )
+    for arguments in (
+        ["init", path],
+        ["risk", path, "--qi", "sex,age"],
+        ["plan", policy, "--data", path],
+        ["anonymize", policy, path, "--out", release, "--seed", "1"],
+        ["attack", release, "--original", path],
+        ["evaluate", release, "--original", path],
+        ["report", release, "--original", path, "--out", tmp_path / "report.html"],
+        ["verify", path, "--policy", policy],
+        ["prior", "from-table", path, "--of", "ill", "--by", "sex", "--epsilon", "1"],
+        ["hierarchy", "show", "intervals: [5]", "--values", path, "--column", "age"],
+    ):
+        with pytest.raises(SystemExit) as left:
+            main(list(map(str, arguments)))
+        assert not left.value.code, (arguments, capsys.readouterr().err)

@@ -53,6 +53,12 @@ def test_files_keep_types(tmp_path: Path) -> None:
         assert rows(source) == TABLE.to_pylist()
 
 
+def test_the_content_says_what_a_file_is(tmp_path: Path) -> None:
+    pa.parquet.write_table(TABLE, tmp_path / "t.csv")
+    pa.feather.write_feather(TABLE, tmp_path / "u")
+    assert rows(open_table(tmp_path / "t.csv")) == rows(open_table(tmp_path / "u")) == TABLE.to_pylist()
+
+
 def write(tmp_path: Path, text: str | bytes, name: str = "t.csv") -> Path:
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())

@@ -105,7 +105,9 @@ def test_an_empty_sheet_names_the_others(tmp_path: Path) -> None:
     path = workbook(tmp_path / "t.xlsx", cover=[], people=[["a"], [1]])
     with pytest.raises(TableError, match="the sheet 'cover' is empty") as caught:
         open_table(path)
-    assert "'people'" in str(caught.value)
+    assert "choose another one with --sheet: 'people'" in str(caught.value)
+    with pytest.raises(TableError, match=r"with table: \{sheet: ..\} in the policy: 'people'"):
+        open_table(path, by_policy=True)
 
 
 def test_column_names_are_needed_and_different(tmp_path: Path) -> None:

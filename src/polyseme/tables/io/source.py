@@ -116,9 +116,9 @@ class FrameSource(Source):
 class WorkbookSource(FrameSource):
     """A sheet of a workbook; `sheet` is None for the first one."""
 
-    def __init__(self, path: Path, sheet: str | None = None) -> None:
+    def __init__(self, path: Path, sheet: str | None = None, by_policy: bool = False) -> None:
         self.sheet = sheet
-        super().__init__(read_sheet(path, sheet), path.name)
+        super().__init__(read_sheet(path, sheet, by_policy), path.name)
 
 
 def _without_views(schema: pa.Schema) -> pa.Schema:
@@ -436,20 +436,20 @@ def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | No
         raise TableError(f"{path}: a folder, not a table")
     if path.stat().st_size == 0:
         raise TableError(f"{path}: the file is empty")
-    suffix = path.suffix.lower()
-    if suffix in (".parquet", ".pq"):
+    suffix, first = path.suffix.lower(), _first_bytes(path)
+    if suffix in (".parquet", ".pq") or first.startswith(b"PAR1"):
         return ParquetSource(path)
-    if suffix in (".arrow", ".feather", ".ipc"):
+    if suffix in (".arrow", ".feather", ".ipc") or first.startswith(b"ARROW1"):
         return ArrowSource(path)
     if program_of(path) is not None:
         return FrameSource(read_statistical(path, encoding), path.name)
     if is_workbook(path):
-        return WorkbookSource(path, sheet)
-    _refuse_zip(path)
+        return WorkbookSource(path, sheet, by_policy)
+    if first.startswith(b"PK\x03\x04"):
+        raise TableError(f"{path}: a ZIP archive, which may hold several files", f"unpack it; {_READABLE}")
     return CsvSource(path, separator, encoding, by_policy=by_policy)
 
 
-def _refuse_zip(path: Path) -> None:
+def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
-        if file.read(4) == b"PK\x03\x04":
-            raise TableError(f"{path}: a ZIP archive, which may hold several files", f"unpack it; {_READABLE}")
+        return file.read(8)

@@ -23,14 +23,20 @@ from polyseme.tables.io.whole import whole_where_possible
 __all__ = ["is_workbook", "read_sheet"]
 
 _SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+_OLD_EXCEL = b"\xd0\xcf\x11\xe0"
+"""What `.xls` files begin with, and workbooks that want a password."""
 _DAY_ZERO = date(1899, 12, 31)
 """The day that a time without a day has."""
 
 
 def is_workbook(path: Path) -> bool:
     """Whether a file is a workbook, by its name or its content."""
-    if path.suffix.lower() in _SUFFIXES:
+    with path.open("rb") as file:
+        first = file.read(4)
+    if path.suffix.lower() in _SUFFIXES or first == _OLD_EXCEL:
         return True
+    if first != b"PK\x03\x04":
+        return False
     try:
         with zipfile.ZipFile(path) as archive:
             return any(name.startswith("xl/workbook") for name in archive.namelist())
@@ -38,7 +44,7 @@ def is_workbook(path: Path) -> bool:
         return False
 
 
-def read_sheet(path: Path, sheet: str | None = None) -> pa.Table:
+def read_sheet(path: Path, sheet: str | None = None, by_policy: bool = False) -> pa.Table:
     """A sheet of a workbook, the first one by default; its first row that is not empty holds the column names."""
     require("excel", f"{path}: reading a workbook")
     import fastexcel
@@ -58,7 +64,8 @@ def read_sheet(path: Path, sheet: str | None = None) -> pa.Table:
     finally:
         log.setLevel(level)
     if not header.width:
-        raise TableError(f"{path}: the sheet '{chosen}' is empty", _other_sheets(workbook.sheet_names, chosen))
+        others = [name for name in workbook.sheet_names if name != chosen]
+        raise TableError(f"{path}: the sheet '{chosen}' is empty", _choice(others, by_policy))
     return _table(path, header.row(0), cells)
 
 
@@ -71,9 +78,10 @@ def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
     raise TableError(f"{path}: no sheet '{sheet}'; it has {listed}", nearest(sheet, names))
 
 
-def _other_sheets(names: Sequence[str], chosen: str) -> str:
-    others = ", ".join(f"'{name}'" for name in names if name != chosen)
-    return f"choose another one with --sheet, or table: {{sheet: ..}} in the policy: {others}" if others else ""
+def _choice(sheets: Sequence[str], by_policy: bool) -> str:
+    """How to name one of these sheets."""
+    option = "table: {sheet: ..} in the policy" if by_policy else "--sheet"
+    return f"choose another one with {option}: {', '.join(map(repr, sheets))}" if sheets else ""
 
 
 def _table(path: Path, header: Sequence[Any], cells: pl.DataFrame) -> pa.Table:
