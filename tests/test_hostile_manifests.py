@@ -249,7 +249,7 @@ def test_refusals_name_the_place(releases: dict[Path, dict[str, Any]], name: str
     write_manifest(folder, document)
     with bounded(), pytest.raises(ReleaseError, match=re.escape(word)) as caught:
         ps.Release.open(folder)
-    assert all(str(problem).startswith("manifest.json: ") for problem in caught.value.problems)
+    assert all(str(problem).startswith(f"{folder / 'manifest.json'}: ") for problem in caught.value.problems)
 
 
 def test_all_problems_are_named_at_once(releases: dict[Path, dict[str, Any]]) -> None:
@@ -262,16 +262,16 @@ def test_all_problems_are_named_at_once(releases: dict[Path, dict[str, Any]]) ->
     with pytest.raises(ReleaseError) as caught:
         ps.Release.open(folder)
     assert [problem.where for problem in caught.value.problems] == [
-        "manifest.json: $.attributes[2].mechanism.parameters.log_weights",
-        "manifest.json: $.attributes[3].mechanism.parameters.full",
+        f"{folder / 'manifest.json'}: $.attributes[2].mechanism.parameters.log_weights",
+        f"{folder / 'manifest.json'}: $.attributes[3].mechanism.parameters.full",
     ]
     first["mechanism"]["p"], second["mechanism"]["l"] = 2, "many"
     write_manifest(folder, document)
     with pytest.raises(ReleaseError, match="schema") as caught:
         ps.Release.open(folder)
     assert [problem.where for problem in caught.value.problems] == [
-        "manifest.json: $.attributes[2].mechanism.p",
-        "manifest.json: $.attributes[3].mechanism.l",
+        f"{folder / 'manifest.json'}: $.attributes[2].mechanism.p",
+        f"{folder / 'manifest.json'}: $.attributes[3].mechanism.l",
     ]
 
 

@@ -57,11 +57,17 @@ def test_check_counts_and_shows_no_value(data: Path) -> None:
 
 def test_check_without_column_knows_a_header_from_a_value(tmp_path: Path) -> None:
     file = tmp_path / "codes.txt"
-    for text, records in [("J45.0\nK02\n", 2), ("code\nJ45.0\nK02\n", 2), ("", 0)]:
+    for text, records in [("J45.0\nK02\n", 2), ("code\nJ45.0\nK02\n", 2)]:
         file.write_text(text)
         told = CliRunner().invoke(command, ["check", "icd10", str(file), "--json"])
         assert told.exit_code == 0
         assert json.loads(told.stdout)["found"]["records"] == records
+
+
+def test_check_refuses_a_file_without_a_line(tmp_path: Path) -> None:
+    (tmp_path / "codes.txt").write_text("")
+    with pytest.raises(TableError, match=r"codes\.txt: the file is empty"):
+        CliRunner().invoke(command, ["check", "icd10", str(tmp_path / "codes.txt")], catch_exceptions=False)
 
 
 def test_check_reads_parquet(tmp_path: Path) -> None:

@@ -83,8 +83,10 @@ def policy_places(command: Command) -> Command:
 
 def text_table_options(command: Command) -> Command:
     """How a table is stored: the options of `TableOptions`."""
-    encoding = click.option("--encoding", default="utf-8", show_default=True, help="The encoding of a text table.")
-    separator = click.option("--separator", help="The separator of a text table; detected when omitted.")
+    text = "The encoding of a text table."
+    encoding = click.option("--encoding", default="utf-8", show_default=True, callback=_encoding, help=text)
+    text = "The separator of a text table; detected when omitted."
+    separator = click.option("--separator", callback=_separator, help=text)
     sheet = click.option("--sheet", help="The sheet of a workbook; the first one when omitted.")
     decimal = click.option(
         "--decimal",
@@ -95,6 +97,22 @@ def text_table_options(command: Command) -> Command:
     )
     dates = click.option("--dates", help="How dates are written in a text table, as dd.mm.yyyy; ISO 8601 when omitted.")
     return separator(encoding(sheet(decimal(dates(command)))))
+
+
+def _encoding(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    try:
+        "".encode(value)
+    except (LookupError, ValueError):
+        raise click.BadParameter(f"no encoding '{value}'; utf-8, latin-1, cp1252 ..", ctx, parameter) from None
+    return value
+
+
+def _separator(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is None or value == "\\t":
+        return value and "\t"
+    if len(value) != 1:
+        raise click.BadParameter("a separator is one character, such as ';' or '\\t'", ctx, parameter)
+    return value
 
 
 def print_json(document: Any) -> None:

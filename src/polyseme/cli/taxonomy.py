@@ -112,31 +112,36 @@ def _branches(taxonomy: Taxonomy, code: str, indent: str) -> Iterator[str]:
 
 def _cells(data: Path, column: str | None, taxonomy: Taxonomy) -> Iterator[str]:
     """The column's cells as text."""
-    from polyseme.errors import TableError, nearest
+    from polyseme.errors import TableError
     from polyseme.files.delimited import read_rows
     from polyseme.spelling import spelling
 
-    if data.suffix.lower() == ".parquet":
-        import polars as pl
-
-        names = list(pl.read_parquet_schema(data))
-        chosen = column if column is not None else names[0]
-        if chosen not in names:
-            raise TableError(f"{data.name} has no column '{chosen}'", nearest(chosen, names))
-        values = pl.read_parquet(data, columns=[chosen])[chosen].cast(pl.String)
-        return iter(values.fill_null("").to_list())
+    if data.suffix.lower() == ".parquet" or column is not None:
+        return _column(data, column)
     rows = [cells for _, cells in read_rows(data)]
     if not rows:
-        return iter(())
-    header = [cell.strip() for cell in rows[0]]
-    if column is None:
-        first = () if taxonomy.find(spelling(header[0])) is None else (header[0],)
-        return chain(first, (row[0] for row in rows[1:]))
-    if column not in header:
-        # The first line may be data after all, so its cells are not shown.
-        raise TableError(f"none of the {len(header)} columns in the first line of {data.name} is '{column}'")
-    place = header.index(column)
-    return (row[place] if place < len(row) else "" for row in rows[1:])
+        raise TableError(f"{data}: the file is empty")
+    header = rows[0][0].strip()
+    first = () if taxonomy.find(spelling(header)) is None else (header,)
+    return chain(first, (row[0] for row in rows[1:]))
+
+
+def _column(data: Path, column: str | None) -> Iterator[str]:
+    """The cells of a column of a table; the first one where none is named."""
+    import polars as pl
+
+    from polyseme.errors import TableError, nearest
+    from polyseme.tables.coding.codes import as_series
+    from polyseme.verbs.inputs import table_given
+
+    source = table_given(data)
+    chosen = source.schema.names[0] if column is None else column
+    if chosen not in source.schema.names:
+        # The first line of a text may be data after all, so its cells are not shown.
+        hint = nearest(chosen, source.schema.names) if data.suffix.lower() == ".parquet" else ""
+        raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{chosen}'", hint)
+    for batch in source.batches([chosen]):
+        yield from as_series(batch.column(chosen)).cast(pl.String).fill_null("").to_list()
 
 
 def _counts(coverage: Coverage, empty: int) -> dict[str, object]:

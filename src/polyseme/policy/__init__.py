@@ -16,6 +16,7 @@ from polyseme.errors import PolicyError, TableError, nearest
 from polyseme.files.documents import parse
 from polyseme.files.folder import Folder
 from polyseme.methods import DECOYS, METHODS
+from polyseme.models import read_spec
 from polyseme.parameters import validated
 from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
 from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
@@ -137,6 +138,8 @@ class Policy:
         try:
             return cls.loads(text, path.parent, allow_outside)
         except PolicyError as error:
+            if not text.strip():
+                raise PolicyError(f"{path}: the policy is empty", "draft one with: polyseme init DATA") from None
             if _is_table(path) or _looks_like_table(text):
                 raise PolicyError(f"{path}: this looks like a table, not like a policy", _POLICY_FIRST) from None
             raise in_file(error, path) from None
@@ -236,8 +239,18 @@ def _models(reader: Reader, attributes: Sequence[AttributePolicy], folder: Folde
             continue
         (name, inner) = next(iter(element.items()))
         asked = read_sources(inner, attributes, folder) if name == "semantic-rules" else inner.mapping()
+        if name != "semantic-rules":
+            _check_model(name, inner, asked)
         models.append(ModelSpec(name, asked))
     return tuple(models)
+
+
+def _check_model(name: str, reader: Reader, asked: Mapping[str, Any]) -> None:
+    """Whether there is such a model, and takes what it is given; rules are read where their files are."""
+    try:
+        read_spec({name: asked}, reader.where.removesuffix(f".{name}"))
+    except PolicyError as error:
+        reader.problems.extend(error.problems)
 
 
 def _methods(reader: Reader) -> tuple[MethodSpec, MethodSpec | None]:

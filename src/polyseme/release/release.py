@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -29,6 +29,15 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def _in_folder(problem: Problem, folder: Path) -> Problem:
+    """A problem of a manifest, with the folder in which this one lies."""
+    where, what = (
+        text.replace(MANIFEST, str(folder / MANIFEST), 1) if text.startswith(MANIFEST) else text
+        for text in (problem.where, problem.what)
+    )
+    return replace(problem, where=where, what=what)
+
+
 @dataclass(frozen=True)
 class Release:
     """Published data with its manifest, in a folder or in memory."""
@@ -46,7 +55,10 @@ class Release:
         path = folder / MANIFEST
         if not path.is_file():
             raise ReleaseError(f"{folder}: no release here (no {MANIFEST})", "make one with: polyseme anonymize")
-        manifest = Manifest.from_dict(read_document(path))
+        try:
+            manifest = Manifest.from_dict(read_document(path))
+        except ReleaseError as error:
+            raise ReleaseError(_in_folder(problem, folder) for problem in error.problems) from None
         data = folder / manifest.data["file"]
         if not data.is_file():
             raise ReleaseError(f"{folder}: the data file '{data.name}' is missing")

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Bools, Ints
-from polyseme.errors import PolicyError
+from polyseme.errors import PolicyError, Problem
 from polyseme.evidence.verdicts import mechanism_verdict, posterior_verdict, sets_by_stratum
 from polyseme.logs import logged
 from polyseme.models import MODELS, Verdict, check_models
@@ -58,8 +58,9 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
         rules = policy_given(policy)
         return _counted(verify_table(source_given(subject, rules), rules))
     if hasattr(subject, "columns") or (isinstance(subject, str | Path) and Path(subject).is_file()):
+        name = f"{subject}: " if isinstance(subject, str | Path) else ""
         raise PolicyError(
-            "a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
+            f"{name}a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
         )
     release = release_given(subject)
     found = verify_release(release)
@@ -317,9 +318,8 @@ def _frame(batch: Any, names: tuple[str, ...]) -> pl.DataFrame:
 def verify_table(source: Source, policy: Policy) -> Verification:
     """The policy's models on any table, made by whatever tool."""
     if not policy.models:
-        raise PolicyError(
-            "the policy lists no models to check", f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
-        )
+        hint = f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
+        raise PolicyError(Problem("$.models", "the policy lists no models to check", hint))
     table = read_foreign(source, policy)
     verdicts = check_models(
         table.frame,
