@@ -106,8 +106,13 @@ class Release:
 
     def require_rows(self) -> None:
         """Raise where there is no row of which anything could be said; `verify` says what is wrong with that."""
-        first = self.source.schema.names[:1]
-        if not any(batch.num_rows for batch in self.source.batches(first)):
+        source = self.source
+        some = (
+            any(batch.num_rows for batch in source.batches(source.schema.names[:1]))
+            if source.rows is None
+            else source.rows
+        )
+        if not some:
             raise ReleaseError("the release has no rows", "run polyseme verify")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -26,6 +26,7 @@ __all__ = [
     "original_given",
     "policy_given",
     "release_given",
+    "require_table",
     "source_given",
     "table_given",
 ]
@@ -53,11 +54,11 @@ def _is_text(policy: str) -> bool:
 
 def table_given(data: Any, **written: Unpack[TableOptions]) -> Source:
     """A table, or the name of its file."""
-    _require_table(data)
+    require_table(data)
     return open_written(data, **written)
 
 
-def _require_table(data: Any) -> None:
+def require_table(data: Any) -> None:
     """Raise for what is no table: a policy or a release that is handed in as one is called what it is."""
     if isinstance(data, Policy):
         raise TableError("expected a table, not a policy", "the table comes first: anonymize(data, policy)")
@@ -80,7 +81,7 @@ def _refuse_others(path: Path) -> None:
 
 
 def source_given(data: Any, policy: Policy) -> Source:
-    _require_table(data)
+    require_table(data)
     return open_for(data, policy)
 
 

@@ -32,7 +32,7 @@ from polyseme.strata import STRATA_LIMIT
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.io.source import Source, open_table
 from polyseme.verbs.estimate import estimate
-from polyseme.verbs.inputs import names_given, policy_given, release_given, source_given
+from polyseme.verbs.inputs import names_given, policy_given, release_given, require_table, source_given
 
 __all__ = ["prior_from_release", "prior_from_table", "with_earlier_releases"]
 
@@ -86,6 +86,7 @@ def prior_from_table(
     """
     columns, share = names_given(by), _epsilon(epsilon, publish_exact)
     rules = None if policy is None else policy_given(policy)
+    require_table(table)
     source = open_table(table, by_policy=True) if rules is None else source_given(table, rules)
     frame, values = _coded(source, of, columns, rules)
     groups, counts = _counts(frame, columns, len(values))
