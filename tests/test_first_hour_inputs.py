@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -410,3 +411,67 @@ def test_pandas_frames_that_are_no_tables() -> None:
         ps.anonymize(pd.DataFrame([[1, 2]], columns=["x", "x"]), POLICY)
     with pytest.raises(ps.TableError, match="cannot read a table from Series"):
         ps.init(pd.Series([1, 2]))
+
+
+# -- questions that are too large, and intervals -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """500 records with attributes of 15, 14, 16 and 30 values, and a column with a value for nearly everybody."""
+    drawn, sizes = np.random.default_rng(1), (15, 14, 16, 30, 60)
+    table = {f"s{place}": drawn.integers(0, size, 500) for place, size in enumerate(sizes)}
+    described = "".join(
+        f"  s{place}: {{role: sensitive, domain: {list(range(size))}, protect: {{diversity: {{l: 3}}}}}}\n"
+        for place, size in enumerate(sizes)
+    )
+    folder = tmp_path_factory.mktemp("wide") / "release"
+    ps.anonymize(
+        pl.DataFrame({**table, "by": drawn.integers(0, 480, 500)}),
+        f"attributes:\n  by: {{role: insensitive}}\n{described}",
+        folder,
+    )
+    return folder
+
+
+def test_a_question_of_very_many_cells_is_answered_and_its_cost_said_first(wide: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = polyseme("estimate", wide, "--of", "s0,s1,s2,s3", "--csv")
+        found = ps.estimate(wide, ["s0", "s1", "s2", "s3"])
+    assert result.returncode == 0
+    assert result.stderr.startswith("Note: 100,800 cells for 500 records: ")
+    assert "nan" not in result.stdout.lower()
+    assert found.values.size == 100_800
+    for array in (found.values, found.stderr, found.low, found.high):
+        assert np.isfinite(array).all()
+    assert found.values.sum() == pytest.approx(500, rel=1e-6)
+    small = polyseme("estimate", wide, "--of", "s0", "--csv")
+    assert "cells for" not in small.stderr
+
+
+def test_a_question_beyond_all_measure_is_refused_at_once(wide: Path) -> None:
+    for asked in (("--of", "s0,s1,s2,s3,s4"), ("--of", "s0,s1,s2,s3", "--by", "by")):
+        result = polyseme("estimate", wide, *asked)
+        assert result.returncode == 2
+        assert "at most 5,000,000 are estimated" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "estimator", ["paper", "simple", "existing", "valueadding", "bayes", "inverse", "ml", "shrink"]
+)
+@pytest.mark.parametrize("promise", ["diversity: {l: 3}", "semantic-diversity: {l: 2, d: 2}", "ldp: {epsilon: 1}"])
+def test_every_interval_holds_its_value(estimator: str, promise: str) -> None:
+    drawn = np.random.default_rng(4)
+    rules = (
+        "attributes: {b: {role: insensitive}, v: {role: sensitive, domain: [0, 1, 2, 3, 4, 5, 6, 7, 8], "
+        f"distance: {{line: rank}}, protect: {{{promise}}}}}}}"
+    )
+    for values in (np.full(60, 2), drawn.integers(0, 9, 60), np.minimum(drawn.geometric(0.4, 60), 8)):
+        release = ps.anonymize(pl.DataFrame({"b": drawn.integers(0, 4, 60), "v": values}), rules)
+        for by in ((), ("b",)):
+            for nonnegative in ("no", "project"):
+                found = ps.estimate(release, "v", by, estimator=estimator, nonnegative=nonnegative)  # type: ignore[arg-type]
+                assert np.isfinite(found.low).all()
+                assert (found.low <= found.values + 1e-9).all()
+                assert (found.values <= found.high + 1e-9).all()

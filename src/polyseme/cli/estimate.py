@@ -79,13 +79,18 @@ def command(
       polyseme estimate release --of income --using age,sex
     """
     from polyseme.verbs.estimate import estimate
+    from polyseme.verbs.inputs import release_given
+    from polyseme.verbs.questions import size_note
 
     if as_csv and as_json:
         raise click.UsageError("--csv and --json cannot be combined")
     chart_place(chart, force)
+    opened = release_given(release)
+    if note := size_note(opened, of):
+        click.echo(f"Note: {note}", err=True)
     with busy("Estimating"):
         table = estimate(
-            release, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
+            opened, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
         )
     if as_json:
         print_json(table.to_dict())

@@ -350,6 +350,9 @@ def estimate_parts(
     fit = replace(fit, values=values, notes=tuple(notes))
     stderr, low, high = presented(values, standard_errors(fit, population), low, high)
     notes.extend(_warnings(values, low, high, totals, level))
+    unknown = int(np.isnan(stderr).sum())
+    if unknown:
+        notes.append(f"{unknown:,} cells have an interval, but no standard error: too few sets tell their values apart")
     return Estimate(
         of=tuple(names),
         labels=tuple(tuple(axis) for axis in labels),

@@ -31,7 +31,7 @@ from polyseme.verbs.classes import ask_classes, suppression_notes
 from polyseme.verbs.combinations import asks_members
 from polyseme.verbs.grouping import coarser_cells, grouped_sets, marks_of
 from polyseme.verbs.inputs import names_given, release_given
-from polyseme.verbs.questions import check_help, targets_of
+from polyseme.verbs.questions import check_help, check_size, targets_of
 
 __all__ = ["ask", "estimate"]
 
@@ -87,6 +87,7 @@ def ask(
     if combined is not None:
         return combined.answered(ask(release, combined.columns, by, using, options, counts))
     asked = targets_of(release, of, by, using)
+    check_size(asked)
     suppressed = suppression_notes(release.manifest, by)
     targets = [item for item in asked if isinstance(item, Sets)]
     if len(targets) < len(asked):
@@ -105,6 +106,7 @@ def ask(
     cells, cell = (
         coarser_cells(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
     )
+    check_size(targets, cells.height)
     reports = _reports(release, targets, grouped, cell, max(cells.height, 1))
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
     helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]

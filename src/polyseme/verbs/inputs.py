@@ -127,7 +127,7 @@ def names_given(names: Any) -> tuple[str, ...]:
         return ()
     if isinstance(names, str):
         return (names,)
-    several = tuple(names) if isinstance(names, Iterable) else (names,)
+    several: tuple[Any, ...] = tuple(names) if isinstance(names, Iterable) else (names,)
     wrong = [name for name in several if not isinstance(name, str)]
     if wrong:
         raise QuestionError(f"expected names of attributes, not {type(wrong[0]).__name__}", 'such as ["age", "sex"]')

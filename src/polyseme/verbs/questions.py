@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from polyseme.errors import Problem, QuestionError, nearest
@@ -11,7 +12,12 @@ from polyseme.estimators.smooth import Smooth
 from polyseme.release import Column, Generalized, Grouped, Release, Sets
 from polyseme.schema import Domain
 
-__all__ = ["check_help", "domain_of", "has_domain", "targets_of"]
+__all__ = ["MOST_CELLS", "check_help", "check_size", "domain_of", "has_domain", "size_note", "targets_of"]
+
+MANY_CELLS = 20_000
+"""From here on it is said before the work how large a table is: about a second for the usual estimators."""
+MOST_CELLS = 5_000_000
+"""More cells need gigabytes and many minutes, and nobody reads them."""
 
 
 def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Sequence[str] = ()) -> list[Column]:
@@ -57,6 +63,37 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
     if problems:
         raise QuestionError(problems)
     return targets
+
+
+def cells_of(targets: Sequence[Column]) -> int:
+    """How many cells the table of some attributes has, for everybody together."""
+    return math.prod(domain_of(item).size for item in targets)
+
+
+def check_size(targets: Sequence[Column], groups: int = 1) -> None:
+    """Raise where the table that is asked for is larger than anybody can use, before the memory runs out."""
+    cells = cells_of(targets) * max(groups, 1)
+    if cells > MOST_CELLS:
+        by = f" in {groups:,} groups" if groups > 1 else ""
+        raise QuestionError(
+            Problem(
+                "of",
+                f"a table of {cells:,} cells{by}; at most {MOST_CELLS:,} are estimated",
+                "ask for fewer attributes at a time, or publish coarser values",
+            )
+        )
+
+
+def size_note(release: Release, of: Sequence[str]) -> str:
+    """What to expect of a question that has very many cells, to be said before the work; empty for others."""
+    columns = {item.name: item for item in release.manifest.columns if has_domain(item)}
+    cells = cells_of([columns[name] for name in of if name in columns])
+    if cells <= MANY_CELLS:
+        return ""
+    return (
+        f"{cells:,} cells for {release.manifest.records:,} records: this takes from seconds to minutes, and most cells "
+        "will say little; fewer attributes at a time are answered faster and better"
+    )
 
 
 def _neighbour(place: str, name: str, choices: Sequence[str]) -> str:
