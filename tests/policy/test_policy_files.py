@@ -194,7 +194,7 @@ def test_the_command_line_allows_files_elsewhere_when_told(
     from polyseme.cli import main
 
     (folder.parent / "tree.csv").write_text("flu,lung\nasthma,lung\nulcer,gut\nacne,skin\n")
-    (folder / "policy.yaml").write_text(KINDS["tree"]("../tree.csv") + "models:\n  - {distinct-diversity: {l: 1}}\n")
+    (folder / "policy.yaml").write_text(KINDS["tree"]("../tree.csv") + "models:\n  - {diversity: {l: 1}}\n")
     (folder / "t.csv").write_text("x\n" + "flu\nasthma\nulcer\nacne\n" * 3)
     arguments = {
         "plan": ["plan", str(folder / "policy.yaml")],
