@@ -1,17 +1,20 @@
 """The rule paper's experiment on Adult: vulnerable classes, what merging them costs, class size and discernibility.
 
-python benchmarks/semantic_rules.py FOLDER          # with adult.data, adult.test and hierarchies/
-python benchmarks/semantic_rules.py FOLDER --search # looks through all nodes first: about a minute
+    python benchmarks/semantic_rules.py [FOLDER] [--search]
+
+FOLDER holds adult.data, adult.test and hierarchies/; by default the one beside the project. `--search` looks through
+all nodes first, which takes about a minute.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
 from pathlib import Path
 
 from polyseme.studies.rule_paper import ENTROPY, RECURSIVE, nodes_with, prevented, read_adult
 
+ADULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "adult"
 NODES = (
     (0, 0, 0, 1, 0, 1, 2),
     (0, 0, 1, 2, 1, 2, 0),
@@ -39,4 +42,11 @@ def main(folder: Path, search: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), "--search" in sys.argv)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=ADULT)
+    parser.add_argument("--search", action="store_true")
+    chosen = parser.parse_args()
+    if (chosen.folder / "adult.data").exists():
+        main(chosen.folder, chosen.search)
+    else:
+        print("skipped: the Adult records are not beside the project; give their folder")

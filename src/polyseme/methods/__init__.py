@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from polyseme.results.plan import Plan
     from polyseme.schema import Resolved
 
-__all__ = ["DECOYS", "GROUPING", "METHODS", "Method", "Registered", "grouping_named", "method_named"]
+__all__ = ["DECOYS", "GROUPING", "LOSSES", "METHODS", "Method", "Registered", "grouping_named", "method_named"]
 
 
 class Method(Protocol):
@@ -52,7 +52,7 @@ class Registered:
 
 
 DECOYS = "decoys"
-LOSSES = ("entropy", "discernibility", "precision", "average-class-size", "loss")
+LOSSES = ("entropy", "loss", "precision", "discernibility", "average-class-size")
 """What a search can minimise, by the policy's words."""
 _L = Parameter("l", "whole", low=2, high=MOST, example=3)
 _ATTRIBUTE = Parameter("attribute", "text", required=False, example="disease")

@@ -32,13 +32,12 @@ import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.methods import LOSSES
 from polyseme.methods.microdata import Cells, Ladder, Microdata, Recoding
 
 __all__ = ["LOSSES", "Loss"]
 
 SEPARABLE = ("entropy", "loss", "precision")
-LOSSES = (*SEPARABLE, "discernibility", "average-class-size")
-"""The policy's words for them."""
 
 
 @dataclass(frozen=True)
