@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyseme.analysis.learner import Population, success_in_groups
+from polyseme.analysis.learner import Population, success, success_in_groups
 from polyseme.designs import make_design
 from polyseme.distances import LineDistance
 from polyseme.distances.structure import Clusters
 from polyseme.estimators.learning import Reached, reached
 from polyseme.estimators.learnt import like_everybody
 from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.randomness import StreamKey, SystemStream
 
 GROUPS = 20
 
@@ -91,3 +91,27 @@ def test_too_many_sets_are_not_gone_through() -> None:
     huge = Mechanism(make_design("balanced", Clusters(np.arange(500)), 3))
     sets = huge.sample(np.zeros(10, dtype=np.int64), SystemStream.seeded(1))
     assert reached(sets, np.zeros(10, dtype=np.int64), huge) is None
+
+
+@pytest.mark.parametrize(("people", "records"), [(1_000, 5), (400, 20)])
+def test_records_that_share_a_draw_say_as_much_as_one(people: int, records: int) -> None:
+    mechanism = Mechanism(make_design("balanced", LineDistance.ranks(12).structure(2), l=2), 1.0)
+    random = np.random.default_rng(people)
+    law = np.exp(-0.5 * ((np.arange(12) - 4) / 2.5) ** 2)
+    plain, held = [], []
+    for number in range(20):
+        group = random.integers(0, 2, people)
+        drawn = random.choice(12, people, p=law / law.sum())
+        values = np.where(group == 0, drawn, 11 - drawn)
+        sets = np.sort(mechanism.sample(values, StreamKey.seeded(number).derive(0)), axis=1)
+        shares = [np.bincount(values[group == side], minlength=12) / (group == side).sum() for side in (0, 1)]
+        exact = sum((group == side).mean() * (success(mechanism, shares[side]) or 0.0) for side in (0, 1))
+        rows = random.permutation(np.repeat(np.arange(people), records))
+        found = reached(sets[rows], group[rows], mechanism)
+        assert found is not None
+        plain.append(found.low <= exact <= found.high)
+        counted = found.of_draws(records)
+        held.append(counted.low <= exact <= counted.high)
+    assert np.mean(held) >= 0.92
+    # Records counted as people would be too sure of themselves: the test can fail.
+    assert np.mean(plain) < np.mean(held)

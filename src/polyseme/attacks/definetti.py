@@ -119,6 +119,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         success = float(hits.mean())
         exceeded = significantly_above(float(hits.sum()), len(hits), bound)
     elif (judged := _judged(shown, scene.features)) is not None:
+        judged = judged.of_draws(shown.repeats)
         success = judged.success
         exceeded = bound is not None and judged.surely_above(bound)
         detail |= {"error": judged.error}

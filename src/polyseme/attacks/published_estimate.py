@@ -70,6 +70,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         detail |= {"marginal": judged.success, "confidence": best.success(None)}
         if group is not None:
             judged = judged_groups(shown.sets, group, shown.mechanism, _FOLDS) or judged
+        judged = judged.of_draws(shown.repeats)
         success, exceeded = judged.success, bound is not None and judged.surely_above(bound)
         detail |= {"error": judged.error}
     detail |= {} if group is None else {"conditional": success}

@@ -63,6 +63,7 @@ class Shown:
     prior      over the values, that of the promise; uniform unless given
     distance   between the values
     stated     the distribution that a learner is taken to know, where one is declared
+    repeats    records to a draw, where decoys are sticky
     """
 
     sets: Ints
@@ -71,6 +72,7 @@ class Shown:
     prior: Floats | None = None
     distance: Distance | None = None
     stated: Floats | None = None
+    repeats: float = 1.0
 
     @property
     def expected(self) -> Floats:

@@ -63,6 +63,10 @@ class Judged:
         """By three standard errors: chance alone does that to one in 700."""
         return self.success - 3.0 * self.error > bound
 
+    def of_draws(self, repeats: float) -> Judged:
+        """The same where so many records share a draw: they say as much as one."""
+        return Judged(self.success, self.error * sqrt(repeats))
+
     @classmethod
     def of(cls, scores: Sequence[Floats]) -> Judged | None:
         """From what each record says; None of too few."""

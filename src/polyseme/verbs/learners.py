@@ -232,22 +232,23 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
             continue
         records = len(looked.places[sets.name])
         told = _of_sets(sets, groups, f"the release itself, estimated from {records:,} records")
-        found[sets.name] = _judged(told, looked.reached(sets.name, sets.strata))
+        found[sets.name] = _judged(told, looked.reached(sets.name, sets.strata), sets.repeats)
     return found
 
 
-def _judged(told: Guessers, reached: Learnt) -> Guessers:
+def _judged(told: Guessers, reached: Learnt, repeats: float) -> Guessers:
     """With what records say about guesses that were learnt from others, in place of what follows from learnt shares."""
     return replace(
         told,
-        marginal=_limited(told.marginal, reached.marginal),
-        conditional=_limited(told.conditional, reached.conditional),
+        marginal=_limited(told.marginal, reached.marginal, repeats),
+        conditional=_limited(told.conditional, reached.conditional, repeats),
     )
 
 
-def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
+def _limited(one: Guesser | None, reached: Reached | None, repeats: float) -> Guesser | None:
     if one is None or reached is None:
         return one
+    reached = reached.of_draws(repeats)
     worst = max(one.worst_group or 0.0, reached.estimate)
     return replace(one, after=reached.estimate, worst_group=worst, low=reached.low, high=reached.high)
 

@@ -174,4 +174,5 @@ def published(part: Part, chosen: Chosen, drawn: Sample, truth: Truth | None) ->
         channel_of(part).known.prior,
         distance.among(stratum.allowed) if distance is not None and stratum.excluded else distance,
         channel_of(part).known.stated,
+        part.item.repeats,
     )
