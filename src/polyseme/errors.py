@@ -6,6 +6,7 @@
     │   ├── TableError          a table, a column or a value in it
     │   ├── ReleaseError        a release folder or its manifest
     │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
+    │   ├── CampaignError       a campaign document, an answer to it or what became of sending one
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
     │   ├── RiskError           what must not be published: a model does not hold, or the ledger says so (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
@@ -31,6 +32,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
+    "CampaignError",
     "Cancelled",
     "ImpossibleError",
     "InternalError",
@@ -98,6 +100,10 @@ class ReleaseError(InvalidInput):
 
 class QuestionError(InvalidInput):
     """The question cannot be asked of this release."""
+
+
+class CampaignError(InvalidInput):
+    """A campaign document, an answer to it or a report cannot be used."""
 
 
 class PluginError(InvalidInput):
