@@ -7,7 +7,7 @@ number of answers, what devices cannot draw, what is not asked or not said in ev
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, cast
@@ -46,7 +46,7 @@ class Made:
     plan  what it promises and what can be estimated from the planned number of answers
     """
 
-    data: bytes
+    data: bytes = field(repr=False)
     campaign: Campaign
     plan: Plan
 

@@ -97,8 +97,8 @@ class Fields:
         return f"{self.where}.{key}" if self.where else key
 
     def ascending(self, key: str, high: int) -> list[int]:
-        """Whole numbers below `high`, each once and ascending; none where the field is missing."""
-        found = self.integers(key, 0, high - 1) if key in self.given else []
+        """Whole numbers below `high`, each once and ascending."""
+        found = self.integers(key, 0, max(high - 1, 0))
         if not _rising(found):
             self.wrong(key, "expected ascending numbers, each of them once")
         return found
