@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from polyseme.device.fields import Fields
+from polyseme.device.fields import LARGEST, Fields
 from polyseme.device.fingerprint import fingerprint
 from polyseme.device.posterior import worst_posterior
 from polyseme.device.sampling import Sampling
@@ -249,12 +249,16 @@ def _columns(fields: Fields) -> tuple[list[Open], dict[str, Sequence[Label]]]:
 
 def _labels(domain: Fields) -> list[Label]:
     values = domain.given.get("values")
-    if not isinstance(values, list) or not values or not all(isinstance(value, str | int) for value in values):
+    if not isinstance(values, list) or not values or not all(map(_is_label, values)):
         domain.wrong("values", "expected a list of texts, whole numbers or truth values")
         return []
     if len({label_text(value) for value in values}) < len(values):
         domain.wrong("values", "a value is listed more than once")
     return values
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and abs(value) <= LARGEST)
 
 
 def label_text(label: object) -> str:
