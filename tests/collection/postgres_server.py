@@ -51,14 +51,18 @@ def missing() -> str | None:
 
 
 class PostgresServer:
-    """One cluster in a temporary folder."""
+    """One cluster in a temporary folder.
 
-    def __init__(self) -> None:
+    quick  whether it may be kept in memory, which survives a crash of the server, though not one of the machine
+    """
+
+    def __init__(self, quick: bool = True) -> None:
         programs, user = _programs(), _user()
         assert programs is not None
         assert user is not None
         self._programs, self._user = programs, user
-        self.folder = Path(tempfile.mkdtemp(prefix="polyseme-pg-"))
+        memory = Path("/dev/shm")  # noqa: S108 - a folder that nobody else can enter is made in it
+        self.folder = Path(tempfile.mkdtemp(prefix="polyseme-pg-", dir=memory if quick and memory.is_dir() else None))
         self._numbers = count()
         if os.geteuid() == 0:
             shutil.chown(self.folder, user)

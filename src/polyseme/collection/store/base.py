@@ -70,6 +70,8 @@ class Outcome(Enum):
     WITHDRAWN = "withdrawn"
     UNINVITED = "uninvited"
     """The invitation is not one that was issued, or somebody has used it."""
+    IMPOSSIBLE = "impossible"
+    """No device can have drawn this; said before anything reaches a store."""
     CLOSED = "closed"
     """The campaign does not take anything now."""
 
