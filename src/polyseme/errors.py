@@ -6,6 +6,7 @@
     │   ├── TableError          a table, a column or a value in it
     │   ├── ReleaseError        a release folder or its manifest
     │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
+    │   ├── CampaignError       a campaign document, an answer to it or what became of sending one
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
     │   ├── CollectionError     a campaign, a report store or a token that cannot be used like this
     │   │   └── StoreUnavailable    the store does not answer now; asking again is safe
@@ -33,6 +34,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 __all__ = [
+    "CampaignError",
     "Cancelled",
     "CollectionError",
     "ImpossibleError",
@@ -102,6 +104,10 @@ class ReleaseError(InvalidInput):
 
 class QuestionError(InvalidInput):
     """The question cannot be asked of this release."""
+
+
+class CampaignError(InvalidInput):
+    """A campaign document, an answer to it or a report cannot be used."""
 
 
 class PluginError(InvalidInput):
