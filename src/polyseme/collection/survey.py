@@ -74,6 +74,7 @@ class Survey:
     """
 
     id: str
+    name: str
     columns: tuple[Column, ...]
     size: int
     tokens: str = "none"
@@ -84,9 +85,8 @@ class Survey:
         """The campaign that a document describes."""
         found = json.loads(document)
         settings = found["collection"]
-        return cls(
-            campaign_id(document), columns_from(found["columns"]), settings["size"], settings["tokens"], settings
-        )
+        columns = columns_from(found["columns"])
+        return cls(campaign_id(document), found["name"], columns, settings["size"], settings["tokens"], settings)
 
     @cached_property
     def open(self) -> tuple[AsIs, ...]:

@@ -15,10 +15,10 @@ from polyseme.collection.checking import Checker, possible_entries
 from polyseme.collection.limits import Limits
 from polyseme.collection.metrics import Metrics
 from polyseme.collection.server.problems import Refused
-from polyseme.collection.store import Entry, Kept, State, Store
+from polyseme.collection.store import Entry, Kept, State, Store, UnknownCampaign
 from polyseme.collection.store.writer import BATCH, CAPACITY, PATIENCE, Writer
 from polyseme.collection.survey import Survey, campaign_id
-from polyseme.errors import CollectionError, StoreUnavailable
+from polyseme.errors import StoreUnavailable
 
 __all__ = ["Collector", "Known"]
 
@@ -98,7 +98,7 @@ class Collector:
             if found is not None:
                 return found
             raise Refused("unavailable", retry=5) from None
-        except CollectionError:
+        except UnknownCampaign:
             raise Refused("unknown") from None
         if found is None or found.kept.document != kept.document:
             found = Known(kept, await self.read(lambda _: _checker(kept)), 0.0)

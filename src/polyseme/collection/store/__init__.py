@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polyseme.collection.store.base import Counts, Credential, Entry, Kept, Outcome, State, Store
+from polyseme.collection.store.base import Counts, Credential, Entry, Kept, Outcome, State, Store, UnknownCampaign
 from polyseme.errors import CollectionError
 from polyseme.extras import require
 
-__all__ = ["Counts", "Credential", "Entry", "Kept", "Outcome", "State", "Store", "open_store"]
+__all__ = ["Counts", "Credential", "Entry", "Kept", "Outcome", "State", "Store", "UnknownCampaign", "open_store"]
 
 _SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")

@@ -27,11 +27,17 @@ __all__ = [
     "require_step",
     "rounds",
     "taken",
-    "unknown_campaign",
 ]
 
 PIECE = 10_000
 """Payloads that are read at a time."""
+
+
+class UnknownCampaign(CollectionError):
+    """The store has no campaign with this id."""
+
+    def __init__(self, campaign: str) -> None:
+        super().__init__(Problem(f"campaign {campaign}", "the store has no such campaign", "polyseme collect status"))
 
 
 class State(Enum):
@@ -223,10 +229,6 @@ def require_step(campaign: str, now: State, wanted: State) -> None:
                 f"campaign {campaign}", f"it is {now.value} and cannot become {wanted.value}", f"next can be: {ways}"
             )
         )
-
-
-def unknown_campaign(campaign: str) -> CollectionError:
-    return CollectionError(Problem(f"campaign {campaign}", "the store has no such campaign", "polyseme collect status"))
 
 
 def taken(name: str) -> CollectionError:

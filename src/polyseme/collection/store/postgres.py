@@ -28,10 +28,10 @@ from polyseme.collection.store.base import (
     Kept,
     Outcome,
     State,
+    UnknownCampaign,
     require_step,
     rounds,
     taken,
-    unknown_campaign,
 )
 from polyseme.collection.store.migrations import migrations, require_known
 from polyseme.errors import CollectionError, StoreUnavailable
@@ -233,7 +233,7 @@ class PostgresStore:
         query = "SELECT id, state, document, signature FROM campaigns WHERE id = %s"
         row = self._db.execute(query, (campaign,)).fetchone()
         if row is None:
-            raise unknown_campaign(campaign)
+            raise UnknownCampaign(campaign)
         return _kept(row)
 
     @_reported
@@ -272,7 +272,7 @@ class PostgresStore:
     def _number(self, campaign: str) -> int:
         number = self._one("SELECT number FROM campaigns WHERE id = %s", (campaign,))
         if number is None:
-            raise unknown_campaign(campaign)
+            raise UnknownCampaign(campaign)
         return int(number)
 
     @_reported

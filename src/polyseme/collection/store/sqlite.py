@@ -23,10 +23,10 @@ from polyseme.collection.store.base import (
     Kept,
     Outcome,
     State,
+    UnknownCampaign,
     require_step,
     rounds,
     taken,
-    unknown_campaign,
 )
 from polyseme.collection.store.migrations import migrations, require_known
 from polyseme.errors import CollectionError, StoreUnavailable
@@ -172,7 +172,7 @@ class SqliteStore:
     def _kept(self, campaign: str) -> Kept:
         rows = self._rows("SELECT id, state, document, signature FROM campaigns WHERE id = ?", campaign)
         if not rows:
-            raise unknown_campaign(campaign)
+            raise UnknownCampaign(campaign)
         return _kept(rows[0])
 
     @_reported

@@ -81,7 +81,7 @@ class Writer:
         self._some.set()
         if self._task is not None:
             await self._task
-        await self.alone(self._store.close)
+        await self.alone_with(lambda store: store.close())
         self._thread.shutdown(wait=False)
 
     async def submit(self, entry: Entry) -> Outcome:
@@ -95,9 +95,14 @@ class Writer:
         self._some.set()
         return await future
 
-    async def alone(self, work: Callable[[], R]) -> R:
+    @property
+    def away(self) -> bool:
+        """Whether the store has not returned for so long that nothing is sent there any more."""
+        return self._away
+
+    async def alone_with(self, work: Callable[[Store], R]) -> R:
         """Do something with the store between two transactions."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(self._store))
 
     async def _work(self) -> None:
         while self._waiting or not self._stopping:
@@ -111,7 +116,7 @@ class Writer:
     async def _store_batch(self, batch: Sequence[tuple[Entry, asyncio.Future[Outcome]]]) -> None:
         began = perf_counter()
         entries = [entry for entry, _ in batch]
-        work = asyncio.ensure_future(self.alone(lambda: self._commit(entries)))
+        work = asyncio.ensure_future(self.alone_with(lambda _: self._commit(entries)))
         await asyncio.wait([work], timeout=self._patience)
         if not work.done():
             _log.warning("the store does not return: reports are refused until it does")
