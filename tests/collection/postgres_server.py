@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for tests and benchmarks: its own cluster, reached by a socket only, run by an ordinary user."""
+"""A real PostgreSQL server for tests and benchmarks: a cluster of its own, on a socket, run by an ordinary user."""
 
 from __future__ import annotations
 

@@ -375,10 +375,15 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None
     begin(store)
     store._db.execute("PRAGMA max_page_count=60")  # type: ignore[attr-defined]
     acknowledged = 0
-    with pytest.raises(StoreUnavailable, match="no space is left"):
+
+    def fill() -> None:
+        nonlocal acknowledged
         for start in range(0, 100_000, 100):
             store.append([report(number, bytes(100)) for number in range(start, start + 100)])
             acknowledged += 100
+
+    with pytest.raises(StoreUnavailable, match="no space is left"):
+        fill()
     assert acknowledged > 0
     assert store.counts(C).reports == acknowledged
     store._db.execute("PRAGMA max_page_count=1000000")  # type: ignore[attr-defined]

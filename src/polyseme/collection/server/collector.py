@@ -65,6 +65,7 @@ class Collector:
         self.writer = Writer(writing, self._possible, self.metrics.stored, capacity, batch, patience)
         self._reading, self._clock = reading, clock
         self._known: dict[str, Known] = {}
+        self._looking: dict[str, asyncio.Future[Known]] = {}
         self._thread = ThreadPoolExecutor(1, "polyseme-reader")
 
     def start(self) -> None:
@@ -85,11 +86,29 @@ class Collector:
         """Ask the store something, without holding up the others."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: ask(self._reading))
 
-    async def known(self, campaign: str) -> Known:
-        """A campaign that is public; `Refused` where there is none."""
+    async def known(self, campaign: str, fresh: bool = False) -> Known:
+        """A campaign that is public; `Refused` where there is none.
+
+        fresh  whether its state must be that in the store; who writes there is told anyway
+        """
         found = self._known.get(campaign)
         if found is not None and (found.kept.state is State.PURGED or monotonic() - found.seen < FRESH):
             return found
+        looking = self._looking.get(campaign)
+        if looking is None:
+            # However many ask at the same time, the store is asked once.
+            looking = self._looking[campaign] = asyncio.ensure_future(self._look(campaign, found))
+            looking.add_done_callback(lambda done: self._looked(campaign, done))
+        if found is not None and found.kept.state is State.OPEN and not fresh:
+            return found
+        return await asyncio.shield(looking)
+
+    def _looked(self, campaign: str, done: asyncio.Future[Known]) -> None:
+        del self._looking[campaign]
+        if not done.cancelled():
+            done.exception()  # whoever waits for it hears of it
+
+    async def _look(self, campaign: str, found: Known | None) -> Known:
         if not _ID.fullmatch(campaign):
             raise Refused("unknown")
         try:

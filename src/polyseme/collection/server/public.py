@@ -46,7 +46,7 @@ def public_app(collector: Collector) -> Starlette:
         return Response(known.kept.document, media_type="application/json", headers=headers)
 
     async def state(request: Request) -> Response:
-        known = await collector.known(request.path_params["campaign"])
+        known = await collector.known(request.path_params["campaign"], fresh=True)
         return json_response({"state": collector.public_state(known)}, headers=_ANYBODY)
 
     async def page(request: Request) -> Response:
