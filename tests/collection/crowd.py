@@ -5,21 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 import polyseme as ps
+from polyseme.campaigns import make_campaign
+from polyseme.collection.checking import Checker
 from polyseme.collection.survey import Survey
-from polyseme.methods import method_named
-from polyseme.policy.resolving import resolve
-from polyseme.release import AsIs
-from polyseme.release.codec import entry_of
-from polyseme.schema import Domain
+from polyseme.randomness import SystemStream
 from polyseme.strata import by_stratum
-from polyseme.verbs.inputs import source_given
 
 SEXES, AGES = ("f", "m"), ("young", "middle", "old")
 DISEASES = ("flu", "angina", "asthma", "ulcer", "gastritis", "prostatitis", "pregnancy", "fracture", "burn")
@@ -60,47 +57,32 @@ def people(rows: int, seed: int = 7) -> pl.DataFrame:
     return pl.DataFrame({"sex": sex, "age": age, "disease": disease, "income": income})
 
 
-def document(**collection: Any) -> bytes:
-    """The campaign."""
-    policy = ps.Policy.loads(POLICY)
-    resolved = resolve(policy, source_given(people(300), policy))
-    method = method_named("decoys")
-    domains = {"sex": Domain(SEXES), "age": Domain(AGES)}
-    columns = [
-        replace(column, attribute=replace(column.attribute, domain=domains[column.name]))
-        if isinstance(column, AsIs)
-        else column
-        for column in method.columns(resolved, method.plan(resolved, None))
-    ]
-    settings = {
-        "draws": "fresh",
-        "opens": None,
-        "closes": None,
-        "wave": 1,
-        "minimum": 100,
-        "planned": 1_000,
-        "tokens": "none",
-        "relay": None,
-        "size": SIZE,
-        "delay": 0,
-        "purpose": {"en": "a test"},
-        "contact": "nobody",
-        **collection,
-    }
-    made = {
-        "format": "polyseme-campaign-1",
+@cache
+def _document(collection: str) -> bytes:
+    questions = {
         "name": "test",
-        "columns": [entry_of(item) for item in columns],
-        "collection": settings,
+        "languages": ["en"],
+        "title": {"en": "A test"},
+        "questions": {name: {"text": {"en": f"{name}?"}} for name in ("sex", "age", "disease", "income")},
+        "collection": {
+            "planned": 1_000,
+            "minimum": 100,
+            "size": SIZE,
+            "purpose": {"en": "a test"},
+            "contact": "nobody",
+            **json.loads(collection),
+        },
     }
-    return json.dumps(made, separators=(",", ":")).encode()
+    return make_campaign(ps.Policy.loads(POLICY), questions).data
+
+
+def document(**collection: Any) -> bytes:
+    """The campaign, with other settings where given."""
+    return _document(json.dumps(collection))
 
 
 def reports(survey: Survey, table: pl.DataFrame, seed: int = 3) -> list[dict[str, Any]]:
     """What the devices of these people send: sets are drawn by the mechanisms of the campaign."""
-    from polyseme.collection.checking import Checker
-    from polyseme.randomness import SystemStream
-
     stream, checker = SystemStream.seeded(seed), Checker(survey)
     shown = np.stack(
         [

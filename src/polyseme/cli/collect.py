@@ -115,9 +115,11 @@ def open_command(campaign: str, address: str) -> None:
 
 def _document(path: Path) -> tuple[bytes, bytes | None]:
     """The exact bytes of a campaign, and its signature where it has one."""
-    file = path / "campaign.json" if path.is_dir() else path
-    signature = file.with_suffix(".sig")
-    return file.read_bytes(), signature.read_bytes() if signature.is_file() else None
+    from polyseme.campaigns.folder import SIGNATURE, open_campaign
+
+    data = open_campaign(path).data
+    signature = (path if path.is_dir() else path.parent) / SIGNATURE
+    return data, signature.read_bytes().strip() if signature.is_file() else None
 
 
 @command.command("close")

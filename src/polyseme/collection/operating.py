@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,16 +14,15 @@ from polyseme.errors import CollectionError, Problem
 
 __all__ = ["Standing", "add_document", "invite", "open_document", "standing", "standings"]
 
+_SIGNATURE = re.compile(rb"[A-Za-z0-9_-]{86}")
+"""Ed25519 in base64url."""
 MOST_INVITATIONS = 1_000_000
 """At a time: they are written to one file."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a campaign has come.
-
-    counts  None for a draft, which can have none
-    """
+    """How far a campaign has come."""
 
     id: str
     name: str
@@ -60,6 +60,8 @@ class Standing:
 def add_document(store: Store, document: bytes, signature: bytes | None = None) -> str:
     """Keep a campaign as a draft, if it can be read; its id."""
     survey = Survey.read(document)
+    if signature is not None and not _SIGNATURE.fullmatch(signature):
+        raise CollectionError("the signature is not one that polyseme campaign sign writes")
     store.add_campaign(survey.id, document, signature)
     return survey.id
 
@@ -75,17 +77,10 @@ def standing(store: Store, campaign: str) -> Standing:
     """How far one campaign has come."""
     kept = store.campaign(campaign)
     survey = Survey.read(kept.document)
-    settings = survey.settings
-    return Standing(
-        kept.id,
-        survey.name,
-        kept.state,
-        settings["minimum"],
-        settings["planned"],
-        survey.tokens,
-        settings["wave"],
-        store.counts(campaign),
-    )
+    asked = survey.settings
+    counts = store.counts(campaign)
+    name = survey.campaign.name
+    return Standing(kept.id, name, kept.state, asked.minimum, asked.planned, asked.tokens, asked.wave, counts)
 
 
 def standings(store: Store) -> list[Standing]:

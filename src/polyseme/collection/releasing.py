@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
+from polyseme.campaigns import manifest_of
 from polyseme.collection.store import State, Store
 from polyseme.collection.survey import Survey
 from polyseme.errors import CollectionError, Problem, RiskError
 from polyseme.randomness import StreamKey
-from polyseme.release import AsIs, Manifest, Release
+from polyseme.release import AsIs, Release
 from polyseme.release.writer import ReleaseWriter
 from polyseme.tables.coding.codes import code_array, label_array, set_array
 from polyseme.tables.io.shuffle import Shuffler
@@ -44,13 +45,7 @@ def release_campaign(
     matrix = np.concatenate([np.zeros((0, survey.width), dtype=survey.code_type), *codes])
     shown = _shared(matrix[:, : len(survey.open)], k)
     _require_enough(int(shown.sum()), survey, k)
-    manifest = Manifest(
-        columns=survey.columns,
-        records=int(shown.sum()),
-        rows=int(shown.sum()),
-        dropped=int((~shown).sum()),
-        sticky=survey.settings.get("draws") == "sticky",
-    )
+    manifest = manifest_of(survey.campaign, int(shown.sum()), dropped=int((~shown).sum()))
     with ReleaseWriter.open(out, file_format, overwrite) as writer:
         for table in _tables(survey, matrix[shown], writer.folder):
             writer.write(table)
@@ -72,7 +67,7 @@ def _shared(shown: Ints, k: int | None) -> Bools:
 
 def _require_enough(records: int, survey: Survey, k: int | None) -> None:
     """A crowd that is too small is not released; how small it is is for those who run the campaign."""
-    minimum = max(int(survey.settings.get("minimum", 1)), 1)
+    minimum = survey.settings.minimum
     if records < minimum:
         left = " that share their open values" if k and k > 1 else ""
         raise RiskError(

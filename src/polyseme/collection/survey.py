@@ -9,47 +9,38 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from polyseme.arrays import Ints
+from polyseme.campaigns import columns_of
 from polyseme.collection.store.base import Entry
 from polyseme.collection.tokens import invitation_hash
-from polyseme.errors import CollectionError, InternalError
+from polyseme.device.campaign import Campaign, Collection
+from polyseme.errors import CollectionError, InternalError, Problem
 from polyseme.release import AsIs, Column, Sets
-from polyseme.release.codec import columns_from
 
 __all__ = [
     "ID_BYTES",
-    "MOST_BYTES",
     "Impossible",
     "Malformed",
     "Survey",
     "TokenNeeded",
-    "campaign_id",
     "code_matrix",
     "read_id",
     "read_object",
 ]
 
 ID_BYTES = 16
-MOST_BYTES = 4_096
-"""No report is longer, whatever a campaign says."""
 _LAYOUT = 1
 _FIELDS = frozenset({"id", "open", "sets", "token", "pad"})
 _NEEDED = frozenset({"id", "open", "sets", "pad"})
-
-
-def campaign_id(document: bytes) -> str:
-    """The id pins every byte of the document."""
-    return base64.urlsafe_b64encode(hashlib.sha256(document).digest()).decode().rstrip("=")
 
 
 class Malformed(Exception):
@@ -68,25 +59,41 @@ class TokenNeeded(Exception):
 class Survey:
     """What reports of a campaign look like.
 
-    columns  as a release will publish them
-    size     bytes of every report
-    tokens   how a campaign sees to one report a person: none, invitation or blind-rsa
+    columns  with the domains whose codes are sent
     """
 
-    id: str
-    name: str
+    campaign: Campaign
     columns: tuple[Column, ...]
-    size: int
-    tokens: str = "none"
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, document: bytes) -> Survey:
-        """The campaign that a document describes."""
-        found = json.loads(document)
-        settings = found["collection"]
-        columns = columns_from(found["columns"])
-        return cls(campaign_id(document), found["name"], columns, settings["size"], settings["tokens"], settings)
+    def read(cls, document: bytes, campaign: str | None = None) -> Survey:
+        """The campaign that a document describes; one that does not have the id by which it is known is refused."""
+        found = Campaign.read(document, campaign)
+        survey = cls(found, columns_of(found))
+        if survey.tokens == "blind-rsa":
+            raise CollectionError(
+                Problem("collection.tokens", "this collector does not check blind tokens", "invitation, or none")
+            )
+        return survey
+
+    @property
+    def id(self) -> str:
+        return self.campaign.id
+
+    @property
+    def settings(self) -> Collection:
+        """How answers are collected."""
+        return self.campaign.collection
+
+    @property
+    def size(self) -> int:
+        """Bytes of every report."""
+        return self.settings.size
+
+    @property
+    def tokens(self) -> str:
+        """How the campaign sees to one report a person."""
+        return self.settings.tokens
 
     @cached_property
     def open(self) -> tuple[AsIs, ...]:

@@ -56,7 +56,7 @@ class Clusters:
             fields.wrong("labels", f"expected 1 to {most:,} values, and one at least in each cluster")
         weights = fields.integers("weights", 1, LARGEST, count) if "weights" in fields.given else None
         shares = fields.integers("shares", 1, LARGEST, len(labels)) if "shares" in fields.given else None
-        full = fields.ascending("full", count)
+        full = fields.ascending("full", count) if "full" in fields.given else []
         if l > count:
             fields.wrong("l", f"sets of {l:,} candidates from {count:,} clusters")
         if (len(full) >= l and l < count) or (weights is None and 0 < len(full) < l):

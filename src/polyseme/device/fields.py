@@ -32,7 +32,7 @@ class Fields:
 
     def wrong(self, key: str, what: str, hint: str = "") -> None:
         """Note a problem."""
-        self.problems.append(Problem(f"{self.where}.{key}" if self.where else key, what, hint))
+        self.problems.append(Problem(self.place(key), what, hint))
 
     def only(self, *known: str) -> None:
         """Refuse all fields but these."""
@@ -42,7 +42,7 @@ class Fields:
 
     def inner(self, key: str) -> Fields:
         """An object in this one."""
-        return Fields(self.given.get(key), f"{self.where}.{key}" if self.where else key, self.problems)
+        return Fields(self.given.get(key), self.place(key), self.problems)
 
     def integer(self, key: str, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
@@ -62,9 +62,43 @@ class Fields:
             self.wrong(key, f"expected {count:,} numbers, found {len(value):,}")
         return [int(item) for item in value]
 
+    def text(self, key: str, most: int = 10_000) -> str:
+        """A text that is not empty."""
+        value = self.given.get(key)
+        if not isinstance(value, str) or not 0 < len(value) <= most or not _has_characters(value):
+            self.wrong(key, f"expected text of 1 to {most:,} characters")
+            return ""
+        return value
+
+    def choice(self, key: str, options: Sequence[str]) -> str:
+        """One of some words."""
+        value = self.given.get(key)
+        if not isinstance(value, str) or value not in options:
+            self.wrong(key, f"expected one of: {', '.join(options)}")
+            return options[0]
+        return value
+
+    def spoken(self, key: str, languages: Sequence[str]) -> dict[str, str]:
+        """A text in each of the languages."""
+        inner = self.inner(key)
+        inner.only(*languages)
+        return {language: inner.text(language) for language in languages}
+
+    def objects(self, key: str) -> list[Fields]:
+        """The objects of a list."""
+        value = self.given.get(key)
+        if not isinstance(value, list) or not value:
+            self.wrong(key, "expected a list that is not empty")
+            return []
+        return [Fields(item, f"{self.place(key)}[{number}]", self.problems) for number, item in enumerate(value)]
+
+    def place(self, key: str) -> str:
+        """The place of a field in the document."""
+        return f"{self.where}.{key}" if self.where else key
+
     def ascending(self, key: str, high: int) -> list[int]:
-        """Whole numbers below `high`, each once and ascending; none where the field is missing."""
-        found = self.integers(key, 0, high - 1) if key in self.given else []
+        """Whole numbers below `high`, each once and ascending."""
+        found = self.integers(key, 0, max(high - 1, 0))
         if not _rising(found):
             self.wrong(key, "expected ascending numbers, each of them once")
         return found
@@ -88,6 +122,11 @@ class Fields:
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _has_characters(text: str) -> bool:
+    """Whether there is no half of a surrogate pair in it."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _rising(numbers: Sequence[int]) -> bool:

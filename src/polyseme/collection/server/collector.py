@@ -17,8 +17,8 @@ from polyseme.collection.metrics import Metrics
 from polyseme.collection.server.problems import Refused
 from polyseme.collection.store import Entry, Kept, State, Store, UnknownCampaign
 from polyseme.collection.store.writer import BATCH, CAPACITY, PATIENCE, Writer
-from polyseme.collection.survey import Survey, campaign_id
-from polyseme.errors import StoreUnavailable
+from polyseme.collection.survey import Survey
+from polyseme.errors import InvalidInput, StoreUnavailable
 
 __all__ = ["Collector", "Known"]
 
@@ -148,12 +148,13 @@ class Collector:
 
     def _seconds_to(self, known: Known, moment: str) -> float:
         """Until a campaign opens or closes by itself; infinite where it says nothing."""
-        text = known.survey.settings.get(moment)
+        text = known.survey.settings.opens if moment == "opens" else known.survey.settings.closes
         return datetime.fromisoformat(text).timestamp() - self._clock() if text else float("inf")
 
 
 def _checker(kept: Kept) -> Checker:
-    """What a stored document asks for; one that does not have the hash that it is known by is never used."""
-    if campaign_id(kept.document) != kept.id:
-        raise Refused("internal", "the stored document is not the one that the link pins")
-    return Checker(Survey.read(kept.document))
+    """What a stored document asks for; one that does not have the hash by which it is known is never used."""
+    try:
+        return Checker(Survey.read(kept.document, kept.id))
+    except InvalidInput:
+        raise Refused("internal", "the stored document is not the one that the link pins") from None

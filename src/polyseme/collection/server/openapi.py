@@ -6,7 +6,7 @@ from typing import Any
 
 from polyseme.collection.server.problems import PREFIX, PROBLEMS
 from polyseme.collection.server.reports import REPORT_MEDIA_TYPE
-from polyseme.collection.survey import MOST_BYTES
+from polyseme.device.campaign import LARGEST_REPORT
 from polyseme.version import __version__
 
 __all__ = ["public_document"]
@@ -88,7 +88,7 @@ def _reports() -> dict[str, Any]:
     body = {f"{REPORT_MEDIA_TYPE};v=1": {"schema": {"$ref": "#/components/schemas/Report"}}}
     return {
         "operationId": "report",
-        "description": f"At most {MOST_BYTES:,} bytes. Sending the same report again is safe.",
+        "description": f"At most {LARGEST_REPORT:,} bytes. Sending the same report again is safe.",
         "requestBody": {"required": True, "content": body},
         "responses": {
             "201": {"description": "On the disk.", **stored},

@@ -44,7 +44,7 @@ def respondent_page(known: Known) -> Response:
     file = _folder("page") / "index.html"
     if not file.is_file():
         raise Refused("unknown", "this collector has no page")
-    policy = policy_for(known.survey.settings.get("relay"))
+    policy = policy_for(known.survey.settings.relay)
     headers = {**_HEADERS, "content-security-policy": policy, "cache-control": "no-cache"}
     return Response(file.read_bytes(), media_type="text/html", headers=headers)
 

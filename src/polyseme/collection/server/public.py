@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -42,7 +41,7 @@ def public_app(collector: Collector) -> Starlette:
         known = await collector.known(request.path_params["campaign"])
         headers = {**_ANYBODY, "cache-control": FOR_EVER, "etag": f'"{known.kept.id}"'}
         if known.kept.signature is not None:
-            headers["polyseme-signature"] = base64.urlsafe_b64encode(known.kept.signature).decode().rstrip("=")
+            headers["polyseme-signature"] = known.kept.signature.decode("ascii")
         return Response(known.kept.document, media_type="application/json", headers=headers)
 
     async def state(request: Request) -> Response:

@@ -10,7 +10,8 @@ from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.problems import PROBLEM_MEDIA_TYPE, Refused, problem_body, reply
 from polyseme.collection.store import Entry, Outcome
 from polyseme.collection.store.writer import Overloaded
-from polyseme.collection.survey import MOST_BYTES, Impossible, Malformed, TokenNeeded, read_id, read_object
+from polyseme.collection.survey import Impossible, Malformed, TokenNeeded, read_id, read_object
+from polyseme.device.campaign import LARGEST_REPORT
 from polyseme.errors import StoreUnavailable
 
 __all__ = ["REPORT_MEDIA_TYPE", "Reports", "Withdrawals"]
@@ -102,7 +103,7 @@ class Reports(_Endpoint):
             raise Refused("media-type", f"expected {REPORT_MEDIA_TYPE};v=1")
         known = await self.collector.known(scope["path_params"]["campaign"])
         self.collector.require_open(known)
-        return known.survey.entry(await read_body(scope, receive, MOST_BYTES))
+        return known.survey.entry(await read_body(scope, receive, LARGEST_REPORT))
 
 
 class Withdrawals(_Endpoint):
@@ -116,7 +117,7 @@ class Withdrawals(_Endpoint):
             raise Refused("media-type", "expected application/json")
         known = await self.collector.known(scope["path_params"]["campaign"])
         self.collector.require_open(known)
-        given = read_object(await read_body(scope, receive, MOST_BYTES))
+        given = read_object(await read_body(scope, receive, LARGEST_REPORT))
         if given.keys() != {"id"}:
             raise Malformed("a withdrawal has the id of a report, and nothing else")
         return Entry(known.kept.id, read_id(given["id"]), None)
