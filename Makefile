@@ -6,7 +6,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-slow test-all check lint types contracts docs bench coverage clean
+.PHONY: help demo test test-slow test-lanes test-all check lint types contracts docs bench coverage clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -26,12 +26,15 @@ demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 	$(BIN)/polyseme demo --out demo-out --force
 
 test: $(DEV)  ## every test but the slow studies of accuracy (see test-slow)
-	$(BIN)/python -m pytest -q -n auto -m "not slow"
+	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane"
 
 test-slow: $(DEV)  ## the slow studies of accuracy
 	$(BIN)/python -m pytest -q -n auto -m slow
 
-test-all: test test-slow  ## every test
+test-lanes: $(DEV)  ## kills, crashes and floods, with a real PostgreSQL (some minutes)
+	$(BIN)/python -m pytest -q -rs -m lane
+
+test-all: test test-slow test-lanes  ## every test
 
 lint: $(DEV)  ## format and lint
 	$(BIN)/ruff format --check src tests benchmarks docs/check.py

@@ -8,6 +8,8 @@
     │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
     │   ├── CampaignError       a campaign document, an answer to it or what became of sending one
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
+    │   ├── CollectionError     a campaign, a report store or a token that cannot be used like this
+    │   │   └── StoreUnavailable    the store does not answer now; asking again is safe
     │   ├── RiskError           what must not be published: a model does not hold, or the ledger says so (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
     ├── Cancelled               somebody asked the work to stop (see `cancellation`)
@@ -34,6 +36,7 @@ from dataclasses import dataclass
 __all__ = [
     "CampaignError",
     "Cancelled",
+    "CollectionError",
     "ImpossibleError",
     "InternalError",
     "InvalidInput",
@@ -47,6 +50,7 @@ __all__ = [
     "QuestionError",
     "ReleaseError",
     "RiskError",
+    "StoreUnavailable",
     "TableError",
     "nearest",
     "warn",
@@ -108,6 +112,14 @@ class CampaignError(InvalidInput):
 
 class PluginError(InvalidInput):
     """A plugin that another package brings cannot be used."""
+
+
+class CollectionError(InvalidInput):
+    """A campaign, a store or a token cannot be used like this."""
+
+
+class StoreUnavailable(CollectionError):
+    """The store does not answer now. What was asked for may or may not have happened; asking again is safe."""
 
 
 class RiskError(InvalidInput):
