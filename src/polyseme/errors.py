@@ -7,6 +7,7 @@
     │   ├── ReleaseError        a release folder or its manifest
     │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
+    │   ├── ChannelError        what came through the anonymous channel, or a token, that cannot be used
     │   ├── RiskError           what must not be published: a model does not hold, or the ledger says so (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
     ├── Cancelled               somebody asked the work to stop (see `cancellation`)
@@ -32,6 +33,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "Cancelled",
+    "ChannelError",
     "ImpossibleError",
     "InternalError",
     "InvalidInput",
@@ -102,6 +104,10 @@ class QuestionError(InvalidInput):
 
 class PluginError(InvalidInput):
     """A plugin that another package brings cannot be used."""
+
+
+class ChannelError(InvalidInput):
+    """A message, a key or a token of the anonymous channel cannot be used; nothing is sent another way instead."""
 
 
 class RiskError(InvalidInput):
