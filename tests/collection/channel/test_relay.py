@@ -1,0 +1,213 @@
+"""The way through a relay over real sockets, and that there is no other."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from urllib.parse import urlsplit
+
+import pytest
+
+from polyseme.collection.ohttp import Gateway, GatewayKey
+from polyseme.collection.relay import relay_server
+from polyseme.collection.small_server import SmallServer
+from polyseme.device.bhttp import Response
+from polyseme.device.channel import Direct, Relayed, channel
+from polyseme.errors import ChannelError
+
+MARK = b"MARKEDVALUE77"
+PATH, KIND = "/v1/campaigns/abc/reports", "application/vnd.polyseme.report+json;v=1"
+GATEWAY = Gateway((GatewayKey.fresh(7),))
+KEYS = GATEWAY.configurations()
+
+
+class Collector(HTTPServer):
+    """A gateway that remembers every byte and header that reached it."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.headers, self.paths, self.inner = list[dict[str, str]](), list[str](), list[bytes]()
+        self.address = f"http://127.0.0.1:{self.server_port}"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        self.server.paths.append(self.path)
+        opened = GATEWAY.opened(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.inner.append(opened.request.body)
+        answer = opened.sealed(Response(201, (), b"stored"))
+        self.send_response(200)
+        self.send_header("Content-Type", "message/ohttp-res")
+        self.send_header("Set-Cookie", "who=1")
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def running(server: HTTPServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    server = Collector()
+    with running(server):
+        yield server
+
+
+@pytest.fixture
+def relay(collector: Collector) -> Iterator[SmallServer]:
+    server = relay_server(collector.address + "/v1/gateway", "127.0.0.1", 0)
+    with running(server):
+        yield server
+
+
+def closed_port() -> str:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_a_report_passes_and_its_answer_comes_back(collector: Collector, relay: SmallServer) -> None:
+    way = channel(collector.address, relay.address, KEYS, 1_024)
+    assert isinstance(way, Relayed)
+    assert way.post(PATH, KIND, MARK) == Response(201, (), b"stored")
+    assert collector.inner == [MARK]
+    assert collector.paths == ["/v1/gateway"]
+
+
+def test_the_relay_hands_on_nothing_that_names_the_sender(collector: Collector, relay: SmallServer) -> None:
+    place = urlsplit(relay.address)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    sealed = channel_body(collector)
+    named = ("User-Agent", "Cookie", "X-Forwarded-For", "Forwarded", "Via", "Referer", "Origin", "Accept-Language")
+    headers = {"Content-Type": "message/ohttp-req", **dict.fromkeys(named, "somebody")}
+    connection.request("POST", "/somebody?somebody", sealed, headers)
+    answer = connection.getresponse()
+    assert (answer.status, answer.getheader("Content-Type")) == (200, "message/ohttp-res")
+    assert answer.getheader("Set-Cookie") is None
+    connection.close()
+    (seen,) = collector.headers
+    assert set(seen) <= {
+        "content-type",
+        "content-length",
+        "host",
+        "user-agent",
+        "accept",
+        "accept-encoding",
+        "connection",
+    }
+    assert "somebody" not in str(seen) + str(collector.paths)
+
+
+def channel_body(collector: Collector) -> bytes:
+    from polyseme.device.bhttp import Request
+    from polyseme.device.ohttp import wrapped
+
+    return wrapped(KEYS, Request("POST", "http", urlsplit(collector.address).netloc, PATH, (), MARK), 1_024)[0]
+
+
+def test_a_page_may_ask_the_relay(relay: SmallServer) -> None:
+    place = urlsplit(relay.address)
+    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+    connection.request("OPTIONS", "/", headers={"Origin": "https://collect.example.org"})
+    answer = connection.getresponse()
+    answer.read()
+    assert answer.status == 204
+    assert answer.getheader("Access-Control-Allow-Origin") == "*"
+    assert answer.getheader("Access-Control-Allow-Headers") == "content-type"
+    connection.close()
+
+
+def test_the_relay_takes_sealed_requests_only(collector: Collector, relay: SmallServer) -> None:
+    place = urlsplit(relay.address)
+    for method, kind, body, status in (
+        ("GET", "message/ohttp-req", None, 405),
+        ("POST", "application/json", MARK, 415),
+        ("POST", "message/ohttp-req", bytes(9_000), 413),
+    ):
+        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
+        connection.request(method, "/", body, {"Content-Type": kind})
+        assert connection.getresponse().status == status
+        connection.close()
+    assert collector.inner == []
+
+
+def test_the_log_is_empty(relay: SmallServer, collector: Collector, capfd: pytest.CaptureFixture[str]) -> None:
+    channel(collector.address, relay.address, KEYS, 1_024).post(PATH, KIND, MARK)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_without_its_relay_nothing_is_sent(collector: Collector) -> None:
+    with pytest.raises(ChannelError, match="nobody answered"):
+        channel(collector.address, closed_port(), KEYS, 1_024).post(PATH, KIND, MARK)
+    assert collector.paths == []
+
+
+def test_without_a_key_nothing_is_sent(collector: Collector, relay: SmallServer) -> None:
+    for keys in (None, b"", b"\0\1\0"):
+        with pytest.raises(ChannelError, match="key"):
+            channel(collector.address, relay.address, keys, 1_024)
+    assert collector.paths == []
+
+
+def test_a_relay_cannot_send_a_device_to_the_collector(collector: Collector) -> None:
+    elsewhere = (("location", collector.address + "/v1/gateway"),)
+    for status in (301, 302, 303, 307, 308):
+        server = SmallServer(lambda *_, status=status: Response(status, elsewhere), "127.0.0.1", 0)
+        with running(server), pytest.raises(ChannelError, match=f"answered {status}"):
+            channel(collector.address, server.address, KEYS, 1_024).post(PATH, KIND, MARK)
+    assert collector.paths == []
+
+
+def test_a_relay_cannot_answer_in_place_of_the_gateway(collector: Collector) -> None:
+    kind = (("content-type", "message/ohttp-res"),)
+    for body in (b"", bytes(60), GATEWAY.opened(channel_body(collector)).sealed(Response(201, (), b"stored"))):
+        server = SmallServer(lambda *_, body=body: Response(200, kind, body), "127.0.0.1", 0)
+        with running(server), pytest.raises(ChannelError, match="did not come from the gateway"):
+            channel(collector.address, server.address, KEYS, 1_024).post(PATH, KIND, MARK)
+
+
+def test_a_gateway_that_is_away_is_said_to_be(collector: Collector) -> None:
+    server = relay_server(closed_port(), "127.0.0.1", 0)
+    with running(server), pytest.raises(ChannelError, match="answered 502"):
+        channel(collector.address, server.address, KEYS, 1_024).post(PATH, KIND, MARK)
+
+
+def test_an_error_of_the_relay_is_not_told(capfd: pytest.CaptureFixture[str]) -> None:
+    def fails(*_: object) -> Response:
+        raise ValueError(MARK)
+
+    server = SmallServer(fails, "127.0.0.1", 0)
+    with running(server):
+        answer = Direct(server.address).post("/", KIND, MARK)
+    assert (answer.status, answer.body) == (500, b"")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "address", ["http://relay.example.org", "ftp://a.example", "relay.example.org", "https://", ""]
+)
+def test_only_encrypted_connections(address: str) -> None:
+    with pytest.raises(ChannelError, match="https"):
+        channel("https://collect.example.org", address, KEYS, 1_024)
+    with pytest.raises(ChannelError, match="https"):
+        channel(address, None, None, 1_024)
