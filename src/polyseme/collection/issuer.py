@@ -46,18 +46,24 @@ class IssuerKey:
         """The public key (SPKI), which the campaign's document pins."""
         return self.private.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 
+    def check(self, blinded: bytes) -> int:
+        """A blinded message as a number; raises where it cannot be one."""
+        length, n = self.private.key_size // 8, self.private.public_key().public_numbers().n
+        message = int.from_bytes(blinded, "big")
+        if len(blinded) != length or not 0 < message < n:
+            raise ChannelError(f"a blinded message has {length:,} bytes and is less than the key's modulus")
+        return message
+
     def signed(self, blinded: bytes) -> bytes:
         """`BlindSign` of RFC 9474: the same answer to the same message."""
         numbers = self.private.private_numbers()
         n, e = numbers.public_numbers.n, numbers.public_numbers.e
-        message, length = int.from_bytes(blinded, "big"), self.private.key_size // 8
-        if len(blinded) != length or not 0 < message < n:
-            raise ChannelError(f"a blinded message has {length:,} bytes and is less than the key's modulus")
+        message = self.check(blinded)
         factor = _unit(n)
         signature = _power(numbers, message * pow(factor, e, n) % n) * pow(factor, -1, n) % n
         if pow(signature, e, n) != message:
             raise InternalError("a blind signature came out wrong and is withheld")
-        return signature.to_bytes(length, "big")
+        return signature.to_bytes(len(blinded), "big")
 
 
 def new_issuer_key(file: Path) -> IssuerKey:

@@ -110,8 +110,8 @@ class Issuer:
         """Answer the body of a request for a token of this campaign."""
         try:
             code, blinded = _request(body)
-            # Signed first, so that a message that cannot be signed uses no invitation up.
-            signature = self.key.signed(blinded)
+            # A message that cannot be signed uses no invitation up, and nobody is signed for who has none.
+            self.key.check(blinded)
         except ChannelError:
             return _problem(400, "Expected an invitation and a blinded message")
         spent = self.invited.spend(code, blinded) if code is not None else "unknown"
@@ -119,7 +119,7 @@ class Issuer:
             return _problem(401, "No such invitation")
         if spent == "used":
             return _problem(409, "This invitation was used for another token")
-        return _answer(200, _JSON, {"signature": to_text(signature)})
+        return _answer(200, _JSON, {"signature": to_text(self.key.signed(blinded))})
 
 
 def _request(body: bytes) -> tuple[bytes | None, bytes]:
