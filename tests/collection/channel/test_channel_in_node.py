@@ -113,11 +113,12 @@ def test_a_page_sends_no_other_way() -> None:
         return Response(200)
 
     with serving(collector) as behind:
-        elsewhere = Response(307, (("location", behind + "/v1/gateway"),))
         given = {"collector": behind, "path": "/v1/campaigns/abc/reports", "size": 1_024, "body": BODY.hex()}
         keys = gateway.configurations().hex()
-        with serving(lambda *_: elsewhere) as relay, pytest.raises(ValueError, match="fetch failed"):
-            run("send", {**given, "relay": relay, "keys": keys})
+        for status in (302, 307):
+            elsewhere = Response(status, (("location", behind + "/v1/gateway"),))
+            with serving(lambda *_, answer=elsewhere: answer) as relay, pytest.raises(ValueError, match="fetch failed"):
+                run("send", {**given, "relay": relay, "keys": keys})
         with pytest.raises(ValueError, match="fetch failed"):
             run("send", {**given, "relay": relay, "keys": keys})
         with serving(lambda *_: Response(502)) as relay, pytest.raises(ValueError, match="answered 502"):
