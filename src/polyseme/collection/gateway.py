@@ -5,6 +5,7 @@ An inner request has no sender: the connection it came on is the relay's, and it
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -98,7 +99,8 @@ def _at_once(body: bytes) -> Receive:
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:
-        return messages.pop() if messages else {"type": "http.disconnect"}
+        # Whoever waits for the end of the connection waits until the answer is there: nobody hangs up in here.
+        return messages.pop() if messages else await asyncio.get_running_loop().create_future()
 
     return receive
 

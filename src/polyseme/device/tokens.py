@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import math
 import secrets
 from dataclasses import dataclass, field
@@ -23,11 +24,14 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
+from polyseme.device.channel import posted, require_address
 from polyseme.errors import ChannelError
 
 __all__ = [
     "Blinding",
+    "ask_issuer",
     "blind",
+    "blind_message",
     "emsa_pss",
     "finalize",
     "from_text",
@@ -44,6 +48,7 @@ _SALT_BYTES = 48
 """As long as a hash, which is SHA-384."""
 _SHORTEST, _LONGEST = 2_048, 4_096
 """Bits of a key: below, signatures can be forged; above, a token outgrows a report."""
+_REFUSALS = {401: "there is no such invitation", 409: "this invitation was used for another token"}
 _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA384()), salt_length=_SALT_BYTES)
 
 
@@ -94,6 +99,19 @@ def finalize(key: bytes, blinding: Blinding, blind_signature: bytes) -> bytes:
     """The token, once the issuer has signed; raises where the signature is not the issuer's."""
     signature = _unblinded(read_public_key(key), blinding, blind_signature)
     return blinding.message[-NONCE_BYTES:] + signature
+
+
+def ask_issuer(issuer: str, campaign: str, invitation: str, blinding: Blinding, timeout: float = 30.0) -> bytes:
+    """The issuer's blind signature; the same blinding may be sent again where the answer was lost."""
+    require_address(issuer)
+    body = json.dumps({"invitation": invitation, "blinded": to_text(blinding.blinded)}).encode()
+    answer = posted(f"{issuer.rstrip('/')}/v1/campaigns/{campaign}/tokens", "application/json", body, timeout)
+    if answer.status != 200:
+        raise ChannelError(f"the issuer answered {answer.status}", _REFUSALS.get(answer.status, ""))
+    try:
+        return from_text(json.loads(answer.body)["signature"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ChannelError("the issuer's answer cannot be read") from None
 
 
 def verify_token(key: bytes, campaign: str, token: bytes) -> bytes | None:

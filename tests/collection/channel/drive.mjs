@@ -57,10 +57,11 @@ const tasks = {
     return { token: hex(await tokens.finalize(unhex(key), await tokens.blind(unhex(key), campaign), unhex(signature))) };
   },
   invitations: ({ codes }) => codes.map(tokens.isInvitation),
-  response: ({ message }) => {
-    const { status, headers, body } = ohttp.responseParts(unhex(message));
-    return { status, headers, body: hex(body) };
-  },
+  responses: ({ messages }) =>
+    messages.map((message) => {
+      const { status, headers, body } = ohttp.responseParts(unhex(message));
+      return { status, headers, body: hex(body) };
+    }),
 };
 
 const { task, given } = JSON.parse(readFileSync(0, "utf8"));

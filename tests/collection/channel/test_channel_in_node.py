@@ -156,11 +156,12 @@ def test_a_page_knows_a_mistyped_code() -> None:
     assert run("invitations", {"codes": codes}) == [read_code(one) is not None for one in codes]
 
 
-@pytest.mark.parametrize("length", [0, 63, 64, 16_383, 16_384, 70_000])
-def test_answers_of_any_length_are_read(length: int) -> None:
-    answer = Response(409, (("content-type", "application/problem+json"), ("x", "")), bytes(length))
-    result = run("response", {"message": answer.encoded().hex()})
-    assert result == {"status": 409, "headers": [list(line) for line in answer.headers], "body": "00" * length}
+def test_answers_of_any_length_are_read() -> None:
+    headers = (("content-type", "application/problem+json"), ("x", ""))
+    answers = [Response(409, headers, bytes(length)) for length in (0, 63, 64, 16_383, 16_384, 70_000)]
+    results = run("responses", {"messages": [answer.encoded().hex() for answer in answers]})
+    lines = [list(line) for line in headers]
+    assert results == [{"status": 409, "headers": lines, "body": answer.body.hex()} for answer in answers]
 
 
 def test_the_modules_are_small_and_stand_alone() -> None:

@@ -13,8 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from polyseme.collection.invitations import ALPHABET, code_hash, hash_lines, new_codes, read_code, read_hashes
 from polyseme.collection.issuer import IssuerKey
 from polyseme.collection.issuing import Invited, Issuer
+from polyseme.collection.small_server import SmallServer
 from polyseme.device.bhttp import Response
-from polyseme.device.tokens import Blinding, blind, finalize, from_text, to_text, verify_token
+from polyseme.device.tokens import Blinding, ask_issuer, blind, finalize, from_text, to_text, verify_token
 from polyseme.errors import ChannelError
 
 CAMPAIGN = "A" * 43
@@ -81,6 +82,28 @@ def test_an_invitation_gives_one_token(issuer: Issuer) -> None:
     assert verify_token(KEY.public(), CAMPAIGN, token)
     assert issuer.invited.counts() == (4, 1)
     assert asked(issuer, CODES[0].lower(), blind(KEY.public(), CAMPAIGN)).status == 409
+
+
+def test_a_device_asks_over_the_network(issuer: Issuer) -> None:
+    server = SmallServer(issuer.answer, "127.0.0.1", 0)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        blinding = blind(KEY.public(), CAMPAIGN)
+        token = finalize(KEY.public(), blinding, ask_issuer(server.address, CAMPAIGN, CODES[0], blinding))
+        assert verify_token(KEY.public(), CAMPAIGN, token)
+        with pytest.raises(ChannelError, match="used for another token"):
+            ask_issuer(server.address, CAMPAIGN, CODES[0], blind(KEY.public(), CAMPAIGN))
+        with pytest.raises(ChannelError, match="no such invitation"):
+            ask_issuer(server.address, CAMPAIGN, new_codes(1)[0], blinding)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+    with pytest.raises(ChannelError, match="nobody answered"):
+        ask_issuer(server.address, CAMPAIGN, CODES[1], blinding)
+    with pytest.raises(ChannelError, match="https"):
+        ask_issuer("http://issuer.example.org", CAMPAIGN, CODES[1], blinding)
 
 
 def test_a_lost_answer_is_given_again(issuer: Issuer, tmp_path: Path) -> None:
