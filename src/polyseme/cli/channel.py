@@ -12,7 +12,7 @@ from polyseme.cli.console import PathType, write_text
 if TYPE_CHECKING:
     from polyseme.collection.small_server import SmallServer
 
-__all__ = ["gateway", "invite", "issuer", "relay"]
+__all__ = ["gateway", "issuer", "relay"]
 
 host_option = click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 
@@ -35,33 +35,6 @@ def relay(address: str, host: str, port: int) -> None:
     from polyseme.collection.relay import relay_server
 
     _serve(relay_server(address, host, port), "Relay")
-
-
-@click.command("invite")
-@click.argument("number", type=click.IntRange(1, 10_000_000))
-@click.option("--out", type=PathType, required=True, help="Where the codes go, one a line, to be handed out.")
-@click.option(
-    "--hashes", type=PathType, required=True, help="Where their hashes go, which the collector or issuer reads."
-)
-def invite(number: int, out: Path, hashes: Path) -> None:
-    """Make NUMBER invitations, each good for one report or for one blind token.
-
-    The collector, or the issuer, needs only the hashes. Delete the codes when they are handed out; whoever keeps
-    a list of who got which code can tell who has answered.
-
-    \b
-    Example:
-      polyseme collect invite 5000 --out codes.txt --hashes hashes.txt
-    """
-    from polyseme.collection.invitations import hash_lines, new_codes
-    from polyseme.collection.secret_files import write_secret
-    from polyseme.files.whole import require_place
-
-    require_place(hashes, False)
-    codes = new_codes(number)
-    write_secret(out, "".join(f"{code}\n" for code in codes))
-    write_text(hash_lines(codes), hashes, force=False)
-    click.echo(f"Wrote {number:,} codes to {out}. Keep them secret until they are handed out.", err=True)
 
 
 @click.group("gateway")
@@ -127,10 +100,36 @@ def issuer_key(file: Path) -> None:
     click.echo(to_text(new_issuer_key(file).public()))
 
 
+@issuer.command("invite")
+@click.argument("number", type=click.IntRange(1, 10_000_000))
+@click.option("--campaign", required=True, metavar="ID", help="The campaign's id.")
+@click.option("--out", type=PathType, required=True, help="Where the codes go, one a line, to be handed out.")
+@click.option("--hashes", type=PathType, required=True, help="Where their hashes go, which the issuer reads.")
+def issuer_invite(number: int, campaign: str, out: Path, hashes: Path) -> None:
+    """Make NUMBER invitations, each good for one blind token.
+
+    The issuer needs only the hashes. Delete the codes when they are handed out: whoever keeps a list of who got
+    which code can tell who fetched a token.
+
+    \b
+    Example:
+      polyseme collect issuer invite 5000 --campaign ID --out codes.txt --hashes hashes.txt
+    """
+    from polyseme.collection.invitations import hash_lines, new_codes
+    from polyseme.collection.secret_files import write_secret
+    from polyseme.files.whole import require_place
+
+    require_place(hashes, False)
+    codes = new_codes(number)
+    write_secret(out, "".join(f"{code}\n" for code in codes))
+    write_text(hash_lines(campaign, codes), hashes, force=False)
+    click.echo(f"Wrote {number:,} codes to {out}. Keep them secret until they are handed out.", err=True)
+
+
 @issuer.command("serve")
 @click.option("--campaign", required=True, metavar="ID", help="The campaign's id.")
-@click.option("--key", type=PathType, required=True, help="The signing key (polyseme collect issuer key).")
-@click.option("--invitations", type=PathType, required=True, help="Hashes of the codes (polyseme collect invite).")
+@click.option("--key", type=PathType, required=True, help="The signing key (issuer key).")
+@click.option("--invitations", type=PathType, required=True, help="Hashes of the codes (issuer invite).")
 @click.option("--store", type=PathType, required=True, help="File in which used invitations are kept (SQLite).")
 @host_option
 @click.option("--port", type=click.IntRange(0, 65_535), default=8_082, show_default=True, help="Port to listen on.")

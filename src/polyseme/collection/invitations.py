@@ -53,19 +53,20 @@ def read_code(text: str) -> str | None:
     return code if _weighted([ALPHABET.index(character) for character in code]) == 0 else None
 
 
-def code_hash(text: str) -> bytes | None:
-    """What is stored of a code; None where the text cannot be one."""
+def code_hash(campaign: str, text: str) -> bytes | None:
+    """What is stored of a code; None where the text cannot be one. A code of two campaigns has two hashes."""
     code = read_code(text)
-    return None if code is None else hashlib.sha256(b"polyseme-invitation-1\n" + code.encode("ascii")).digest()
+    return None if code is None else hashlib.sha256(f"polyseme-invitation\n{campaign}\n{code}".encode()).digest()
 
 
-def hash_lines(codes: Iterable[str]) -> str:
+def hash_lines(campaign: str, codes: Iterable[str]) -> str:
     """The hashes of codes as a text file, sorted: their order says nothing about who got which code."""
-    return "".join(sorted(f"{found.hex()}\n" for found in map(code_hash, codes) if found is not None))
+    hashes = (code_hash(campaign, code) for code in codes)
+    return "".join(sorted(f"{found.hex()}\n" for found in hashes if found is not None))
 
 
 def read_hashes(file: Path) -> list[bytes]:
-    """The hashes in a file written by `polyseme collect invite`."""
+    """The hashes in a file written by `polyseme collect issuer invite`."""
     found = list[bytes]()
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if not _HASH.fullmatch(line.strip()):

@@ -109,7 +109,7 @@ class Issuer:
     def issued(self, body: bytes) -> Response:
         """Answer the body of a request for a token of this campaign."""
         try:
-            code, blinded = _request(body)
+            code, blinded = _request(self.campaign, body)
             # A message that cannot be signed uses no invitation up, and nobody is signed for who has none.
             self.key.check(blinded)
         except ChannelError:
@@ -122,7 +122,7 @@ class Issuer:
         return _answer(200, _JSON, {"signature": to_text(self.key.signed(blinded))})
 
 
-def _request(body: bytes) -> tuple[bytes | None, bytes]:
+def _request(campaign: str, body: bytes) -> tuple[bytes | None, bytes]:
     """The hash of the code, or None where it cannot be one, and the blinded message."""
     try:
         given = json.loads(body)
@@ -131,7 +131,7 @@ def _request(body: bytes) -> tuple[bytes | None, bytes]:
         raise ChannelError("not a request for a token") from None
     if not isinstance(code, str) or not isinstance(blinded, str) or len(given) != 2:
         raise ChannelError("not a request for a token")
-    return code_hash(code), from_text(blinded)
+    return code_hash(campaign, code), from_text(blinded)
 
 
 def _problem(status: int, title: str) -> Response:

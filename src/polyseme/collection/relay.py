@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from polyseme.collection.small_server import SmallServer
 from polyseme.device.bhttp import Response
-from polyseme.device.channel import posted, require_address
 from polyseme.device.ohttp import REQUEST_TYPE
-from polyseme.errors import ChannelError
+from polyseme.device.relayed import posted, require_address
 
 __all__ = ["Relay", "relay_server"]
 
@@ -34,7 +33,7 @@ class Relay:
             return Response(415)
         try:
             brought = posted(self._gateway, REQUEST_TYPE, body, self._timeout)
-        except ChannelError:
+        except OSError:
             return Response(502)
         kept = tuple((name, value) for name, value in brought.headers if name in _SHOWN)
         return Response(brought.status, kept, brought.body)

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from polyseme.device.channel import posted, require_address
+from polyseme.device.relayed import posted, require_address
 from polyseme.errors import ChannelError
 
 __all__ = [
@@ -105,7 +105,10 @@ def ask_issuer(issuer: str, campaign: str, invitation: str, blinding: Blinding, 
     """The issuer's blind signature; the same blinding may be sent again where the answer was lost."""
     require_address(issuer)
     body = json.dumps({"invitation": invitation, "blinded": to_text(blinding.blinded)}).encode()
-    answer = posted(f"{issuer.rstrip('/')}/v1/campaigns/{campaign}/tokens", "application/json", body, timeout)
+    try:
+        answer = posted(f"{issuer.rstrip('/')}/v1/campaigns/{campaign}/tokens", "application/json", body, timeout)
+    except OSError:
+        raise ChannelError("the issuer does not answer", "ask it again later with the same blinding") from None
     if answer.status != 200:
         raise ChannelError(f"the issuer answered {answer.status}", _REFUSALS.get(answer.status, ""))
     try:

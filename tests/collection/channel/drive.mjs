@@ -42,8 +42,8 @@ const tasks = {
     const signature = (big(blind_signature) * blinding.inverse) % modulus;
     return { encoded: hex(encoded), blinded: hex(blinding.blinded), signature: signature.toString(16) };
   },
-  async send({ relay, keys, collector, path, size, body }) {
-    const answer = await ohttp.postThrough(relay, unhex(keys), collector, path, "application/json", unhex(body), size);
+  async send({ relay, keys, url, size, body }) {
+    const answer = await ohttp.postThrough(relay, unhex(keys), url, "application/json", unhex(body), size);
     return { status: answer.status, headers: answer.headers, body: hex(answer.body) };
   },
   async token({ issuer, key, campaign, invitation }) {

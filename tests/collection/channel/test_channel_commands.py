@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from polyseme.cli.channel import gateway, invite, issuer, relay
+from polyseme.cli.channel import gateway, issuer, relay
 from polyseme.collection.invitations import code_hash, read_hashes
 from polyseme.collection.issuer import read_issuer_key
 from polyseme.collection.ohttp import read_gateway
@@ -19,6 +19,7 @@ from polyseme.device.ohttp import read_configurations
 from polyseme.device.tokens import from_text
 from polyseme.errors import ChannelError
 
+CAMPAIGN = "A" * 43
 SRC = Path(__file__).resolve().parents[3] / "src"
 
 
@@ -28,12 +29,12 @@ def run(command: click.Command, *arguments: object) -> Result:
 
 def test_invitations(tmp_path: Path) -> None:
     codes, hashes = tmp_path / "codes.txt", tmp_path / "hashes.txt"
-    assert run(invite, 25, "--out", codes, "--hashes", hashes).exit_code == 0
+    assert run(issuer, "invite", "--campaign", CAMPAIGN, 25, "--out", codes, "--hashes", hashes).exit_code == 0
     assert stat.S_IMODE(codes.stat().st_mode) == 0o600
     made = codes.read_text().split()
     assert len(made) == 25
-    assert set(read_hashes(hashes)) == {code_hash(code) for code in made}
-    again = run(invite, 25, "--out", codes, "--hashes", tmp_path / "other.txt")
+    assert set(read_hashes(hashes)) == {code_hash(CAMPAIGN, code) for code in made}
+    again = run(issuer, "invite", "--campaign", CAMPAIGN, 25, "--out", codes, "--hashes", tmp_path / "other.txt")
     assert isinstance(again.exception, ChannelError)
     assert codes.read_text().split() == made
 
@@ -61,12 +62,22 @@ def test_a_relay_only_hands_on_to_encrypted_places() -> None:
 
 @pytest.mark.parametrize("command", ["relay", "issuer"])
 def test_a_server_starts_and_stops(command: str, tmp_path: Path) -> None:
-    run(invite, 3, "--out", tmp_path / "codes.txt", "--hashes", tmp_path / "hashes.txt")
+    run(
+        issuer,
+        "invite",
+        "--campaign",
+        CAMPAIGN,
+        3,
+        "--out",
+        tmp_path / "codes.txt",
+        "--hashes",
+        tmp_path / "hashes.txt",
+    )
     run(issuer, "key", tmp_path / "issuer.pem")
     files = ["--key", "issuer.pem", "--invitations", "hashes.txt", "--store", "issued.db"]
     arguments = {
         "relay": ["--gateway", "http://127.0.0.1:9/v1/gateway", "--port", "0"],
-        "issuer": ["serve", "--campaign", "A" * 43, *files, "--port", "0"],
+        "issuer": ["serve", "--campaign", CAMPAIGN, *files, "--port", "0"],
     }[command]
     code = f"import sys; from polyseme.cli.channel import {command}; {command}(sys.argv[1:])"
     started = subprocess.Popen(
@@ -85,7 +96,7 @@ def test_a_server_starts_and_stops(command: str, tmp_path: Path) -> None:
 def test_a_device_needs_no_arrays_for_any_of_it() -> None:
     code = (
         "import sys\n"
-        "import polyseme.device.channel, polyseme.device.ohttp, polyseme.device.tokens\n"
+        "import polyseme.device.relayed, polyseme.device.ohttp, polyseme.device.tokens\n"
         "heavy = {'numpy', 'polars', 'pyarrow', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

@@ -98,7 +98,7 @@ def test_a_page_sends_through_our_relay_to_our_gateway() -> None:
         return Response(200, (("content-type", "message/ohttp-res"),), answer)
 
     with serving(collector) as behind, serving(Relay(behind).answer) as relay:
-        given = {"collector": "https://collect.example.org/here/", "path": "/v1/campaigns/abc/reports", "size": 1_024}
+        given = {"url": "https://collect.example.org/here/v1/campaigns/abc/reports", "size": 1_024}
         result = run("send", {**given, "relay": relay, "keys": gateway.configurations().hex(), "body": BODY.hex()})
     assert result == {"status": 201, "headers": [["content-type", "text/plain"]], "body": BODY.hex()}
     kind = (("content-type", "application/json"),)
@@ -113,7 +113,7 @@ def test_a_page_sends_no_other_way() -> None:
         return Response(200)
 
     with serving(collector) as behind:
-        given = {"collector": behind, "path": "/v1/campaigns/abc/reports", "size": 1_024, "body": BODY.hex()}
+        given = {"url": behind + "/v1/campaigns/abc/reports", "size": 1_024, "body": BODY.hex()}
         keys = gateway.configurations().hex()
         for status in (302, 307):
             elsewhere = Response(status, (("location", behind + "/v1/gateway"),))
@@ -131,7 +131,7 @@ def test_a_page_sends_no_other_way() -> None:
 def test_a_page_gets_a_token_that_we_take(tmp_path: Path) -> None:
     key, (code,) = IssuerKey(rsa.generate_private_key(65_537, 2_048)), new_codes(1)
     invited = Invited(tmp_path / "issued.db")
-    invited.add([code_hash(code) or b""])
+    invited.add([code_hash(CAMPAIGN, code) or b""])
     given = {"key": key.public().hex(), "campaign": CAMPAIGN, "invitation": code.lower()}
     with serving(Issuer(CAMPAIGN, key, invited).answer) as issuer:
         result = run("token", {**given, "issuer": issuer})

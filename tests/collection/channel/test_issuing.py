@@ -24,10 +24,14 @@ CODES = new_codes(4)
 KEY = IssuerKey(rsa.generate_private_key(65_537, 2_048))
 
 
+def hashes(campaign: str = CAMPAIGN) -> list[bytes]:
+    return [found for found in (code_hash(campaign, code) for code in CODES) if found]
+
+
 @pytest.fixture
 def issuer(tmp_path: Path) -> Issuer:
     invited = Invited(tmp_path / "issued.db")
-    assert invited.add(filter(None, map(code_hash, CODES))) == len(CODES)
+    assert invited.add(hashes()) == len(CODES)
     return Issuer(CAMPAIGN, KEY, invited)
 
 
@@ -47,7 +51,7 @@ def test_codes_are_fresh_and_readable() -> None:
 def test_a_code_may_be_typed_in_any_case_and_with_any_gaps() -> None:
     code = CODES[0]
     spellings = [code, code.lower(), code.replace("-", ""), f" {code.replace('-', ' ')} ", f"{code}\n"]
-    assert len({code_hash(spelling) for spelling in spellings}) == 1
+    assert len({code_hash(CAMPAIGN, spelling) for spelling in spellings}) == 1
 
 
 def test_every_mistyped_character_and_every_exchange_is_noticed() -> None:
@@ -62,12 +66,16 @@ def test_every_mistyped_character_and_every_exchange_is_noticed() -> None:
     assert not any(map(read_code, ["", code[:-1], code + "2", code[:-1] + "0", code[:-1] + "ſ", "ß" * 10]))
 
 
+def test_codes_of_two_campaigns_cannot_be_joined() -> None:
+    assert not set(hashes()) & set(hashes("B" * 43))
+
+
 def test_files_of_hashes_do_not_tell_which_code(tmp_path: Path) -> None:
     file = tmp_path / "hashes.txt"
-    file.write_text(hash_lines(CODES))
-    hashes = read_hashes(file)
-    assert hashes == sorted(hashes)
-    assert set(hashes) == {code_hash(code) for code in CODES}
+    file.write_text(hash_lines(CAMPAIGN, CODES))
+    found = read_hashes(file)
+    assert found == sorted(found)
+    assert set(found) == set(hashes())
     file.write_text(f"{'0' * 64}\n{CODES[0]}\n")
     with pytest.raises(ChannelError, match="line 2: expected 64 hexadecimal") as caught:
         read_hashes(file)
@@ -100,7 +108,7 @@ def test_a_device_asks_over_the_network(issuer: Issuer) -> None:
         server.shutdown()
         server.server_close()
         thread.join()
-    with pytest.raises(ChannelError, match="nobody answered"):
+    with pytest.raises(ChannelError, match="does not answer"):
         ask_issuer(server.address, CAMPAIGN, CODES[1], blinding)
     with pytest.raises(ChannelError, match="https"):
         ask_issuer("http://issuer.example.org", CAMPAIGN, CODES[1], blinding)
@@ -111,7 +119,7 @@ def test_a_lost_answer_is_given_again(issuer: Issuer, tmp_path: Path) -> None:
     first = asked(issuer, CODES[0], blinding)
     issuer.invited.close()
     later = Issuer(CAMPAIGN, KEY, Invited(tmp_path / "issued.db"))
-    assert later.invited.add(filter(None, map(code_hash, CODES))) == 0
+    assert later.invited.add(hashes()) == 0
     assert asked(later, CODES[0], blinding) == first
     assert asked(later, CODES[0], blind(KEY.public(), CAMPAIGN)).status == 409
 
@@ -183,6 +191,6 @@ def test_what_is_kept_holds_no_code_and_no_message(issuer: Issuer, tmp_path: Pat
     asked(issuer, CODES[0], blinding)
     issuer.invited.close()
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert (code_hash(CODES[0]) or b"none") in kept
+    assert (code_hash(CAMPAIGN, CODES[0]) or b"none") in kept
     for secret in (CODES[0].encode(), (read_code(CODES[0]) or "").encode(), blinding.blinded, blinding.message[-32:]):
         assert secret not in kept

@@ -15,8 +15,9 @@ import pytest
 from polyseme.collection.ohttp import Gateway, GatewayKey
 from polyseme.collection.relay import relay_server
 from polyseme.collection.small_server import SmallServer
-from polyseme.device.bhttp import Response
-from polyseme.device.channel import Direct, Relayed, channel
+from polyseme.device.bhttp import Request, Response
+from polyseme.device.ohttp import wrapped
+from polyseme.device.relayed import Relayed, Reply, posted
 from polyseme.errors import ChannelError
 
 MARK = b"MARKEDVALUE77"
@@ -42,7 +43,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.paths.append(self.path)
         opened = GATEWAY.opened(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.inner.append(opened.request.body)
-        answer = opened.sealed(Response(201, (), b"stored"))
+        answer = opened.sealed(Response(201, (("retry-after", "5"),), b"stored"))
         self.send_response(200)
         self.send_header("Content-Type", "message/ohttp-res")
         self.send_header("Set-Cookie", "who=1")
@@ -87,9 +88,9 @@ def closed_port() -> str:
 
 
 def test_a_report_passes_and_its_answer_comes_back(collector: Collector, relay: SmallServer) -> None:
-    way = channel(collector.address, relay.address, KEYS, 1_024)
-    assert isinstance(way, Relayed)
-    assert way.post(PATH, KIND, MARK) == Response(201, (), b"stored")
+    way = Relayed(relay.address, KEYS, 1_024)
+    assert way.relay == relay.address
+    assert way.post(collector.address + PATH, MARK, KIND) == Reply(201, {"retry-after": "5"})
     assert collector.inner == [MARK]
     assert collector.paths == ["/v1/gateway"]
 
@@ -97,7 +98,7 @@ def test_a_report_passes_and_its_answer_comes_back(collector: Collector, relay: 
 def test_the_relay_hands_on_nothing_that_names_the_sender(collector: Collector, relay: SmallServer) -> None:
     place = urlsplit(relay.address)
     connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=10)
-    sealed = channel_body(collector)
+    sealed = sealed_report(collector)
     named = ("User-Agent", "Cookie", "X-Forwarded-For", "Forwarded", "Via", "Referer", "Origin", "Accept-Language")
     headers = {"Content-Type": "message/ohttp-req", **dict.fromkeys(named, "somebody")}
     connection.request("POST", "/somebody?somebody", sealed, headers)
@@ -118,10 +119,7 @@ def test_the_relay_hands_on_nothing_that_names_the_sender(collector: Collector, 
     assert "somebody" not in str(seen) + str(collector.paths)
 
 
-def channel_body(collector: Collector) -> bytes:
-    from polyseme.device.bhttp import Request
-    from polyseme.device.ohttp import wrapped
-
+def sealed_report(collector: Collector) -> bytes:
     return wrapped(KEYS, Request("POST", "http", urlsplit(collector.address).netloc, PATH, (), MARK), 1_024)[0]
 
 
@@ -152,20 +150,20 @@ def test_the_relay_takes_sealed_requests_only(collector: Collector, relay: Small
 
 
 def test_the_log_is_empty(relay: SmallServer, collector: Collector, capfd: pytest.CaptureFixture[str]) -> None:
-    channel(collector.address, relay.address, KEYS, 1_024).post(PATH, KIND, MARK)
+    Relayed(relay.address, KEYS, 1_024).post(collector.address + PATH, MARK, KIND)
     assert capfd.readouterr() == ("", "")
 
 
 def test_without_its_relay_nothing_is_sent(collector: Collector) -> None:
-    with pytest.raises(ChannelError, match="nobody answered"):
-        channel(collector.address, closed_port(), KEYS, 1_024).post(PATH, KIND, MARK)
+    with pytest.raises(OSError):
+        Relayed(closed_port(), KEYS, 1_024).post(collector.address + PATH, MARK, KIND)
     assert collector.paths == []
 
 
 def test_without_a_key_nothing_is_sent(collector: Collector, relay: SmallServer) -> None:
-    for keys in (None, b"", b"\0\1\0"):
+    for keys in (b"", b"\0\1\0"):
         with pytest.raises(ChannelError, match="key"):
-            channel(collector.address, relay.address, keys, 1_024)
+            Relayed(relay.address, keys, 1_024)
     assert collector.paths == []
 
 
@@ -173,23 +171,23 @@ def test_a_relay_cannot_send_a_device_to_the_collector(collector: Collector) -> 
     elsewhere = (("location", collector.address + "/v1/gateway"),)
     for status in (301, 302, 303, 307, 308):
         server = SmallServer(lambda *_, status=status: Response(status, elsewhere), "127.0.0.1", 0)
-        with running(server), pytest.raises(ChannelError, match=f"answered {status}"):
-            channel(collector.address, server.address, KEYS, 1_024).post(PATH, KIND, MARK)
+        with running(server), pytest.raises(OSError, match=f"answered {status}"):
+            Relayed(server.address, KEYS, 1_024).post(collector.address + PATH, MARK, KIND)
     assert collector.paths == []
 
 
 def test_a_relay_cannot_answer_in_place_of_the_gateway(collector: Collector) -> None:
     kind = (("content-type", "message/ohttp-res"),)
-    for body in (b"", bytes(60), GATEWAY.opened(channel_body(collector)).sealed(Response(201, (), b"stored"))):
+    for body in (b"", bytes(60), GATEWAY.opened(sealed_report(collector)).sealed(Response(201, (), b"stored"))):
         server = SmallServer(lambda *_, body=body: Response(200, kind, body), "127.0.0.1", 0)
-        with running(server), pytest.raises(ChannelError, match="did not come from the gateway"):
-            channel(collector.address, server.address, KEYS, 1_024).post(PATH, KIND, MARK)
+        with running(server), pytest.raises(OSError, match="did not come from the gateway"):
+            Relayed(server.address, KEYS, 1_024).post(collector.address + PATH, MARK, KIND)
 
 
 def test_a_gateway_that_is_away_is_said_to_be(collector: Collector) -> None:
     server = relay_server(closed_port(), "127.0.0.1", 0)
-    with running(server), pytest.raises(ChannelError, match="answered 502"):
-        channel(collector.address, server.address, KEYS, 1_024).post(PATH, KIND, MARK)
+    with running(server), pytest.raises(OSError, match="answered 502"):
+        Relayed(server.address, KEYS, 1_024).post(collector.address + PATH, MARK, KIND)
 
 
 def test_an_error_of_the_relay_is_not_told(capfd: pytest.CaptureFixture[str]) -> None:
@@ -198,7 +196,7 @@ def test_an_error_of_the_relay_is_not_told(capfd: pytest.CaptureFixture[str]) ->
 
     server = SmallServer(fails, "127.0.0.1", 0)
     with running(server):
-        answer = Direct(server.address).post("/", KIND, MARK)
+        answer = posted(server.address, KIND, MARK, 10)
     assert (answer.status, answer.body) == (500, b"")
     assert capfd.readouterr() == ("", "")
 
@@ -208,6 +206,4 @@ def test_an_error_of_the_relay_is_not_told(capfd: pytest.CaptureFixture[str]) ->
 )
 def test_only_encrypted_connections(address: str) -> None:
     with pytest.raises(ChannelError, match="https"):
-        channel("https://collect.example.org", address, KEYS, 1_024)
-    with pytest.raises(ChannelError, match="https"):
-        channel(address, None, None, 1_024)
+        Relayed(address, KEYS, 1_024)

@@ -31,18 +31,17 @@ function joined(...parts) {
  *
  * @param {string} relay its address
  * @param {Uint8Array} keys the gateway's key configurations, from the campaign's document
- * @param {string} collector its address; only what is sealed names it
- * @param {string} path such as `/v1/campaigns/ID/reports`
+ * @param {string} url of the collector's endpoint; only what is sealed names it
  * @param {string} mediaType
  * @param {Uint8Array} body
  * @param {number} size bytes of a padded report in this campaign: all requests have the same length
  * @param {AbortSignal} [signal]
  * @returns {Promise<Answer>}
  */
-export async function postThrough(relay, keys, collector, path, mediaType, body, size, signal) {
-  const place = new URL(collector);
+export async function postThrough(relay, keys, url, mediaType, body, size, signal) {
+  const place = new URL(url);
   const message = requestMessage(
-    ["POST", place.protocol.slice(0, -1), place.host, place.pathname.replace(/\/+$/, "") + path],
+    ["POST", place.protocol.slice(0, -1), place.host, place.pathname],
     [["content-type", mediaType]],
     body,
   );
