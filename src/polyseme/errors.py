@@ -10,6 +10,7 @@
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
     │   ├── CollectionError     a campaign, a report store or a token that cannot be used like this
     │   │   └── StoreUnavailable    the store does not answer now; asking again is safe
+    │   ├── ChannelError        what came through the anonymous channel, or a token, that cannot be used
     │   ├── RiskError           what must not be published: a model does not hold, or the ledger says so (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
     ├── Cancelled               somebody asked the work to stop (see `cancellation`)
@@ -36,6 +37,7 @@ from dataclasses import dataclass
 __all__ = [
     "CampaignError",
     "Cancelled",
+    "ChannelError",
     "CollectionError",
     "ImpossibleError",
     "InternalError",
@@ -120,6 +122,10 @@ class CollectionError(InvalidInput):
 
 class StoreUnavailable(CollectionError):
     """The store does not answer now. What was asked for may or may not have happened; asking again is safe."""
+
+
+class ChannelError(InvalidInput):
+    """A message, a key or a token of the anonymous channel cannot be used; nothing is sent another way instead."""
 
 
 class RiskError(InvalidInput):
