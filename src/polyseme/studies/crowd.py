@@ -63,7 +63,9 @@ questions:
 collection:
   planned: %d
   minimum: 100
-  purpose: {en: To see how incomes go with age and sex., de: "Um zu sehen, wie Einkommen mit Alter und Geschlecht gehen."}
+  purpose:
+    en: To see how incomes go with age and sex.
+    de: Um zu sehen, wie Einkommen von Alter und Geschlecht abhängen.
   contact: survey@example.org
 """
 
@@ -91,8 +93,8 @@ def run_crowd(
     cancellation = cancellation or Cancellation()
     with whole_folder(out, overwrite, _CONTENTS, cancellation) as folder:
         campaign = _campaign(folder, devices)
-        yield f"Campaign    {campaign.id[:12]}..: age and sex in clear, income as a set of 2 classes drawn on the device"
-        yield f"            {sum(len(item.strata) for item in campaign.protected)} sampling documents, one a group"
+        yield "Campaign    age and sex are sent as they are, income as 2 classes that the device draws itself"
+        yield f"            its id, which pins the document: {campaign.id}"
         people = with_age_bands(income_table(devices)).drop("id")
         people.write_parquet(folder / "people.parquet")
         address = f"sqlite:///{folder / 'reports.db'}"
@@ -188,7 +190,8 @@ def _released(folder: Path, address: str, campaign: Campaign) -> Iterator[str]:
         release = release_campaign(store, campaign.id, folder / "release")
     yield f"Release     {release.manifest.records:,} records, shuffled; the campaign is closed"
     verified = verify(release)
-    yield f"Verify      {len(verified.verdicts)} checks from the definitions: {'all hold' if verified.holds else 'VIOLATED'}"
+    outcome = "all hold" if verified.holds else "VIOLATED"
+    yield f"Verify      {len(verified.verdicts)} checks from the definitions: {outcome}"
     yield _compared(release, folder / "people.parquet")
     (folder / "report.html").write_text(report(release, by="sex"), encoding="utf-8")
 
