@@ -10,16 +10,20 @@ import subprocess
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
-from make_vectors import FILE, secret
+from make_vectors import FILE, case, secret
+from portable_cases import shares
 
 from polyseme import web
+from polyseme.designs import make_design
 from polyseme.device.campaign import Campaign
 from polyseme.device.fingerprint import fingerprint
 from polyseme.device.posterior import worst_posterior
 from polyseme.device.reports import answer_codes
 from polyseme.device.sampling import KINDS, Sampling
 from polyseme.device.stream import sticky_subkey
+from polyseme.distances.structure import Clusters
 
 HERE = Path(__file__).parent
 CLIENT = Path(web.__file__).parent / "client"
@@ -40,9 +44,9 @@ def batched(flat, length):
 
 def test_there_are_enough_vectors(vectors):
     drawn = {way: Counter() for way in ("fresh", "sticky", "blind")}
-    for case in vectors["cases"]:
+    for one in vectors["cases"]:
         for way, counts in drawn.items():
-            counts[case["document"]["kind"]] += len(case[way]) // case["document"]["l"]
+            counts[one["document"]["kind"]] += len(one[way]) // one["document"]["l"]
     for counts in drawn.values():
         assert set(counts) == set(KINDS)
         assert min(counts.values()) >= 1_000
@@ -52,25 +56,25 @@ def test_there_are_enough_vectors(vectors):
 
 
 def test_python_draws_the_vectors(vectors):
-    for case in vectors["cases"]:
-        name, sampling = case["name"], Sampling.read(case["document"])
-        blind = Sampling.read({**case["document"], "p53": 0})
-        known = fingerprint(name, case["labels"], sampling.document)
-        assert known == case["fingerprint"]
+    for one in vectors["cases"]:
+        name, sampling = one["name"], Sampling.read(one["document"])
+        blind = Sampling.read({**one["document"], "p53": 0})
+        known = fingerprint(name, one["labels"], sampling.document)
+        assert known == one["fingerprint"]
         l, size = sampling.l, sampling.size
-        for number, expected in enumerate(batched(case["fresh"], l)):
+        for number, expected in enumerate(batched(one["fresh"], l)):
             assert sampling.draw(number % size, secret(name, number)) == expected
-        for number, expected in enumerate(batched(case["blind"], l)):
+        for number, expected in enumerate(batched(one["blind"], l)):
             assert blind.draw(number % size, secret(name, number)) == expected
-        for number, expected in enumerate(batched(case["sticky"], l)):
+        for number, expected in enumerate(batched(one["sticky"], l)):
             subkey = sticky_subkey(secret(name, number), known, number % 3, number % size)
             assert sampling.draw(number % size, subkey) == expected
 
 
 def test_python_knows_the_posteriors(vectors):
-    for case in vectors["posteriors"]:
-        found = worst_posterior(Sampling.read(case["document"]), case["prior"])
-        assert found == pytest.approx(case["posterior"], rel=1e-12)
+    for one in vectors["posteriors"]:
+        found = worst_posterior(Sampling.read(one["document"]), one["prior"])
+        assert found == pytest.approx(one["posterior"], rel=1e-12)
 
 
 def test_python_answers_the_campaign(vectors):
@@ -85,9 +89,9 @@ def test_python_answers_the_campaign(vectors):
     assert strata == {0, 1}
 
 
-def run_in_node(folder):
-    command = [str(NODE), str(HERE / "run_vectors.mjs"), str(folder), str(FILE)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+def run_in_node(folder, file=FILE, timeout=300):
+    command = [str(NODE), str(HERE / "run_vectors.mjs"), str(folder), str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
 
 
 @pytest.mark.node
@@ -100,7 +104,7 @@ def test_node_draws_the_vectors_from_what_is_served(vectors, tmp_path):
     assert done.returncode == 0, done.stdout[:2000] + done.stderr[:2000]
     found = json.loads(done.stdout)
     expected = sum(
-        len(case[way]) // case["document"]["l"] for case in vectors["cases"] for way in ("fresh", "sticky", "blind")
+        len(one[way]) // one["document"]["l"] for one in vectors["cases"] for way in ("fresh", "sticky", "blind")
     )
     assert found["draws"] == expected
     assert found["posteriors"] == len(vectors["posteriors"])
@@ -118,10 +122,26 @@ def test_a_wrong_vector_is_noticed(vectors, tmp_path):
     wrong["campaign"]["answers"] = wrong["campaign"]["answers"][:2]
     wrong["campaign"]["answers"][0]["sets"][0][0] ^= 1
     (tmp_path / "wrong.json.gz").write_bytes(gzip.compress(json.dumps(wrong).encode()))
-    command = [str(NODE), str(HERE / "run_vectors.mjs"), str(CLIENT), str(tmp_path / "wrong.json.gz")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = run_in_node(CLIENT, tmp_path / "wrong.json.gz")
     assert done.returncode == 1
     assert len(json.loads(done.stdout)["wrong"]) == 3
+
+
+@pytest.mark.node
+@pytest.mark.skipif(NODE is None, reason="Node is not installed")
+def test_node_draws_from_large_domains(vectors, tmp_path):
+    design = make_design("balanced", Clusters(np.arange(70_000)), 4, shares(70_000, 41))
+    document = design.portable(0.9)
+    posterior = worst_posterior(Sampling.read(document))
+    large = {
+        "cases": [case("large", document, 10)],
+        "posteriors": [{"document": document, "prior": None, "posterior": posterior}],
+        "campaign": {**vectors["campaign"], "answers": vectors["campaign"]["answers"][:3]},
+    }
+    (tmp_path / "large.json.gz").write_bytes(gzip.compress(json.dumps(large).encode(), 1))
+    # Seconds; a table that was filled again for every value would take hours.
+    done = run_in_node(CLIENT, tmp_path / "large.json.gz", 120)
+    assert done.returncode == 0, done.stdout[:2000] + done.stderr[:2000]
 
 
 @pytest.mark.node

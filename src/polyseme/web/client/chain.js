@@ -49,9 +49,9 @@ export class Chain {
     this.backHigh = upTo(low, size);
   }
 
-  /** @param {number[]} first @param {number[]} from @param {number[]} to */
+  /** @param {(place: number) => boolean} first @param {number[]} from @param {number[]} to */
   #rows(first, from, to) {
-    const rows = [sums(this.weights.map((weight, place) => (first[place] ? weight : 0n)))];
+    const rows = [sums(this.weights.map((weight, place) => (first(place) ? weight : 0n)))];
     while (rows.length < this.l) {
       const last = rows[rows.length - 1];
       rows.push(sums(this.weights.map((weight, place) => weight * span(last, from[place], to[place]))));
@@ -60,13 +60,11 @@ export class Chain {
   }
 
   get prefix() {
-    const first = this.low.map((_, place) => Number(place < this.firstEnd));
-    return (this.#prefix ??= this.#rows(first, this.backLow, this.backHigh));
+    return (this.#prefix ??= this.#rows((place) => place < this.firstEnd, this.backLow, this.backHigh));
   }
 
   get onward() {
-    const first = this.low.map((_, place) => Number(place >= this.lastStart));
-    return (this.#onward ??= this.#rows(first, this.low, this.high));
+    return (this.#onward ??= this.#rows((place) => place >= this.lastStart, this.low, this.high));
   }
 
   /** @param {number} r @param {number} place */
