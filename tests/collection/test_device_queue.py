@@ -159,7 +159,7 @@ def test_a_clock_that_was_put_back_does_not_hold_reports_for_ever(queue, campaig
 
 
 def test_a_campaign_with_a_relay_is_never_sent_directly(queue, campaign):
-    relayed = campaign_with(relay="https://relay.example")
+    relayed = campaign_with(relay="https://relay.example", gateway="AAAA")
     put(queue, campaign)
     put(queue, relayed)
     collector = Collector()
@@ -169,7 +169,7 @@ def test_a_campaign_with_a_relay_is_never_sent_directly(queue, campaign):
 
 
 def test_the_relay_is_the_one_of_the_document(queue):
-    put(queue, campaign_with(relay="https://relay.example"))
+    put(queue, campaign_with(relay="https://relay.example", gateway="AAAA"))
     other = Collector()
     other.relay = "https://other.example"
     with pytest.raises(CampaignError, match="nothing was sent"):

@@ -23,7 +23,7 @@ const SLACK = 1e-6;
  * @typedef {{
  *   draws: "fresh" | "sticky", opens: string | null, closes: string | null, wave: number, minimum: number,
  *   planned: number, tokens: "none" | "invitation" | "blind-rsa", relay: string | null, size: number, delay: number,
- *   purpose: Spoken, contact: string,
+ *   purpose: Spoken, contact: string, gateway?: string | null, issuer?: {address: string, key: string} | null,
  * }} Collection
  * @typedef {{
  *   id: string, name: string, title: Spoken, languages: string[], open: Open[], protected: Protected[],
@@ -138,16 +138,24 @@ function readQuestions(questions, columns, languages) {
 
 /** @param {any} collection @param {string[]} languages @returns {Collection} */
 function readCollection(collection, languages) {
-  const { draws, tokens, relay, opens, closes, size, delay } = collection;
+  const { draws, tokens, relay, opens, closes, size, delay, gateway, issuer } = collection;
   require(["fresh", "sticky"].includes(draws), "collection.draws");
   require(["none", "invitation", "blind-rsa"].includes(tokens), "collection.tokens");
-  require(relay === null || text(relay, "collection.relay").startsWith("https://"), "collection.relay");
+  // Without the key of its gateway nothing goes through a relay, and past it nothing may go.
+  if (relay !== null) text(gateway, isAddress(relay, "collection.relay"));
+  if (tokens === "blind-rsa") text(issuer?.key, isAddress(issuer?.address, "collection.issuer"));
   for (const moment of [opens, closes]) require(moment === null || Date.parse(moment) > 0, "collection.opens, closes");
   integer(size, 128, 4096, "collection.size");
   integer(delay, 0, 604800, "collection.delay");
   spoken(collection.purpose, languages, "collection.purpose");
   text(collection.contact, "collection.contact");
   return collection;
+}
+
+/** Encrypted on the way, but on this machine itself. @param {unknown} address @param {string} where */
+function isAddress(address, where) {
+  require(/^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])[:/])/.test(text(address, where)), where);
+  return where;
 }
 
 /** The largest posterior of a protected column, as this device computes it. @param {Protected} column */

@@ -5,7 +5,7 @@ import { utf8 } from "./stream.js";
 /** @typedef {import("./stream.js").Bytes} Bytes */
 
 /** @param {Bytes} bytes @returns {Promise<Bytes>} */
-const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+export const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 
 /** @param {Bytes} bytes */
 export const base64url = (bytes) =>
