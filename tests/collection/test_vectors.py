@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 CLIENT = Path(web.__file__).parent / "client"
 NODE = shutil.which("node")
 TSC = os.environ.get("POLYSEME_TSC") or shutil.which("tsc")
+"""The TypeScript compiler: `npm install --prefix FOLDER typescript` puts it into FOLDER/node_modules/.bin."""
 LIMIT = 10_000
 """Bytes of the client, compressed."""
 
@@ -127,6 +128,7 @@ def test_a_wrong_vector_is_noticed(vectors, tmp_path):
     assert len(json.loads(done.stdout)["wrong"]) == 3
 
 
+@pytest.mark.lane
 @pytest.mark.node
 @pytest.mark.skipif(NODE is None, reason="Node is not installed")
 def test_node_draws_from_large_domains(vectors, tmp_path):
@@ -144,6 +146,7 @@ def test_node_draws_from_large_domains(vectors, tmp_path):
     assert done.returncode == 0, done.stdout[:2000] + done.stderr[:2000]
 
 
+@pytest.mark.lane
 @pytest.mark.node
 @pytest.mark.skipif(TSC is None, reason="the TypeScript compiler is not installed: npm install typescript")
 def test_the_types_of_the_client_hold():

@@ -43,6 +43,7 @@ export async function readCampaign(bytes, id) {
   const document = object(parse(bytes), "document");
   require(document.format === FORMAT, "format", `expected ${FORMAT}`);
   const languages = list(document.languages, "languages");
+  require(languages.length, "languages");
   const columns = list(document.columns, "columns").map(readColumn);
   const open = columns.filter(({ published }) => published === "as-is");
   const hidden = columns.filter(({ published }) => published === "sets");
