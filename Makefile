@@ -6,7 +6,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-slow test-all check lint types contracts docs bench coverage clean
+.PHONY: help demo test test-slow test-all check lint types contracts docs bench coverage client-types clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -47,6 +47,13 @@ docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are u
 	$(BIN)/python docs/check.py
 
 check: test lint types contracts docs  ## all of it, as CI runs it
+
+$(VENV)/npm/node_modules/.bin/tsc:
+	npm install --silent --no-save --prefix $(VENV)/npm typescript@5.9.3
+
+client-types: $(VENV)/npm/node_modules/.bin/tsc  ## the types of the client's modules (needs Node and npm)
+	$< --noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler \
+	  --lib es2022,dom,dom.iterable src/polyseme/web/client/*.js
 
 coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about two hours)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from make_vectors import FILE, case, secret
 from portable_cases import shares
 
@@ -26,10 +27,11 @@ from polyseme.device.stream import sticky_subkey
 from polyseme.distances.structure import Clusters
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
 CLIENT = Path(web.__file__).parent / "client"
 NODE = shutil.which("node")
-TSC = os.environ.get("POLYSEME_TSC") or shutil.which("tsc")
-"""The TypeScript compiler: `npm install --prefix FOLDER typescript` puts it into FOLDER/node_modules/.bin."""
+TSC = shutil.which("tsc", path=f"{ROOT / '.venv/npm/node_modules/.bin'}{os.pathsep}{os.environ['PATH']}")
+"""The TypeScript compiler, as `make client-types` installs it, or any other."""
 LIMIT = 10_000
 """Bytes of the client, compressed."""
 
@@ -90,6 +92,18 @@ def test_python_answers_the_campaign(vectors):
     assert strata == {0, 1}
 
 
+def test_the_worked_example_of_the_protocol(vectors):
+    named = {one["name"]: one for one in vectors["cases"]}
+    assert named["clusters-even-lying"]["fresh"][3:6] == [1, 2, 5]
+    assert named["line-ranks"]["fresh"][12:15] == [1, 4, 7]
+    page = (ROOT / "docs" / "collection" / "protocol.md").read_text()
+    for name, number, shown in (("clusters-even-lying", 1, 14), ("line-ranks", 4, 16)):
+        stream = Cipher(algorithms.AES(secret(name, number)), modes.CTR(bytes(16))).encryptor().update(bytes(shown))
+        assert stream.hex(" ") in page
+    assert json.dumps(named["clusters-even-lying"]["document"], separators=(",", ":")) in page
+    assert secret("clusters-even-lying", 1).hex() in page
+
+
 def run_in_node(folder, file=FILE, timeout=300):
     command = [str(NODE), str(HERE / "run_vectors.mjs"), str(folder), str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=timeout)
@@ -148,7 +162,7 @@ def test_node_draws_from_large_domains(vectors, tmp_path):
 
 @pytest.mark.lane
 @pytest.mark.node
-@pytest.mark.skipif(TSC is None, reason="the TypeScript compiler is not installed: npm install typescript")
+@pytest.mark.skipif(TSC is None, reason="no TypeScript compiler: make client-types")
 def test_the_types_of_the_client_hold():
     flags = "--noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler"
     command = [str(TSC), *flags.split(), "--lib", "es2022,dom,dom.iterable", *map(str, sorted(CLIENT.glob("*.js")))]
