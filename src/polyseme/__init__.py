@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "cancellation": "Cancellation",
-    "errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning PolysemeError "
-    "PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError "
+    "errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning "
+    "PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError "
     "TableError",
     "estimators.estimate": "Estimate",
     "policy": "Policy",

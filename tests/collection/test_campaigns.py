@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from copy import deepcopy
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -22,6 +23,7 @@ from polyseme.device.reports import answer, answer_codes, longest_report
 from polyseme.device.sampling import ONE
 from polyseme.errors import CampaignError, ImpossibleError, InvalidInput, PolicyError
 from polyseme.evidence.verdicts import posterior_verdict
+from polyseme.files.documents import parse
 from polyseme.policy import Policy
 from polyseme.release.columns import AsIs, Sets
 from polyseme.release.manifest import Manifest
@@ -427,6 +429,15 @@ def _pem():
 
     key = Ed25519PrivateKey.from_private_bytes(KEY)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def test_the_questions_of_the_protocol_page_can_be_asked():
+    page = (Path(__file__).parents[2] / "docs" / "collection" / "protocol.md").read_text(encoding="utf-8")
+    asked = parse(page.split("```yaml\n")[1].split("```")[0])
+    policy = "\n".join(line for line in POLICY.splitlines() if line.strip()[:4] not in ("regi", "age:"))
+    policy = policy.split("  disease:")[0]
+    campaign = make_campaign(Policy.loads(policy), asked).campaign
+    assert list(campaign.labels) == list(asked["questions"])
 
 
 def test_codes_can_be_answered_directly(sticky):
