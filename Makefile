@@ -6,7 +6,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-slow test-all check lint types contracts docs bench coverage client-types clean
+.PHONY: help demo test test-slow test-all check lint types contracts docs bench coverage clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -51,6 +51,7 @@ check: test lint types contracts docs  ## all of it, as CI runs it
 $(VENV)/npm/node_modules/.bin/tsc:
 	npm install --silent --no-save --prefix $(VENV)/npm typescript@5.9.3
 
+.PHONY: client-types
 client-types: $(VENV)/npm/node_modules/.bin/tsc  ## the types of the client's modules (needs Node and npm)
 	$< --noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler \
 	  --lib es2022,dom,dom.iterable src/polyseme/web/client/*.js
