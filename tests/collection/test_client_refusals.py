@@ -30,8 +30,11 @@ HARMLESS = {
     *("set twice", "smaller neighbour", "full and alike"),
 }
 """Sampling documents that JSON in JavaScript cannot tell from right ones, or from which the same sets are drawn."""
-UNREAD = {"more", "models", "wave", "language twice", "unknown field", "gateway", "issuer"}
-"""Parts of a campaign document that a device has no use for, or that the modules for relays and tokens read."""
+UNREAD = {
+    *("more", "models", "wave", "language twice", "unknown field", "relay", "gateway", "issuer"),
+    *("no question text", "labels", "no purpose", "no contact"),
+}
+"""Parts of a campaign document that the client does not act on, or that the modules for relays and tokens read."""
 
 
 @pytest.fixture(scope="module")

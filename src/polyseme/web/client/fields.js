@@ -55,9 +55,3 @@ export function text(value, where) {
   require(typeof value === "string" && value, where);
   return value;
 }
-
-/** A text in each language. @param {any} value @param {string[]} languages @param {string} where */
-export function spoken(value, languages, where) {
-  for (const language of languages) text(object(value, where)[language], where);
-  return /** @type {Record<string, string>} */ (value);
-}
