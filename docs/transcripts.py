@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from repeatable import said
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -29,6 +32,9 @@ NUMBER = re.compile(r"^([^\d]*?)(\d[\d,]*\.?\d*)(\D*)$")
 TOLERANCE = 0.05
 """How far numbers may be off: libraries round differently. A tenth is too much."""
 SKIPPED = "..."
+SHELL = re.compile(r"[|;<>&`$\\]")
+"""What only a shell understands."""
+SETTINGS = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True)
@@ -52,26 +58,27 @@ def steps(text: str) -> list[Step]:
     return found
 
 
-def run(command: str, folder: Path, colours: bool = False) -> subprocess.CompletedProcess[str]:
-    """A line as a reader types it, with `polyseme` being the package beside these pages, and repeatable."""
-    plain = {key: value for key, value in os.environ.items() if key not in {"FORCE_COLOR", "NO_COLOR"}}
-    settings = {"COLUMNS": "100", "PYTHONPATH": str(ROOT / "src"), "HOME": str(folder), "OPENBLAS_NUM_THREADS": "1"}
-    settings |= {"FORCE_COLOR": "1"} if colours else {"NO_COLOR": "1", "TERM": "dumb"}
+def run(command: str, folder: Path, **settings: str) -> str:
+    """What a line prints that a reader types, with `polyseme` being the package beside these pages, and repeatable."""
+    settings = {**SETTINGS, "HOME": str(folder), **settings}
+    words = shlex.split(command)
+    if words[0] == "polyseme" and not SHELL.search(command):
+        return said(words[1:], folder, settings)
     script = f'polyseme() {{ "{sys.executable}" "{DOCS / "repeatable.py"}" "$@"; }}\n{command}'
     return subprocess.run(
         ["bash", "-uc", script],
         cwd=folder,
-        env=plain | settings,
+        env={**os.environ, **settings, "PYTHONPATH": str(ROOT / "src")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-    )
+    ).stdout
 
 
-def said(command: str, folder: Path) -> list[str]:
-    """The lines that a command prints, without blanks at their ends."""
-    return [line.rstrip() for line in run(command, folder).stdout.rstrip().splitlines()]
+def lines_of(output: str) -> list[str]:
+    """The lines of an output, without blanks at their ends."""
+    return [line.rstrip() for line in output.rstrip().splitlines()]
 
 
 def shortened(lines: list[str], like: list[str]) -> list[str]:
@@ -105,7 +112,7 @@ def outputs(text: str, folder: Path) -> Iterator[tuple[Step, list[str]]]:
             (folder / block["file"]).write_text(block["text"], encoding="utf-8")
             continue
         for step in steps(block["text"]):
-            yield step, shortened(said(step.command, folder), step.output)
+            yield step, shortened(lines_of(run(step.command, folder)), step.output)
 
 
 def differences(page: str, folder: Path) -> list[str]:
