@@ -1,4 +1,4 @@
-"""The invented patients of the tutorial, and the statistics of an invented country: `python docs/patients.py` writes both.
+"""The invented patients of the tutorial, and the statistics of an invented country; run it to write both files.
 
 A diagnosis is drawn with probability proportional to
 

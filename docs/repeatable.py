@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,11 +53,9 @@ def said(words: list[str], folder: Path, settings: dict[str, str]) -> str:
         chdir(folder),
         redirect_stdout(heard),
         redirect_stderr(heard),
+        suppress(SystemExit),
     ):
-        try:
-            main(words)
-        except SystemExit:
-            pass
+        main(words)
     return heard.getvalue()
 
 

@@ -95,7 +95,9 @@ def unnamed() -> list[str]:
     nav = set(named(tomllib.loads(CONFIG.read_text(encoding="utf-8"))["project"]["nav"]))
     pages = {str(place) for place in sources().values() if place.suffix == ".md"}
     left_out = [f"zensical.toml: the navigation does not name {page}" for page in sorted(pages - nav)]
-    return left_out + [f"zensical.toml: the navigation names {page}, which is not there" for page in sorted(nav - pages)]
+    return left_out + [
+        f"zensical.toml: the navigation names {page}, which is not there" for page in sorted(nav - pages)
+    ]
 
 
 def build(out: Path) -> int:

@@ -1,7 +1,7 @@
 """Pages whose commands are run as they stand, and whose outputs are what the commands said.
 
-On these pages a block ```` ```yaml title="policy.yaml" ```` is a file, and in a block ```` ```console ```` the lines that
-begin with `$ ` are commands; what follows them is their output. A line `...` stands for lines that are left out.
+On these pages a fenced block `yaml title="policy.yaml"` is a file, and in a block `console` the lines that begin with
+`$ ` are commands; what follows them is their output. A line `...` stands for lines that are left out.
 
     python docs/transcripts.py           run all of it, and tell where an output differs
     python docs/transcripts.py --write   put the outputs of today into the pages
