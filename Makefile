@@ -34,8 +34,8 @@ test-slow: $(DEV)  ## the slow studies of accuracy
 test-all: test test-slow  ## every test
 
 lint: $(DEV)  ## format and lint
-	$(BIN)/ruff format --check src tests benchmarks docs/*.py docs/notebooks
-	$(BIN)/ruff check src tests benchmarks docs/*.py docs/notebooks
+	$(BIN)/ruff format --check src tests benchmarks docs/check.py docs/making docs/notebooks
+	$(BIN)/ruff check src tests benchmarks docs/check.py docs/making docs/notebooks
 
 types: $(DEV)  ## strict types
 	$(BIN)/mypy
@@ -45,15 +45,15 @@ contracts: $(DEV)  ## rooms import in one direction only
 
 docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are up to date, the site can be built
 	$(BIN)/python docs/check.py
-	$(BIN)/python docs/site.py
+	$(BIN)/python docs/making/pages.py
 
 site: $(DEV)  ## the documentation as a site: open site/index.html
-	$(BIN)/python docs/site.py
+	$(BIN)/python docs/making/pages.py
 
 pictures: $(DEV)  ## pictures, outputs of commands and notebooks in the documentation, made anew
-	$(BIN)/python docs/transcripts.py --write
-	$(BIN)/python docs/notebooks.py --write
-	$(BIN)/python docs/pictures.py
+	$(BIN)/python docs/making/transcripts.py --write
+	$(BIN)/python docs/making/notebooks.py --write
+	$(BIN)/python docs/making/pictures.py
 
 check: test lint types contracts docs  ## all of it, as CI runs it
 

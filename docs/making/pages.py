@@ -20,7 +20,7 @@ from typing import Any
 
 from notebooks import page_of
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CONFIG = ROOT / "zensical.toml"
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)]*)?\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.S | re.M)
@@ -100,18 +100,18 @@ def unnamed() -> list[str]:
     ]
 
 
+def generate(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Turn the pages below `folder` into a site there; whatever is broken makes it fail."""
+    shutil.copyfile(CONFIG, folder / CONFIG.name)
+    command = [sys.executable, "-m", "zensical", "build", "--strict"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
 def build(out: Path) -> int:
     """Make the site in `out`, which is replaced once it is whole; 0 if all went well."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copyfile(CONFIG, Path(folder) / CONFIG.name)
         stage(Path(folder) / "docs")
-        made = subprocess.run(
-            [sys.executable, "-m", "zensical", "build", "--strict"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        made = generate(Path(folder))
         if made.returncode:
             print(made.stdout + made.stderr)
             return made.returncode

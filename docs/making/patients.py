@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1]
 DIAGNOSES = {
     # code: how often at 50, how it goes with age, how much likelier for women
     "B20": (1.0, -0.6, 0.4),
@@ -65,7 +65,7 @@ def statistics() -> list[str]:
 
 def main() -> None:
     for name, lines in (("patients.csv", patients()), ("statistics.csv", statistics())):
-        (HERE / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        (DOCS / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 On these pages a fenced block `yaml title="policy.yaml"` is a file, and in a block `console` the lines that begin with
 `$ ` are commands; what follows them is their output. A line `...` stands for lines that are left out.
 
-    python docs/transcripts.py           run all of it, and tell where an output differs
-    python docs/transcripts.py --write   put the outputs of today into the pages
+    python docs/making/transcripts.py           run all of it, and tell where an output differs
+    python docs/making/transcripts.py --write   put the outputs of today into the pages
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from repeatable import said
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = ("tutorial.md", "protecting-icd-codes.md", "publishing-every-month.md")
 FILES = ("patients.csv", "statistics.csv")
@@ -32,9 +32,12 @@ NUMBER = re.compile(r"^([^\d]*?)(\d[\d,]*\.?\d*)(\D*)$")
 TOLERANCE = 0.05
 """How far numbers may be off: libraries round differently. A tenth is too much."""
 SKIPPED = "..."
+BARS = set("█▉▊▋▌▍▎▏")
 SHELL = re.compile(r"[|;<>&`$\\]")
 """What only a shell understands."""
-SETTINGS = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "OPENBLAS_NUM_THREADS": "1"}
+SETTINGS = {"COLUMNS": "88", "FORCE_COLOR": "1", "NO_COLOR": "", "TERM": "xterm-256color", "OPENBLAS_NUM_THREADS": "1"}
+"""A terminal that is as wide as a page."""
+COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def run(command: str, folder: Path, **settings: str) -> str:
     words = shlex.split(command)
     if words[0] == "polyseme" and not SHELL.search(command):
         return said(words[1:], folder, settings)
-    script = f'polyseme() {{ "{sys.executable}" "{DOCS / "repeatable.py"}" "$@"; }}\n{command}'
+    script = f'polyseme() {{ "{sys.executable}" "{Path(__file__).with_name("repeatable.py")}" "$@"; }}\n{command}'
     return subprocess.run(
         ["bash", "-uc", script],
         cwd=folder,
@@ -77,8 +80,8 @@ def run(command: str, folder: Path, **settings: str) -> str:
 
 
 def lines_of(output: str) -> list[str]:
-    """The lines of an output, without blanks at their ends."""
-    return [line.rstrip() for line in output.rstrip().splitlines()]
+    """The lines of an output, without colours and without blanks at their ends."""
+    return [line.rstrip() for line in COLOUR.sub("", output).rstrip().splitlines()]
 
 
 def shortened(lines: list[str], like: list[str]) -> list[str]:
@@ -96,6 +99,8 @@ def alike(one: str, other: str) -> bool:
 
 
 def _same(one: str, other: str) -> bool:
+    if set(one + other) <= BARS:
+        return abs(len(one) - len(other)) <= 1
     first, second = NUMBER.match(one), NUMBER.match(other)
     if not first or not second:
         return one == other

@@ -71,7 +71,7 @@ def prepare(folder: Path) -> None:
 
 def terminal(name: str, command: str, folder: Path, lines: int) -> None:
     """What a command prints in a terminal with colours; the first `lines` of it."""
-    shown = run(command, folder, COLUMNS=str(COLUMNS), FORCE_COLOR="1", NO_COLOR="", TERM="xterm-256color")
+    shown = run(command, folder, COLUMNS=str(COLUMNS))
     with (folder / "nowhere").open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, legacy_windows=False)
         console.print(Text(f"$ {command}", style="bold"))
@@ -114,6 +114,7 @@ def income_chart() -> None:
     numbers: dict[str, Any] = {}
     for chart, words in zip(charts, ("women", "men"), strict=True):
         chart["title"], look = f"Income of {words}", chart.pop("config")
+        chart["height"] = 220
         numbers |= chart.pop("datasets", {})
     save("income.svg", {"hconcat": charts, "config": look, "datasets": numbers})
 
@@ -168,9 +169,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         prepare(folder)
-        terminal("plan", "polyseme plan policy.yaml --data patients.csv", folder, 18)
+        terminal("plan", "polyseme plan policy.yaml --data patients.csv", folder, 17)
         terminal("verify", "polyseme verify release", folder, 40)
-        terminal("estimate-terminal", "polyseme estimate release --of diagnosis", folder, 20)
         tutorial_chart(folder)
         income_chart()
         report_picture(folder)

@@ -1,7 +1,7 @@
 """Notebooks: their outputs are made by running them, and they are pages of the site.
 
-python docs/notebooks.py           run both notebooks, and tell where an output differs
-python docs/notebooks.py --write   run both and keep the outputs
+python docs/making/notebooks.py           run both notebooks, and tell where an output differs
+python docs/making/notebooks.py --write   run both and keep the outputs
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).resolve().parent
+DOCS = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ("data-holder", "analyst")
 RICHEST = ("image/svg+xml", "text/html", "text/plain")
 """Of several forms of an output, the first of these is shown."""
