@@ -88,7 +88,7 @@ def tutorial_chart(folder: Path) -> None:
     bars = base.mark_bar(color=COLOURS["original"]).encode(y=alt.Y("true", title="patients"))
     whiskers = base.mark_rule(color=COLOURS["estimate"], strokeWidth=2).encode(y="low", y2="high")
     dots = base.mark_point(color=COLOURS["estimate"], filled=True, opacity=1, size=50).encode(y="estimate")
-    save("estimate.svg", (bars + whiskers + dots).properties(width=680, height=240).to_dict())
+    save("estimate.svg", (bars + whiskers + dots).properties(width=600, height=240).to_dict())
 
 
 def income_chart() -> None:
@@ -110,11 +110,11 @@ def income_chart() -> None:
         )
         for number, sex in enumerate("FM")
     ]
-    charts = [distribution_chart(one, width=400, ceiling=2_800).to_dict() for one in distributions]
+    charts = [distribution_chart(one, width=330, ceiling=2_800).to_dict() for one in distributions]
     numbers: dict[str, Any] = {}
     for chart, words in zip(charts, ("women", "men"), strict=True):
         chart["title"], look = f"Income of {words}", chart.pop("config")
-        chart["height"] = 220
+        chart["height"] = 200
         numbers |= chart.pop("datasets", {})
     save("income.svg", {"hconcat": charts, "config": look, "datasets": numbers})
 

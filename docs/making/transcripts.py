@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,14 @@ SKIPPED = "..."
 BARS = set("█▉▊▋▌▍▎▏")
 SHELL = re.compile(r"[|;<>&`$\\]")
 """What only a shell understands."""
-SETTINGS = {"COLUMNS": "88", "FORCE_COLOR": "1", "NO_COLOR": "", "TERM": "xterm-256color", "OPENBLAS_NUM_THREADS": "1"}
+WIDTH, WIDE = 88, 100
+SETTINGS = {
+    "COLUMNS": str(WIDTH),
+    "FORCE_COLOR": "1",
+    "NO_COLOR": "",
+    "TERM": "xterm-256color",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 """A terminal that is as wide as a page."""
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -64,6 +72,7 @@ def steps(text: str) -> list[Step]:
 def run(command: str, folder: Path, **settings: str) -> str:
     """What a line prints that a reader types, with `polyseme` being the package beside these pages, and repeatable."""
     settings = {**SETTINGS, "HOME": str(folder), **settings}
+    command = command.replace("\\\n", " ")
     words = shlex.split(command)
     if words[0] == "polyseme" and not SHELL.search(command):
         return said(words[1:], folder, settings)
@@ -80,8 +89,10 @@ def run(command: str, folder: Path, **settings: str) -> str:
 
 
 def lines_of(output: str) -> list[str]:
-    """The lines of an output, without colours and without blanks at their ends."""
-    return [line.rstrip() for line in COLOUR.sub("", output).rstrip().splitlines()]
+    """The lines of an output as a terminal shows them, without colours and without blanks at their ends."""
+    lines = [line.rstrip() for line in COLOUR.sub("", output).rstrip().splitlines()]
+    wrapped = [textwrap.wrap(line, WIDTH, break_on_hyphens=False) if len(line) > WIDE else [line] for line in lines]
+    return [part for parts in wrapped for part in parts]
 
 
 def shortened(lines: list[str], like: list[str]) -> list[str]:
