@@ -10,12 +10,24 @@ import json
 import os
 import re
 import sys
+import tempfile
 from html import escape
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).resolve().parents[1]
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parent
 NOTEBOOKS = ("data-holder", "analyst")
+REPEATABLE = """\
+import sys
+
+sys.path.append({folder!r})
+from repeatable import repeatable
+
+_kept = repeatable([{name!r}])
+_kept.__enter__()
+"""
+"""Runs before the first cell: attacks and releases draw random numbers."""
 RICHEST = ("image/svg+xml", "text/html", "text/plain")
 """Of several forms of an output, the first of these is shown."""
 
@@ -30,15 +42,21 @@ def executed(path: Path) -> dict[str, Any]:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(REPEATABLE.format(folder=str(HERE), name=path.stem)))
     client = NotebookClient(
-        notebook, timeout=120, startup_timeout=120, resources={"metadata": {"path": str(path.parent)}}
+        notebook, timeout=300, startup_timeout=300, resources={"metadata": {"path": str(path.parent)}}
     )
     paths = [str(DOCS.parent / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    client.execute(env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"})
+    settings = {"PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
+    with tempfile.TemporaryDirectory() as profile:  # not the user's own, with whatever is set and loaded there
+        client.execute(env={**os.environ, **settings, "IPYTHONDIR": profile})
     made: dict[str, Any] = json.loads(nbformat.writes(notebook))
+    del made["cells"][0]
     made["metadata"] = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for number, cell in enumerate(made["cells"], start=1):
         cell["metadata"], cell["id"] = {}, f"cell-{number}"
+        for counted in (cell, *cell.get("outputs", ())):
+            counted |= {"execution_count": counted["execution_count"] - 1} if "execution_count" in counted else {}
     return made
 
 
