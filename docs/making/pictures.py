@@ -83,7 +83,8 @@ def terminal(name: str, command: str, folder: Path, lines: int) -> None:
 def tutorial_chart(folder: Path) -> None:
     """The true numbers of the tutorial's patients (bars), and the estimates with their intervals."""
     true = pl.read_csv(folder / "patients.csv")["diagnosis"].value_counts(name="true")
-    table = ps.estimate(ps.Release.open(folder / "trial"), of="diagnosis").to_polars().join(true, on="diagnosis")
+    estimate = ps.estimate(ps.Release.open(folder / "trial"), of="diagnosis")
+    table = estimate.to_polars().join(true, on="diagnosis").sort("diagnosis")
     base = alt.Chart(table).encode(x=alt.X("diagnosis", title=None, axis=alt.Axis(labelAngle=0)))
     bars = base.mark_bar(color=COLOURS["original"]).encode(y=alt.Y("true", title="patients"))
     whiskers = base.mark_rule(color=COLOURS["estimate"], strokeWidth=2).encode(y="low", y2="high")
