@@ -43,6 +43,8 @@ _LEFT_OUT = 5
 """Every fifth record is left out to see how many people like everybody else suit it."""
 NEWS = 5.0
 """Standard errors by which a column must tell more than chance alone, to be worth splitting groups for."""
+_CODES = 1 << 62
+"""Combinations of levels that fit into one number."""
 _COLUMNS = 3
 """Columns that are taken together at the most."""
 
@@ -97,11 +99,14 @@ def combined(features: Ints) -> Ints:
     >>> combined(np.array([[0, 5], [1, 0], [0, 5]])).tolist()
     [0, 1, 0]
     """
-    code = np.zeros(len(features), dtype=np.int64)
+    code, codes = np.zeros(len(features), dtype=np.int64), 1
     for column in features.T:
-        code = code * (int(column.max(initial=0)) + 1) + column
-        code = np.unique(code, return_inverse=True)[1]
-    return code
+        count = int(column.max(initial=0)) + 1
+        if codes * count > _CODES:
+            code = np.unique(code, return_inverse=True)[1]
+            codes = int(code.max(initial=0)) + 1
+        code, codes = code * count + column, codes * count
+    return np.asarray(np.unique(code, return_inverse=True)[1], dtype=np.int64)
 
 
 def _told(group: Ints, sets: Ints, size: int) -> _Told:
