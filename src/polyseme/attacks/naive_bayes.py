@@ -169,7 +169,7 @@ def _shares(candidates: Ints, belief: Floats, held: Floats, share: Floats, lies:
     """`P(v)` from the beliefs; what is not believed of a set is spread over the values outside it like before."""
     records = belief.shape[1]
     if not lies:
-        return held / records
+        return np.asarray(held / records)
     beyond = np.maximum(1.0 - share[candidates].sum(axis=0), _TINY)
     lie = np.maximum(1.0 - belief.sum(axis=0), 0.0) / beyond
     spread = lie.sum() - np.bincount(candidates.ravel(), np.tile(lie, len(candidates)), len(share))
