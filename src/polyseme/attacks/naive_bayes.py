@@ -28,6 +28,7 @@ from scipy.sparse import csc_array, csr_array
 
 from polyseme.arrays import Floats, Ints
 from polyseme.attacks.posterior import uniform
+from polyseme.estimators.counts import ranked
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Learnt", "beliefs", "levels_of"]
@@ -38,26 +39,14 @@ _SMOOTHING = 0.5
 """Half a record for each level (Jeffreys), so that a level that was never seen is unlikely, not impossible."""
 _FEWEST = 2
 """Records that share a level of a column on average; with fewer there is nothing to learn from it."""
-_DENSE = 4
-"""Up to so many times as many possible codes as records are numbered in an array instead of by sorting."""
 _TINY = np.finfo(np.float64).tiny
 
 
 def levels_of(features: Ints) -> Ints:
     """The columns that teach something, their levels numbered from 0 on: (n, q)."""
-    numbered = [_numbered(feature)[1] for feature in features.T]
+    numbered = [ranked(feature)[1] for feature in features.T]
     kept = [level for level in numbered if _FEWEST * (int(level.max(initial=0)) + 1) <= len(level)]
     return np.column_stack(kept) if kept else np.zeros((len(features), 0), dtype=np.int64)
-
-
-def _numbered(codes: Ints) -> tuple[Ints, Ints]:
-    """The different codes, ascending, and the number of each code among them; sorted only where they are sparse."""
-    if len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes):
-        there = np.zeros(int(codes.max()) + 1, dtype=np.int64)
-        there[codes] = 1
-        return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
-    found, number = np.unique(codes, return_inverse=True)
-    return found, number
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +70,7 @@ class _Pairs:
         some = int(np.count_nonzero(people))
         if _FEWEST * some > len(level):
             return None
-        pairs, number = _numbered((candidates * len(people) + level).ravel())
+        pairs, number = ranked((candidates * len(people) + level).ravel())
         share = people[pairs % len(people)] / len(level)
         return cls(number, pairs // len(people), share, np.full(len(pairs), _SMOOTHING * some))
 

@@ -27,7 +27,7 @@ from functools import cached_property, reduce
 from math import sqrt
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.counts import distinct
@@ -150,10 +150,10 @@ class Judge:
         return found
 
     @cached_property
-    def _drawing(self) -> list[csr_array]:
+    def _drawing(self) -> list[csc_array]:
         """For each place in a set, `P(R | v)` of the values that stand there: (F, S)."""
-        every, shape = np.arange(len(self.sets)), self.channel.shape
-        return [csr_array((self.channel[value, every], (value, every)), shape=shape) for value in self.sets.T]
+        every, shape = np.arange(len(self.sets) + 1), self.channel.shape
+        return [csc_array((self.channel[value, every[:-1]], value, every), shape=shape) for value in self.sets.T]
 
     def _places(self, sets: Ints) -> Ints:
         """Which of all sets each record has; -1 for one that the mechanism never draws."""

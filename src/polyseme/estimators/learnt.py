@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.arrays import Floats, Ints
-from polyseme.estimators.counts import distinct
+from polyseme.estimators.counts import distinct, ranked
 from polyseme.mechanism import Mechanism
 
 __all__ = ["NEWS", "PEOPLE", "combined", "learnt_shares", "like_everybody", "most_groups", "telling"]
@@ -103,10 +103,10 @@ def combined(features: Ints) -> Ints:
     for column in features.T:
         count = int(column.max(initial=0)) + 1
         if codes * count > _CODES:
-            code = np.unique(code, return_inverse=True)[1]
+            code = ranked(code)[1]
             codes = int(code.max(initial=0)) + 1
         code, codes = code * count + column, codes * count
-    return np.asarray(np.unique(code, return_inverse=True)[1], dtype=np.int64)
+    return ranked(code)[1]
 
 
 def _told(group: Ints, sets: Ints, size: int) -> _Told:
