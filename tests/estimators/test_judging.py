@@ -50,7 +50,8 @@ def test_the_likeliest_value_may_be_outside_a_set_that_may_lie() -> None:
     mechanism = ranks(9, 2, 2, 0.3)
     sets, channel = mechanism.channel()
     members, beyond = likeliest(STEEP[None, :], sets, *mechanism.weights(sets))
-    assert beyond is not None and 0 < beyond.sum() < len(sets)
+    assert beyond is not None
+    assert 0 < beyond.sum() < len(sets)
     which = np.column_stack([*members, beyond])
     assert (which.sum(axis=1) == 1).all()
     named = np.column_stack([sets, np.full(len(sets), STEEP.argmax())])[which]
@@ -61,7 +62,9 @@ def test_the_likeliest_value_may_be_outside_a_set_that_may_lie() -> None:
 def test_the_first_of_several_alike_is_named() -> None:
     sets, _ = ranks(9, 2, 2).channel()
     (first, second), beyond = likeliest(np.ones((3, 9)), sets, np.ones(sets.shape), np.zeros(len(sets)))
-    assert first.all() and not second.any() and beyond is None
+    assert first.all()
+    assert not second.any()
+    assert beyond is None
 
 
 def test_folds_are_a_partition_and_never_judge_themselves() -> None:

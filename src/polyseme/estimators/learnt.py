@@ -163,20 +163,22 @@ def _fitted(sets: Ints, group: Ints, groups: int, mechanism: Mechanism, added: F
     pairs, counts = np.unique(group * len(different) + which, return_counts=True)
     group, sets = pairs // max(len(different), 1), different[pairs % max(len(different), 1)]
     inside, outside = mechanism.weights(sets)
-    places = group[:, None] * size + sets
+    # A row for each place in a set: sums over the few candidates of a set are then sums of long rows.
+    inside, places = np.ascontiguousarray(inside.T), np.ascontiguousarray((group[:, None] * size + sets).T)
+    flat = places.ravel()
     prior = np.zeros((groups, size)) if added is None else np.tile(added, (groups, 1))
     lies = bool(outside.any())
 
     def again(shares: Floats) -> Floats:
         mine = shares.ravel()[places]
         joint = mine * inside
-        total = joint.sum(axis=1)
+        total = joint.sum(axis=0)
         if lies:
-            total = total + np.maximum(1.0 - mine.sum(axis=1), 0.0) * outside
+            total = total + np.maximum(1.0 - mine.sum(axis=0), 0.0) * outside
         seen = np.divide(counts, total, out=np.zeros(len(total)), where=total > 0.0)
         # A value outside a set is believed in proportion to its share; what its members have of that is taken off.
-        members = joint - mine * outside[:, None] if lies else joint
-        told = np.bincount(places.ravel(), (seen[:, None] * members).ravel(), groups * size)
+        members = joint - mine * outside if lies else joint
+        told = np.bincount(flat, (seen * members).ravel(), groups * size)
         held: Floats = told.reshape(groups, size) + prior
         if lies:
             held = held + shares * np.bincount(group, seen * outside, groups)[:, None]

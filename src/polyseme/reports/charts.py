@@ -204,7 +204,7 @@ class _Frame:
     def amount(self, field: str) -> Any:
         channel = alt.Y if self.upright else alt.X
         axis = alt.Axis(format=",~r", labelExpr="datum.label + '%'") if self.shares else alt.Axis(format=",~r")
-        axis.tickCount, axis.domain, axis.ticks = 5, False, False
+        axis.tickCount, axis.domain, axis.ticks, axis.labelLimit = 5, False, False, 0
         scale = alt.Scale() if self.ceiling is None else alt.Scale(domainMax=self.ceiling)
         return channel(f"{field}:Q", title=None if self.shares else "records", axis=axis, scale=scale)
 
