@@ -5,8 +5,9 @@ Anyone can fit a naive Bayes model to a release (Kifer 2009): `naive_bayes.py`.
 With the original, success is the observed share of right best guesses. Without, each third of the records is judged by
 what was learnt from the other two, and how often that is right is estimated without bias (`estimators/judging.py`): it
 exceeds the bound when three standard errors above it. The adversary's own confidence is never held against a promise:
-who fits and guesses from the same sets is too sure (0.511 where 0.503 is right). Where valid sets are too many to go
-through it is shown as the success, and judges nothing.
+who fits and guesses from the same sets is too sure (0.511 where 0.503 is right). It is shown as a detail: that of the
+three fits, each in the two thirds it was learnt from. Where valid sets are too many to go through it is that of a fit to
+all records, is shown as the success, and judges nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ __all__ = ["attack", "lacks"]
 
 _FOLDS = 3
 """Each third of the records is judged by what was learnt from the others: more of them take longer to fit."""
+_FEWEST = 2
+"""Records of which one can be judged by another."""
 _TABLE = 4_000_000
 """Levels of all columns times values up to which what they say of other records is written down."""
 
@@ -78,7 +81,7 @@ def _judged(shown: Shown, levels: Ints) -> tuple[Judged, float] | None:
     And how sure those are who learnt it, of the records they learnt it from.
     """
     judge, counts = Judge.of(shown.mechanism), (levels.max(axis=0, initial=0) + 1).tolist()
-    if judge is None or sum(counts) * shown.mechanism.size > _TABLE:
+    if judge is None or len(levels) < _FEWEST or sum(counts) * shown.mechanism.size > _TABLE:
         return None
     scores, sure = [], []
     for fit, rest in folds(len(levels), _FOLDS):
