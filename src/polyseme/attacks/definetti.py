@@ -6,8 +6,8 @@ With the original, success is the observed share of right best guesses. Without,
 what was learnt from the other two, and how often that is right is estimated without bias (`estimators/judging.py`): it
 exceeds the bound when three standard errors above it. The adversary's own confidence is never held against a promise:
 who fits and guesses from the same sets is too sure (0.511 where 0.503 is right). It is shown as a detail: that of the
-three fits, each in the two thirds it was learnt from. Where valid sets are too many to go through it is that of a fit to
-all records, is shown as the success, and judges nothing.
+three fits, each in the two thirds it was learnt from. Where valid sets are too many to go through it is that of a fit
+to all records, is shown as the success, and judges nothing.
 """
 
 from __future__ import annotations
