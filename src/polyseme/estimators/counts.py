@@ -11,12 +11,14 @@ from polyseme.arrays import Floats, Ints
 from polyseme.estimators.base import Finer, Reports
 from polyseme.mechanism import Mechanism
 
-__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "shape_of"]
+__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "ranked", "shape_of"]
 
 _CHUNK = 4_000_000
 """Numbers in memory at a time (32 MB)."""
 _SPAN = 1 << 18
 """Possible sets up to which they are counted in an array (2 MB) instead of being sorted."""
+_DENSE = 4
+"""Up to so many times as many possible codes as records are numbered in an array instead of by sorting."""
 
 
 def shape_of(mechanisms: Sequence[Mechanism]) -> tuple[int, ...]:
@@ -53,6 +55,20 @@ def distinct(sets: Ints, size: int) -> tuple[Ints, Ints]:
         return sets[first[seen]], (np.cumsum(seen) - 1)[key]
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return sets[first], inverse.ravel()
+
+
+def ranked(codes: Ints) -> tuple[Ints, Ints]:
+    """The different codes, ascending, and the number of each code among them; sorted only where they are sparse.
+
+    >>> ranked(np.array([7, 3, 7]))[1].tolist()
+    [1, 0, 1]
+    """
+    if len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes):
+        there = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+        there[codes] = 1
+        return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
+    found, number = np.unique(codes, return_inverse=True)
+    return found, np.asarray(number, dtype=np.int64)
 
 
 def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy import special
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
@@ -287,7 +288,7 @@ class Estimate(Table):
             raise QuestionError(Problem("independence", "this table has no protected attribute", "keep one in `of`"))
         sides = [self.of.index(name) for name in pair]
         groups = np.arange(len(self.values))
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _linear_algebra().limit(limits=1, user_api="blas"):
             return independence_test(self.parts, sides[0], sides[1] if len(sides) == 2 else groups)
 
     def _summary(self, value: Floats, error: Floats, low: Floats, high: Floats) -> Summary:
@@ -299,6 +300,12 @@ class Estimate(Table):
     def _unknown(self) -> tuple[str, ...]:
         """What must be said of sums of cells of this table."""
         return (NO_SUMS,) if self.fit is not None and self.fit.spread is None else ()
+
+
+@lru_cache(maxsize=1)
+def _linear_algebra() -> ThreadpoolController:
+    """The libraries of the process. To look for them takes as long as a small estimate."""
+    return ThreadpoolController()
 
 
 def estimate_table(
@@ -338,7 +345,7 @@ def estimate_parts(
     level, population = options.level, options.population
     by = {name: tuple(column) for name, column in (by_cells or {}).items()}
     # The matrices are too small to share: a second thread of the linear algebra library doubles the time.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with _linear_algebra().limit(limits=1, user_api="blas"):
         name, fit = fit_parts(parts, (cells, *(len(axis) for axis in labels)), options.estimator)
         fit = fit.about(population)
         low, high = intervals(fit, level, population)

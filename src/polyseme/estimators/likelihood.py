@@ -163,8 +163,13 @@ class SetLikelihood(RecordLikelihood):
         return np.asarray(self.matrix @ self._extend(x), dtype=np.float64)
 
     def pull(self, rows: Floats) -> Floats:
-        folded = self._fold((self.matrix.T @ rows).reshape(self._extended))
+        folded = self._fold((self._transposed @ rows).reshape(self._extended))
         return np.asarray(folded, dtype=np.float64).ravel()
+
+    @cached_property
+    def _transposed(self) -> sparse.csc_array:
+        """Made once: to make it takes longer than a product with few reports."""
+        return self.matrix.T
 
     @cached_property
     def _columns(self) -> tuple[Ints, Floats]:

@@ -103,7 +103,7 @@ def distribution_svg(
 ) -> str:
     """The picture of `distribution_chart`, without a legend.
 
-    A wide table has hundreds of these, and many of them have the same labels: only the numbers are put in anew.
+    A wide table has hundreds of these, and many of them have as many values: only labels and numbers are put in anew.
     """
     shown = shown_values(distribution) if shown is None else shown
     rows = _drawable(_rows(distribution, shown, shares))
@@ -118,12 +118,11 @@ def distribution_svg(
 
 @lru_cache(maxsize=64)
 def _compiled(frame: _Frame, names: tuple[str, ...]) -> str:
-    """The Vega of a chart in which every number is 0; what it draws is decided by its data alone."""
-    blank = {"value": "", "low": 0.0, "high": 0.0}
+    """The Vega of a chart without labels, in which every number is 0; what it draws is decided by its data alone."""
+    blank = {"value": "", "place": 0, "low": 0.0, "high": 0.0}
     for name in {*names, _ESTIMATE, _PUBLISHED}:
         blank |= {name: 0.0, f"about {name}": ""}
-    rows = [{**blank, "value": label} for label in frame.labels]
-    chart = _drawing(frame, names, False, rows).to_dict(validate=False)
+    chart = _drawing(frame, names, False, [blank]).to_dict(validate=False)
     return json.dumps(vl_convert.vegalite_to_vega(chart))
 
 
@@ -132,7 +131,10 @@ def _frame(
 ) -> _Frame:
     upright = distribution.ordered and len(rows) <= _UPRIGHT
     room = width if upright else int(width * 0.75)
-    return _Frame(tuple(row["value"] for row in rows), upright, room, shares, ceiling)
+    longest = max(len(row["value"]) for row in rows)
+    return _Frame(
+        len(rows), _tilted(upright, longest, room / len(rows)), longest > _SHORT, upright, room, shares, ceiling
+    )
 
 
 def _drawing(frame: _Frame, names: tuple[str, ...], legend: bool, rows: list[dict[str, Any]]) -> alt.LayerChart:
@@ -149,7 +151,7 @@ def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[st
         return f"{quantity(round(number * scale, 1))}%" if shares else count(number)
 
     rows = []
-    for index in shown.tolist():
+    for place, index in enumerate(shown.tolist()):
         low, high, value = (
             float(column[index]) for column in (distribution.low, distribution.high, distribution.estimate)
         )
@@ -158,6 +160,7 @@ def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[st
         label, candidates = str(distribution.labels[index]), float(distribution.published[index])
         row = {
             "value": label,
+            "place": place,
             _ESTIMATE: value * scale,
             _PUBLISHED: candidates * scale,
             "low": (low if known else value) * scale,
@@ -174,9 +177,14 @@ def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[st
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where values and amounts go: `upright` columns side by side, or bars below each other."""
+    """Where values and amounts go: `upright` columns side by side, or bars below each other.
 
-    labels: tuple[str, ...]
+    Nothing in it depends on what the labels are, so that charts of as many values share one.
+    """
+
+    values: int
+    tilted: bool
+    limited: bool
     upright: bool
     room: int
     shares: bool
@@ -185,18 +193,18 @@ class _Frame:
     @property
     def step(self) -> float:
         """Room for each value."""
-        return self.room / len(self.labels)
+        return self.room / self.values
 
     @property
     def names(self) -> Any:
         channel = alt.X if self.upright else alt.Y
-        labels = list(self.labels)
-        return channel("value:N", sort=labels, title=None, axis=_name_axis(self.upright, labels, self.step))
+        listed = alt.EncodingSortField("place", op="min")
+        return channel("value:N", sort=listed, title=None, axis=_name_axis(self.tilted, self.limited))
 
     def amount(self, field: str) -> Any:
         channel = alt.Y if self.upright else alt.X
         axis = alt.Axis(format=",~r", labelExpr="datum.label + '%'") if self.shares else alt.Axis(format=",~r")
-        axis.tickCount, axis.domain, axis.ticks = 5, False, False
+        axis.tickCount, axis.domain, axis.ticks, axis.labelLimit = 5, False, False, 0
         scale = alt.Scale() if self.ceiling is None else alt.Scale(domainMax=self.ceiling)
         return channel(f"{field}:Q", title=None if self.shares else "records", axis=axis, scale=scale)
 
@@ -236,10 +244,27 @@ def _colour(names: tuple[str, ...], legend: bool) -> alt.Color:
     return alt.Color("series:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown if legend else None)
 
 
-def _name_axis(upright: bool, labels: list[str], step: float) -> alt.Axis:
-    tilted = upright and max(map(len, labels)) * 7 > step
+_SHORT = 10
+"""Letters of a label that needs no limit. To cut a label costs as much as to draw it: it is measured once more."""
+
+
+def _names_axis(upright: bool, labels: Sequence[str], step: float) -> alt.Axis:
+    longest = max(map(len, labels))
+    return _name_axis(_tilted(upright, longest, step), longest > _SHORT)
+
+
+def _tilted(upright: bool, longest: int, step: float) -> bool:
+    return upright and longest * 7 > step
+
+
+def _name_axis(tilted: bool, limited: bool) -> alt.Axis:
     return alt.Axis(
-        labelAngle=-45 if tilted else 0, labelLimit=150, labelPadding=6, labelOverlap=False, domain=False, grid=False
+        labelAngle=-45 if tilted else 0,
+        labelLimit=150 if limited else 0,
+        labelPadding=6,
+        labelOverlap=False,
+        domain=False,
+        grid=False,
     )
 
 
@@ -263,8 +288,8 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.Laye
         legend=alt.Legend(title="share of the group", format=".0%", orient="top", tickCount=5, symbolType="square"),
     )
     cells = alt.Chart(alt.InlineData(values=rows)).mark_rect(fill=COLOURS["estimate"], stroke=None)
-    names = alt.X("value:N", sort=labels, title=None, scale=bands, axis=_name_axis(True, labels, width / len(labels)))
-    lines = alt.Y("group:N", sort=groups, title=None, scale=bands, axis=_name_axis(False, groups, 0))
+    names = alt.X("value:N", sort=labels, title=None, scale=bands, axis=_names_axis(True, labels, width / len(labels)))
+    lines = alt.Y("group:N", sort=groups, title=None, scale=bands, axis=_names_axis(False, groups, 0))
     layer = cells.encode(names, lines, shade, alt.Description("about:N"))
     return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=_LOOK)
 
@@ -277,7 +302,7 @@ def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt
         for label, classes, records in zip(labels, sizes.classes, sizes.records, strict=True)
     ]
     step = min(width / len(labels), 60.0)
-    axis = _name_axis(True, labels, step)
+    axis = _names_axis(True, labels, step)
     bars = alt.Chart(alt.InlineData(values=rows)).mark_bar(width=alt.RelativeBandSize(0.74), color=COLOURS["estimate"])
     layer = bars.encode(
         alt.X("size:N", sort=labels, title=f"records in a {unit}", axis=axis),

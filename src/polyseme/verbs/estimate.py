@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Never
@@ -77,15 +77,17 @@ def ask(
     using: Sequence[str] = (),
     options: EstimateOptions = DEFAULT,
     counts: SetCounts | None = None,
+    examined: Mapping[str, float] | None = None,
 ) -> Estimate:
     """The estimated cross-tabulation of `of` within cells of `by`.
 
-    using   columns that help: what they have to do with `of` makes the table more exact
-    counts  the distinct sets, for those who have them counted already
+    using     columns that help: what they have to do with `of` makes the table more exact
+    counts    the distinct sets, for those who have them counted already
+    examined  how well the sets of attributes fit their mechanism (p-values), for those who know it already
     """
     combined = asks_members(release.manifest, of)
     if combined is not None:
-        return combined.answered(ask(release, combined.columns, by, using, options, counts))
+        return combined.answered(ask(release, combined.columns, by, using, options, counts, examined))
     asked = targets_of(release, of, by, using)
     check_size(asked)
     suppressed = suppression_notes(release.manifest, by)
@@ -125,7 +127,7 @@ def ask(
         cells.to_dict(as_series=False),
         options,
     )
-    caveats = (*doubts(release.manifest, targets, table.parts), *_repeated(release.manifest, reports))
+    caveats = (*doubts(release.manifest, targets, table.parts, examined), *_repeated(release.manifest, reports))
     return table.warned(*caveats, *suppressed)
 
 

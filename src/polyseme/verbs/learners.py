@@ -227,12 +227,12 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
         if sets.name not in looked.values:
             continue
         try:
-            groups = looked.groups(sets.name, sets.strata, exact=False)
+            groups, reached = looked.learnt(sets.name, sets.strata)
         except ReleaseError:
             continue
         records = len(looked.places[sets.name])
         told = _of_sets(sets, groups, f"the release itself, estimated from {records:,} records")
-        found[sets.name] = _judged(told, looked.reached(sets.name, sets.strata), sets.repeats)
+        found[sets.name] = _judged(told, reached, sets.repeats)
     return found
 
 

@@ -74,9 +74,10 @@ def make_page(
     metrics: dict[str, Mapping[str, float]] = {}
     notes: list[str] = []
     distributions: list[Distribution] = []
+    examined = _examined(verification)
     for item in manifest.sets:
         for group in (None,) if by is None else (None, by):
-            distributions += _distributions(release, item, truth, group, metrics, notes, counts)
+            distributions += _distributions(release, item, truth, group, metrics, notes, counts, examined)
     return release_page(
         manifest,
         verdicts=verification.verdicts,
@@ -88,6 +89,15 @@ def make_page(
         learners=verification.learners,
         treatment=treatment_of(release),
     )
+
+
+def _examined(verification: Verification) -> dict[str, float]:
+    """How well the sets of each attribute fit their mechanism: estimates need not look at them again."""
+    return {
+        verdict.attribute: verdict.worst
+        for verdict in verification.verdicts
+        if verdict.model == "mechanism" and verdict.attribute is not None and verdict.worst is not None
+    }
 
 
 def _facts(release: Release, item: Sets) -> Facts:
@@ -123,10 +133,11 @@ def _distributions(
     metrics: dict[str, Mapping[str, float]],
     notes: list[str],
     counts: SetCounts | None,
+    examined: Mapping[str, float],
 ) -> list[Distribution]:
     """The distribution of one attribute, of everybody or by group."""
     names = (by,) if by else ()
-    estimated = ask(release, (item.name,), names, counts=counts)
+    estimated = ask(release, (item.name,), names, counts=counts, examined=examined)
     notes += [f"{item.name}{f' by {by}' if by else ''}: {note}" for note in estimated.notes]
     true = truth.table((item.name,), estimated.by) if truth is not None else None
     if true is not None:
