@@ -48,8 +48,9 @@ def release_page(
     original  whether the original table was looked at
     """
     groups = {column.group for column in manifest.grouped}
+    origin = provenance_of(manifest, title, publisher)
     return Page(
-        title=title or manifest.about.title or f"Release of {count(manifest.records)} records",
+        title=origin.title or f"Release of {count(manifest.records)} records",
         records=manifest.records,
         dropped=manifest.dropped,
         form=manifest.form,
@@ -66,7 +67,7 @@ def release_page(
         learners=learners or {},
         sets=bool(manifest.sets),
         treatment=treatment,
-        provenance=provenance_of(manifest, publisher),
+        provenance=origin,
         reidentification=reidentification_of(manifest, findings),
         original=original,
         accepted=manifest.accepted,

@@ -62,12 +62,12 @@ _UNITS: Final[Mapping[str, str]] = {
 }
 _LOOKED_AT: Final[Mapping[str, tuple[str, str]]] = {
     "believable": ("record", ""),
-    "candidates": ("different set", ""),
-    "diversity": ("different set", ""),
+    "candidates": ("set", ""),
+    "diversity": ("set", ""),
     "groups": ("group", ""),
     "mechanism": ("record", ""),
-    "posterior": ("part", ""),
-    "semantic-diversity": ("different set", ""),
+    "posterior": ("mechanism", ""),
+    "semantic-diversity": ("set", ""),
 }
 
 

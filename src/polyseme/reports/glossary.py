@@ -56,6 +56,10 @@ TERMS: Final = (
         ("candidates",),
     ),
     Term(
+        "channel",
+        "How likely each published set is for each true value; the manifest states all of it.",
+    ),
+    Term(
         "checksum",
         "A number computed from every byte of the release (SHA-256). If one byte changes, it changes too.",
     ),
@@ -108,6 +112,11 @@ TERMS: Final = (
         "The promise that at least k records look alike in everything that others may know.",
     ),
     Term(
+        "learner",
+        "Somebody who knows, or learns from the release, how the values are distributed.",
+        ("learners",),
+    ),
+    Term(
         "local differential privacy",
         "The promise that every value could have led to every published set, whatever else an attacker knows; a "
         "small ε is strong.",
@@ -124,7 +133,7 @@ TERMS: Final = (
     Term(
         "percentage point",
         "The difference between 4% and 5%.",
-        ("percentage points", "points"),
+        ("percentage points",),
     ),
     Term(
         "p-value",
@@ -183,6 +192,11 @@ TERMS: Final = (
         "set",
         "The candidates that a record shows in place of its true value.",
         ("sets",),
+    ),
+    Term(
+        "stratum",
+        "A part of the records for which sets are drawn in a way of its own.",
+        ("strata",),
     ),
     Term(
         "suppressed",

@@ -1,6 +1,6 @@
 """The judgement at the head of a page: three risks in one paragraph, and a light with its reasons.
 
-    red    do not publish: a promise is broken, something got further than promised, nothing was checked, or a seed was used
+    red    do not publish: a promise is broken, an attack got further than promised, nothing was checked, or a seed
     amber  somebody has to decide: what was promised holds, and a risk that it does not cover stands
     green  neither
 
@@ -25,9 +25,9 @@ __all__ = ["Light", "Signal", "risk_paragraph", "signal", "value_risks"]
 class Light(Enum):
     """The colours, each with the words that stand beside it."""
 
-    GREEN = "Green: nothing was found that speaks against publishing"
-    AMBER = "Amber: publish only after somebody has decided on the points below"
-    RED = "Red: do not publish this as it is"
+    GREEN = "Green: nothing was found that speaks against publishing the release"
+    AMBER = "Amber: publish the release only after a decision on what follows"
+    RED = "Red: do not publish the release as it is"
 
     @property
     def word(self) -> str:
@@ -93,14 +93,16 @@ def _accepted(page: Page) -> list[str]:
 
 
 def _learnt(risks: Sequence[ValueRisk]) -> list[str]:
-    above = [
-        f"Somebody who learns from the release guesses {risk.attribute} right in {chance(risk.learnt)} of cases, "
-        f"more often than the promised {chance(risk.learner)}."
-        for risk in risks
-        if risk.surpassed
-    ]
+    """Attributes with the same promise share a sentence."""
+    above: dict[str, list[str]] = {}
+    for risk in risks:
+        if risk.surpassed:
+            above.setdefault(chance(risk.learner), []).append(f"{risk.attribute} ({chance(risk.learnt)} of cases)")
     unknown = [risk.attribute for risk in risks if not risk.learning_is_known]
-    return above + ([f"What can be learnt about {_listed(unknown)} from the release is not known."] if unknown else [])
+    return [
+        f"Somebody who learns from the release is right more often than the promised {promised}: about {_all(named)}."
+        for promised, named in above.items()
+    ] + ([f"What can be learnt about {_all(unknown)} from the release is not known."] if unknown else [])
 
 
 def _found_alone(found: Reidentification) -> list[str]:
@@ -170,7 +172,7 @@ def risk_paragraph(page: Page) -> tuple[str, ...]:
     risks = value_risks(page)
     return (
         _reidentified(page.reidentification),
-        *([_guessed(worst(risks, False), len(risks)), _learning(worst(risks, True), risks)] if risks else []),
+        *([_guessed(worst(risks, False), risks), _learning(worst(risks, True), risks)] if risks else []),
     )
 
 
@@ -180,24 +182,27 @@ def _reidentified(found: Reidentification) -> str:
     if found.smallest is None or found.unique is None:
         return f"Finding a person by {_listed(found.columns)}: how many records look alike was not counted."
     alone = f"; {chance(found.unique)} of the records are the only one with their values" if found.unique else ""
-    promised = (
-        "nothing was promised about this" if found.promised is None else f"promised were at least {found.promised}"
-    )
+    promised = "nothing was promised about this" if found.promised is None else f"promised: at least {found.promised}"
     return (
         f"Finding a person: somebody who knows {_listed(found.columns)} of a person in the table finds at least "
         f"{counted(found.smallest, 'record')} that {'fits' if found.smallest == 1 else 'fit'}{alone} ({promised})."
     )
 
 
-def _guessed(risk: ValueRisk | None, attributes: int) -> str:
-    who = "Guessing a protected value: somebody who knows exactly how the release was made, and nothing else about the "
+def _guessed(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
+    who = "Guessing a protected value: somebody who knows exactly how the release was made, and nothing else about the"
     if risk is None:
-        return f"{who}person: how often such a guess is right was not computed."
-    worst_off = ", the attribute worst off," if attributes > 1 else ""
+        return f"{who} person: how often such a guess is right was not computed."
+    alike = len(risks) > 1 and len({(chance(one.method), chance(one.promised)) for one in risks}) == 1
+    what = "any of them" if alike else f"{risk.attribute}{_worst_off(risks)}"
     promised = (
-        "nothing was promised about guesses" if risk.promised is None else f"promised was {chance(risk.promised)}"
+        "nothing was promised about guesses" if risk.promised is None else f"promised: at most {chance(risk.promised)}"
     )
-    return f"{who}person, guesses {risk.attribute}{worst_off} right in at most {chance(risk.method)} of cases ({promised})."
+    return f"{who} person, guesses {what} right in at most {chance(risk.method)} of cases ({promised})."
+
+
+def _worst_off(risks: Sequence[ValueRisk]) -> str:
+    return ", the attribute worst off," if len(risks) > 1 else ""
 
 
 def _learning(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
@@ -208,7 +213,8 @@ def _learning(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
         return f"{who} gets no further, because the records of a class look alike."
     between = f" (between {chance(risk.low)} and {chance(risk.high)})" if risk.low is not None else ""
     before = f", and in {chance(risk.before)} without the release" if risk.before is not None else ""
-    return f"{who} guesses {risk.attribute} right in {chance(risk.learnt)}{between} of cases{before} {_against(risk, risks)}"
+    reached = f"right in {chance(risk.learnt)}{between} of cases{before}"
+    return f"{who} guesses {risk.attribute}{_worst_off(risks)} {reached} {_against(risk, risks)}"
 
 
 def _against(risk: ValueRisk, risks: Sequence[ValueRisk]) -> str:
@@ -217,7 +223,8 @@ def _against(risk: ValueRisk, risks: Sequence[ValueRisk]) -> str:
         return "(nothing was promised about guesses)."
     above = [one for one in risks if one.surpassed]
     if not above:
-        return f"(promised was {chance(risk.learner)}; it is not surpassed beyond chance)."
+        within = ", and the difference is within chance" if risk.verdict == "kept, within chance" else ""
+        return f"(promised: at most {chance(risk.learner)}{within})."
     others = f", and so it is for {len(above)} of {counted(len(risks), 'attribute')}" if len(risks) > 1 else ""
     return f"(that is more than the promised {chance(risk.learner)}{others})."
 
@@ -230,6 +237,10 @@ def _listed(names: Sequence[str], most: int = 4) -> str:
     """
     if len(names) > most:
         return f"{', '.join(names[: most - 1])} and {len(names) - most + 1} more columns"
+    return _all(names)
+
+
+def _all(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import string
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -17,9 +18,10 @@ import jinja2
 from markupsafe import Markup
 
 from polyseme.extras import installed, pip_line
+from polyseme.models.base import Verdict
 from polyseme.reports.attack_words import attack_words, reached
 from polyseme.reports.check_words import asked_for, check_words, found, looked_at
-from polyseme.reports.document import Outcome, Page
+from polyseme.reports.document import FindingLine, Outcome, Page
 from polyseme.reports.figures import NARROW, sections_of, sizes_figure
 from polyseme.reports.glossary import with_glossary
 from polyseme.reports.judging import risk_paragraph, signal, value_risks
@@ -52,6 +54,8 @@ def render_page(page: Page) -> str:
         risks=value_risks(page),
         way=_way(page),
         made_with=_made_with(page.provenance),
+        checks=_by_model(page.checks),
+        attacks=_by_attack(page.findings or ()),
         in_sets={fact.attribute for fact in page.facts},
         glossary=Markup(_GLOSSARY),  # noqa: S704 - a constant
         protected=[line for line in page.attributes if line.protected],
@@ -70,15 +74,35 @@ def render_page(page: Page) -> str:
     return with_glossary(text, _GLOSSARY)
 
 
+def _by_model(checks: Sequence[Verdict]) -> list[tuple[str, str, list[Verdict]]]:
+    """Checks of one kind together, with the note that all of them have."""
+    models = dict.fromkeys(verdict.model for verdict in checks)
+    kinds = [(model, [verdict for verdict in checks if verdict.model == model]) for model in models]
+    return [(model, _common([verdict.note for verdict in group]), group) for model, group in kinds]
+
+
+def _by_attack(findings: Sequence[FindingLine]) -> list[tuple[str, str, list[FindingLine]]]:
+    """Findings of one attack together, with what it knows in all of them."""
+    keys = dict.fromkeys((item.attack, item.knows) for item in findings)
+    return [
+        (attack, knows, [one for one in findings if (one.attack, one.knows) == (attack, knows)])
+        for attack, knows in keys
+    ]
+
+
+def _common(texts: Sequence[str]) -> str:
+    return texts[0] if len(set(texts)) == 1 else ""
+
+
 def _way(page: Page) -> str:
     """How values were made safe, in a few words."""
-    ways = [f"{page.treatment.method}, in {_PLURALS[page.treatment.unit]}"] if page.treatment is not None else []
+    ways = [f"{_UNITS[page.treatment.unit]} ({page.treatment.method})"] if page.treatment is not None else []
     if page.sets:
         ways.append("sets of candidates" if page.form == "set" else "candidates, one a row (long form)")
-    return "; ".join(ways)
+    return ", ".join(ways)
 
 
-_PLURALS = {"class": "classes", "group": "groups"}
+_UNITS = {"class": "classes of records that look alike", "group": "groups that share their values"}
 
 
 def _made_with(origin: Provenance) -> str:

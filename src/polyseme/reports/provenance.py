@@ -17,6 +17,7 @@ __all__ = ["Provenance", "provenance_of", "require_facts"]
 class Provenance:
     """Where a release comes from; empty where nobody said, and then the page says so.
 
+    title      the name of the data set
     publisher  who answers for the release
     version    of the policy
     released   the day of the release, and `reported` that of the page, as 2026-11-17
@@ -25,6 +26,7 @@ class Provenance:
     checksum   of the manifest, and through it of the data
     """
 
+    title: str = ""
     publisher: str = ""
     version: str = ""
     released: str = ""
@@ -42,9 +44,12 @@ def require_facts(**given: str | None) -> None:
         raise QuestionError(Problem(f"--{name}", flaw) for name, flaw in wrong)
 
 
-def provenance_of(manifest: Manifest, publisher: str | None = None, today: date | None = None) -> Provenance:
-    """What the manifest says, and for the publisher whoever is given."""
+def provenance_of(
+    manifest: Manifest, title: str = "", publisher: str | None = None, today: date | None = None
+) -> Provenance:
+    """What the manifest says, but for the title and the publisher if they are given."""
     return Provenance(
+        title=title or manifest.about.title,
         publisher=publisher or manifest.about.publisher,
         version=manifest.about.version,
         released=manifest.about.date,

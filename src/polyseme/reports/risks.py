@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Reidentification", "ValueRisk"]
+__all__ = ["Reidentification", "ValueRisk", "worst"]
 
 _SLACK = 1e-9
 """Rounding that does not count as exceeding a promise."""
@@ -62,6 +63,25 @@ class ValueRisk:
     def exceeded(self) -> bool:
         """Whether the method itself gives away more than was promised."""
         return self.promised is not None and self.method is not None and self.method > self.promised + _SLACK
+
+    @property
+    def method_is_known(self) -> bool:
+        """Whether it is known what somebody reaches who knows the method."""
+        return self.method is not None and not math.isnan(self.method)
+
+    @property
+    def verdict(self) -> str:
+        """What became of the promise, in a word or two."""
+        if self.exceeded:
+            return "broken"
+        if self.surpassed:
+            return "surpassed by learning"
+        if not self.method_is_known or not self.learning_is_known:
+            return "not known"
+        if self.promised is None and self.learner is None:
+            return "none made"
+        above = self.learner is not None and self.reached is not None and self.reached > self.learner + _SLACK
+        return "kept, within chance" if above else "kept"
 
     @property
     def learning_is_known(self) -> bool:
