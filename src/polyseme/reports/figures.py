@@ -30,7 +30,7 @@ _PANEL_VALUES = 16
 """The most values in the chart of a group."""
 
 
-NARROW = 330
+NARROW = 360
 """Width of a chart for a telephone."""
 
 _NARROW_VALUES = 8

@@ -88,14 +88,14 @@ TERMS: Final = (
         "How often a guess is right at the least, however the sets are drawn, as long as each holds the true value.",
     ),
     Term(
+        "generalized",
+        "Shown less exactly: a range in place of a number, a month in place of a day.",
+    ),
+    Term(
         "group",
         "Records that show each other’s sensitive values without saying which is whose, or a part of the records "
         "with something in common.",
         ("groups",),
-    ),
-    Term(
-        "generalized",
-        "Shown less exactly: a range in place of a number, a month in place of a day.",
     ),
     Term(
         "hierarchy",
@@ -131,14 +131,14 @@ TERMS: Final = (
         "How sets are drawn for the true values, with all probabilities.",
     ),
     Term(
-        "percentage point",
-        "The difference between 4% and 5%.",
-        ("percentage points",),
-    ),
-    Term(
         "p-value",
         "How often a correct release would look at least as odd as this one; a very small one means that "
         "something is wrong.",
+    ),
+    Term(
+        "percentage point",
+        "The difference between 4% and 5%.",
+        ("percentage points",),
     ),
     Term(
         "policy",
@@ -256,9 +256,10 @@ def _link_in(text: str, left: dict[str, Term]) -> str:
     """A text with links for the terms that were not met before, which are then no longer left."""
     found: list[tuple[int, int, Term]] = []
     for term in list(left.values()):
-        match = term.pattern.search(text)
-        if match and not any(start < match.end() and match.start() < end for start, end, _ in found):
-            found.append((match.start(), match.end(), term))
+        spans = (match.span() for match in term.pattern.finditer(text))
+        free = next((span for span in spans if not any(a < span[1] and span[0] < b for a, b, _ in found)), None)
+        if free is not None:
+            found.append((*free, term))
             del left[term.name]
     for start, end, term in sorted(found, key=lambda place: place[0], reverse=True):
         text = f'{text[:start]}<a class="term" href="#{term.anchor}">{text[start:end]}</a>{text[end:]}'

@@ -9,6 +9,7 @@ A light fails closed: what is not known is never green.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -46,7 +47,13 @@ def signal(page: Page) -> Signal:
     """The light of a page. Reasons for red come first; those for amber follow them."""
     risks = value_risks(page)
     red = [*_seeded(page), *_unchecked(page), *_broken(page), *_exceeded(page, risks)]
-    amber = [*_accepted(page), *_learnt(risks), *_found_alone(page.reidentification), *_unknown(page)]
+    amber = [
+        *_accepted(page),
+        *_learnt(risks),
+        *_found_alone(page.reidentification),
+        *_not_computed(risks),
+        *_made_elsewhere(page),
+    ]
     light = Light.RED if red else Light.AMBER if amber else Light.GREEN
     return Signal(light, (*red, *amber))
 
@@ -98,11 +105,10 @@ def _learnt(risks: Sequence[ValueRisk]) -> list[str]:
     for risk in risks:
         if risk.surpassed:
             above.setdefault(chance(risk.learner), []).append(f"{risk.attribute} ({chance(risk.learnt)} of cases)")
-    unknown = [risk.attribute for risk in risks if not risk.learning_is_known]
     return [
         f"Somebody who learns from the release is right more often than the promised {promised}: about {_all(named)}."
         for promised, named in above.items()
-    ] + ([f"What can be learnt about {_all(unknown)} from the release is not known."] if unknown else [])
+    ]
 
 
 def _found_alone(found: Reidentification) -> list[str]:
@@ -114,7 +120,15 @@ def _found_alone(found: Reidentification) -> list[str]:
     return [f"{chance(found.unique)} of the records are the only one with their {_listed(found.columns)}{raw}."]
 
 
-def _unknown(page: Page) -> list[str]:
+def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
+    """Where it is not known what the method gives away, or what can be learnt."""
+    method = [risk.attribute for risk in risks if risk.method is None]
+    learnt = [risk.attribute for risk in risks if not risk.learning_is_known]
+    told = [f"How often somebody who knows the method guesses {_all(method)} right is not known."] if method else []
+    return told + ([f"What can be learnt about {_all(learnt)} from the release is not known."] if learnt else [])
+
+
+def _made_elsewhere(page: Page) -> list[str]:
     return [] if page.drawn_here else ["Somebody else made this table: how its decoys were drawn is not known."]
 
 
@@ -129,15 +143,16 @@ def _value_risk(page: Page, name: str) -> ValueRisk:
         return _in_classes(page, name)
     told = page.learners.get(name)
     learnt = None if told is None else told.learnt
+    method = None if fact.worst_posterior is None or math.isnan(fact.worst_posterior) else fact.worst_posterior
     if told is None or learnt is None:
-        return ValueRisk(name, "set", fact.promised, fact.worst_posterior)
+        return ValueRisk(name, "set", fact.promised, method)
     promised = told.promised if told.learner is None else told.learner
     beyond = told.learner is not None and learnt.surely is not None and learnt.surely > told.learner + 1e-9
     return ValueRisk(
         name,
         "set",
         fact.promised,
-        fact.worst_posterior,
+        method,
         promised,
         learnt.after,
         learnt.low,
@@ -150,10 +165,9 @@ def _value_risk(page: Page, name: str) -> ValueRisk:
 def _in_classes(page: Page, name: str) -> ValueRisk:
     """Of a value that is published with its class or group: what the attacks found."""
     alone, learning = _finding(page, "homogeneity", name), _finding(page, "definetti", name)
-    grouped = page.treatment is not None and page.treatment.unit == "group" and learning is not None
     return ValueRisk(
         name,
-        "group" if grouped else "class",
+        "class" if page.treatment is None else page.treatment.unit,
         None if alone is None else alone.bound,
         None if alone is None else alone.success,
         None if alone is None else alone.bound,

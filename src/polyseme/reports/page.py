@@ -190,8 +190,8 @@ def _leaks(page: Page) -> list[str]:
     """Where the method itself gives away more than was promised, in sentences."""
     return [
         f"The sets for {fact.attribute} have the promised form, but the way they are drawn favours some candidates: "
-        f"whoever knows it guesses right with probability up to {formats.quantity(fact.worst_posterior)} instead of "
-        f"{formats.quantity(fact.promised)}. The balanced mechanism does not have this weakness."
+        f"whoever knows it guesses right in up to {chance(fact.worst_posterior)} of cases instead of "
+        f"{chance(fact.promised)}. The balanced mechanism does not have this weakness."
         for fact in page.facts
         if fact.exceeded
     ]
@@ -200,8 +200,8 @@ def _leaks(page: Page) -> list[str]:
 def _excesses(page: Page) -> list[str]:
     """Which attacks did better than their bound, in sentences."""
     return [
-        f"The attack {item.attack}{f' on {item.attribute}' if item.attribute is not None else ''} reaches "
-        f"{formats.quantity(item.success)}, and its bound is {formats.quantity(item.bound)}"
+        f"The attack “{attack_words(item.attack)}”{f' on {item.attribute}' if item.attribute is not None else ''} "
+        f"reaches {reached(item.attack, item.success)}, and at most {reached(item.attack, item.bound)} was promised"
         f"{f'; it knows {item.knows}' if item.knows else ''}."
         for item in page.findings or ()
         if item.exceeded

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -41,7 +40,7 @@ class ValueRisk:
 
     unit      what stands for the value: "set", "class" or "group"
     promised  to somebody who knows the method and nothing else about the person; None where nothing was
-    method    what that one reaches, at the most
+    method    what that one reaches, at the most; None where it is not known, as with all that follows
     learner   promised to somebody who also learns from the release how the values are distributed
     learnt    what that one reaches on average, with the interval `low` to `high` where it is estimated
     surpassed whether that is more than was promised, beyond chance
@@ -65,18 +64,13 @@ class ValueRisk:
         return self.promised is not None and self.method is not None and self.method > self.promised + _SLACK
 
     @property
-    def method_is_known(self) -> bool:
-        """Whether it is known what somebody reaches who knows the method."""
-        return self.method is not None and not math.isnan(self.method)
-
-    @property
     def verdict(self) -> str:
         """What became of the promise, in a word or two."""
         if self.exceeded:
             return "broken"
         if self.surpassed:
             return "surpassed by learning"
-        if not self.method_is_known or not self.learning_is_known:
+        if self.method is None or not self.learning_is_known:
             return "not known"
         if self.promised is None and self.learner is None:
             return "none made"
