@@ -104,6 +104,11 @@ def test_texts_with_markup_in_them_stay_as_they_are() -> None:
     assert made.count("<dt>") == 1
 
 
+def test_words_that_mean_something_else_are_no_terms() -> None:
+    made = with_glossary("<body><p>2 rows set aside of a data set, one set</p>@</body>", "@")
+    assert 'one <a class="term" href="#term-set">set</a>' in made
+
+
 def test_a_page_without_any_term_has_an_empty_list() -> None:
     assert "<dt>" not in with_glossary("<body><p>Nothing.</p>@</body>", "@")
 

@@ -31,7 +31,8 @@ class Term:
     @property
     def pattern(self) -> re.Pattern[str]:
         words = "|".join(re.escape(word) for word in sorted((self.name, *self.forms), key=len, reverse=True))
-        return re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE)
+        # Rows are "set aside", and a "data set" is a table: neither is a set of candidates.
+        return re.compile(rf"(?<![\w-])(?<!data )(?:{words})(?![\w-]| aside)", re.IGNORECASE)
 
 
 TERMS: Final = (
