@@ -13,7 +13,7 @@ from parsed_page import cells, parsed
 from report_samples import distribution, fact, page, verdict
 
 from polyseme.reports import charts
-from polyseme.reports.document import AttributeLine, FindingLine, Outcome, PromiseLine
+from polyseme.reports.document import AttributeLine, ClassSizes, FindingLine, Outcome, PromiseLine, Treatment
 from polyseme.reports.page import render_page
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&{{ 7 * 7 }}"
@@ -285,3 +285,12 @@ def test_strata_of_which_some_lie_are_not_called_truthful() -> None:
     text = words(render_page(page(facts=(fact(p=0.5, p_most=1.0),))))
     assert "50.0% to 100%" in text
     assert "otherwise blindly" in text
+
+
+def test_charts_that_are_too_wide_for_a_telephone_are_there_twice() -> None:
+    groups = [distribution(group=f"age = {index}") for index in range(70)]
+    sizes = ClassSizes(("2", "3"), (5, 6), (10, 18))
+    made = page(distributions=(distribution(), *groups), treatment=Treatment("mondrian", "", "class", sizes=sizes))
+    for figure in parsed(render_page(made)).all("figure"):
+        kinds = [one.attributes["class"].split()[-1] for one in figure.all("svg", "chart")]
+        assert kinds == ["wide", "narrow"]

@@ -92,7 +92,8 @@ def _whole(distribution: Distribution) -> Figure:
         order = ", in the order of the domain" if distribution.ordered else ""
         remarks.append(f"The {len(shown)} largest of {distribution.size:,} values{order}.")
     remarks += _coverage(distribution)
-    svg, narrow = _bars(distribution, 800, kind="wide"), _bars(distribution, NARROW, kind="narrow", listed=True)
+    svg = _bars(distribution, 800, kind="wide")
+    narrow = None if svg is None else _strips(distribution, shown)
     about = f"Distribution of {distribution.attribute}: published candidates and estimate with interval, by value"
     return Figure(svg, about, _numbers(distribution, shown.tolist()), remarks, narrow=narrow)
 
@@ -162,14 +163,18 @@ def _bars(
     shares: bool = False,
     ceiling: float | None = None,
     kind: str = "",
-    listed: bool = False,
 ) -> Markup | None:
     if not installed("charts"):
         return None
     from polyseme.reports.charts import distribution_svg
 
-    drawn = distribution_svg(distribution, width, shown=shown, shares=shares, ceiling=ceiling, listed=listed)
-    return _inline(drawn, kind)
+    return _inline(distribution_svg(distribution, width, shown=shown, shares=shares, ceiling=ceiling), kind)
+
+
+def _strips(distribution: Distribution, shown: Ints) -> Markup:
+    from polyseme.reports.strips import strips
+
+    return strips(distribution, shown)
 
 
 def sizes_figure(treatment: Treatment | None, width: int, kind: str) -> Markup | None:

@@ -33,18 +33,16 @@ def distribution_chart(
     shares: bool = False,
     ceiling: float | None = None,
     legend: bool = True,
-    listed: bool = False,
 ) -> alt.LayerChart:
     """Original (bars), published candidates (ticks) and estimate with its interval (dot and whisker), by value.
 
     shown    codes of the values to show; the largest `TOP` by default
     shares   percent of the group's records instead of numbers of records
     ceiling  where the scale ends, so that several charts can be compared
-    listed   whether values are listed below each other also where they could stand side by side
     """
     shown = shown_values(distribution) if shown is None else shown
     rows = drawable(_rows(distribution, shown, shares))
-    frame = _frame(distribution, rows, width, shares, ceiling, listed)
+    frame = _frame(distribution, rows, width, shares, ceiling)
     return _drawing(frame, _colour_names(distribution), legend, rows)
 
 
@@ -55,7 +53,6 @@ def distribution_svg(
     shown: Ints | None = None,
     shares: bool = False,
     ceiling: float | None = None,
-    listed: bool = False,
 ) -> str:
     """The picture of `distribution_chart`, without a legend.
 
@@ -63,7 +60,7 @@ def distribution_svg(
     """
     shown = shown_values(distribution) if shown is None else shown
     rows = drawable(_rows(distribution, shown, shares))
-    frame = _frame(distribution, rows, width, shares, ceiling, listed)
+    frame = _frame(distribution, rows, width, shares, ceiling)
     drawing = json.loads(_compiled(frame, _colour_names(distribution)))
     for source in drawing["data"]:
         if "values" in source:
@@ -89,9 +86,8 @@ def _frame(
     width: int,
     shares: bool,
     ceiling: float | None,
-    listed: bool,
 ) -> _Frame:
-    upright = distribution.ordered and len(rows) <= _UPRIGHT and not listed
+    upright = distribution.ordered and len(rows) <= _UPRIGHT
     room = width if upright else int(width * 0.75)
     return _Frame(tuple(row["value"] for row in rows), upright, room, shares, ceiling)
 
