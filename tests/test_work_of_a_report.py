@@ -17,7 +17,7 @@ from polyseme.attacks import naive_bayes
 from polyseme.estimators import estimate as estimating
 from polyseme.estimators import judging, learning, learnt
 from polyseme.evidence import verdicts
-from polyseme.reports import charts
+from polyseme.results.drawing import bars
 from polyseme.verbs import knowledge
 
 ROWS, ORDERED, LISTED = 300, 4, 5
@@ -61,9 +61,9 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count("groups", knowledge, "telling")
     count("examinations", evidence, "examine")
     count("examinations", verdicts, "examine")
-    count("compilations", charts.vl_convert, "vegalite_to_vega")
+    count("compilations", bars.vl_convert, "vegalite_to_vega")
     count("searches", estimating, "ThreadpoolController")
-    charts._compiled.cache_clear()
+    bars._compiled.cache_clear()
     estimating._linear_algebra.cache_clear()
     return found
 

@@ -18,12 +18,14 @@ from polyseme.files.folder import Folder
 from polyseme.methods import DECOYS, METHODS
 from polyseme.models import read_spec
 from polyseme.parameters import validated
+from polyseme.policy.about import read_about
 from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
 from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.places import in_file
 from polyseme.policy.reading import Reader
 from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
+from polyseme.release.about import About
 from polyseme.tables.io.dialects import DECIMALS, Dialect
 
 __all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
@@ -40,6 +42,7 @@ _KEYS = (
     "protect-all-but",
     "protect",
     "joint",
+    "about",
 )
 _WAYS_IN = "Policy.load(path), Policy.loads(text) or Policy.from_dict(mapping)"
 _POLICY_FIRST = "a policy is a YAML file, and comes before the data: polyseme anonymize POLICY DATA"
@@ -110,6 +113,7 @@ class Policy:
     protect_all_but: tuple[str, ...] | None = None
     protect: Promises = field(default_factory=Promises)
     joint: tuple[JointPolicy, ...] = ()
+    about: About = field(default_factory=About)
     folder: Path = field(default_factory=Path, repr=False)
     allow_outside: bool = field(default=False, repr=False)
 
@@ -218,6 +222,7 @@ def _read(reader: Reader, folder: Folder) -> Policy:
         else None,
         protect=read_protect(reader.at("protect", given["protect"])) if "protect" in given else Promises(),
         joint=joint,
+        about=read_about(reader.at("about", given["about"])) if "about" in given else About(),
         folder=folder.path,
         allow_outside=folder.allow_outside,
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 from polyseme.errors import Problem, ReleaseError, nearest
 from polyseme.models import is_about
+from polyseme.release.about import About, flaw_of
 from polyseme.release.applied import Applied
 from polyseme.release.codec import columns_from, entry_of
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
@@ -28,6 +29,9 @@ class Manifest:
     uncounted  whether the decoys are sticky, but the records per draw were not counted (a release of an older program):
                `repeats` is then taken as 1, and intervals are too narrow where people have several records
     accepted   names of the models that did not hold when it was published all the same, because its owner said so
+    about      what its owner says of it: its name, who answers for it
+    program    the version of the program that wrote it
+    checksum   of the manifest as it was written, and through it of the data; empty before that
     """
 
     columns: tuple[Column, ...]
@@ -44,6 +48,9 @@ class Manifest:
     uncounted: bool = False
     applied: Applied | None = None
     accepted: tuple[str, ...] = ()
+    about: About = field(default_factory=About)
+    program: str = field(default=__version__, compare=False)
+    checksum: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
@@ -117,12 +124,14 @@ class Manifest:
         }
         if self.accepted:
             document["accepted_risk"] = list(self.accepted)
+        if self.about:
+            document["about"] = self.about.to_dict()
         return {**document, "checksum": checksum(document)}
 
     @property
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
-        plain = self.applied is None and not self.accepted
+        plain = self.applied is None and not self.accepted and not self.about
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else FORMAT
 
     def _entry(self, column: Column) -> dict[str, Any]:
@@ -155,6 +164,9 @@ class Manifest:
             missing_values=tuple(document["missing_values"]),
             data=document["data"],
             accepted=_accepted(document),
+            about=_about(document),
+            program=document["polyseme"],
+            checksum=document["checksum"],
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
         )
         if made.format > document["format"]:
@@ -179,6 +191,14 @@ def _accepted(document: Mapping[str, Any]) -> tuple[str, ...]:
     if not listed.issuperset(accepted):
         raise ReleaseError(f"{MANIFEST}: a risk was accepted for a model that is not listed", DAMAGED)
     return accepted
+
+
+def _about(document: Mapping[str, Any]) -> About:
+    stated = document.get("about", {})
+    wrong = [(name, flaw) for name, text in stated.items() if (flaw := flaw_of(name, text))]
+    if wrong:
+        raise ReleaseError(Problem(f"{MANIFEST}: $.about.{name}", flaw, DAMAGED) for name, flaw in wrong)
+    return About.from_dict(stated)
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:

@@ -141,7 +141,7 @@ class Table(Result):
     def plot(self, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
         """Bars with intervals; a heat map for two attributes; small multiples by group. Needs `polyseme[charts]`."""
         require("charts", "drawing an estimate")
-        from polyseme.results.charts import chart
+        from polyseme.results.drawing.tables import chart
 
         return chart(self, kind)
 

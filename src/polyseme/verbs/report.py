@@ -17,6 +17,7 @@ from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.reports.assembling import release_page
 from polyseme.reports.document import Distribution, Page
+from polyseme.reports.provenance import require_facts
 from polyseme.results.findings import Finding
 from polyseme.results.verification import Verification
 from polyseme.spelling import written
@@ -40,13 +41,20 @@ def report(
     release: Release | str | Path,
     original: Any = None,
     by: str | None = None,
+    *,
+    title: str | None = None,
+    publisher: str | None = None,
     **written: Unpack[TableOptions],
 ) -> str:
-    """One self-contained HTML page about a release."""
+    """One self-contained HTML page about a release.
+
+    title, publisher  the name of the data set and who answers for it, where the manifest does not say or says otherwise
+    """
     # Charts and adversaries cost a second to import: only those who ask for them pay.
     from polyseme.attacks.audit import attack_release
     from polyseme.reports.page import render_page
 
+    require_facts(title=title, publisher=publisher)
     opened = release_given(release)
     if by is not None:
         targets_of(opened, [item.name for item in opened.manifest.sets], (by,))  # raises where `by` is no such column
@@ -54,7 +62,7 @@ def report(
     findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
     verified = replace(verify_release(opened, counts), learners=guessers_of_release(opened))
-    return render_page(make_page(opened, verified, source, by, findings, counts))
+    return render_page(make_page(opened, verified, source, by, findings, counts, title=title, publisher=publisher))
 
 
 def make_page(
@@ -64,6 +72,9 @@ def make_page(
     by: str | None = None,
     findings: Sequence[Finding] | None = None,
     counts: SetCounts | None = None,
+    *,
+    title: str | None = None,
+    publisher: str | None = None,
 ) -> Page:
     """Everything a report shows; with the original, also the truth.
 
@@ -80,6 +91,9 @@ def make_page(
             distributions += _distributions(release, item, truth, group, metrics, notes, counts, examined)
     return release_page(
         manifest,
+        title=title or "",
+        publisher=publisher,
+        original=original is not None,
         verdicts=verification.verdicts,
         facts={item.name: _facts(release, item) for item in manifest.sets},
         distributions=distributions,
