@@ -224,7 +224,11 @@ def _learning(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
     if risk is None:
         return f"{who}: how often such a guess is right is not known."
     if risk.unit == "class":
-        return f"{who} gets no further, because the records of a class look alike."
+        return (
+            f"{who} gets no further with what is published, because the records of a class look alike. Somebody who "
+            "knows a person more exactly than the release shows, and compares neighbouring classes, may do better; "
+            "how much better was not measured."
+        )
     between = f" (between {chance(risk.low)} and {chance(risk.high)})" if risk.low is not None else ""
     before = f", and in {chance(risk.before)} without the release" if risk.before is not None else ""
     reached = f"right in {chance(risk.learnt)}{between} of cases{before}"
