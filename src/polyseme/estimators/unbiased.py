@@ -32,7 +32,7 @@ import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.estimators.axes import AxisMap, exact_map, inverted
-from polyseme.estimators.limits import Unbiased
+from polyseme.estimators.limits import Sampled, Unbiased
 from polyseme.mechanism import Mechanism
 
 __all__ = ["UnbiasedMap", "assumed_covariance", "unbiased_map", "unbiased_table"]
@@ -108,10 +108,12 @@ def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:
     return moments - people
 
 
-def unbiased_table(maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: Ints) -> Unbiased:
-    """The estimate from the reports of one group."""
+def unbiased_table(
+    maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: Ints, weights: Floats | None = None
+) -> Unbiased:
+    """The estimate from the reports of one group; with weights, of the sum of them."""
     size = int(np.prod([axis.mechanism.size for axis in maps]))
-    values, second = np.zeros(size), np.zeros((size, size))
+    values, second, squares = np.zeros(size), np.zeros((size, size)), np.zeros(size)
     step = max(1, _CHUNK // size)
     for start in range(0, len(counts), step):
         rows = slice(start, start + step)
@@ -119,7 +121,9 @@ def unbiased_table(maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: In
         for axis, codes in zip(maps, sets):
             more = axis.contributions(codes[rows])
             added = (added[:, :, None] * more[:, None, :]).reshape(len(added), -1)
-        weighted = added * counts[rows, None]
+        weight = 1.0 if weights is None else weights[rows, None]
+        weighted = added * counts[rows, None] * weight
         values += weighted.sum(axis=0)
-        second += weighted.T @ added
-    return Unbiased(values, second)
+        second += weighted.T @ (added * weight)
+        squares += (weighted * weight).sum(axis=0)
+    return Unbiased(values, second, sampled=None if weights is None else Sampled(squares, float(counts.sum())))
