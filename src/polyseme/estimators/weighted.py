@@ -330,5 +330,7 @@ class WeightedLimits(Limits):
 
 
 def _holding(value: Floats, centre: Floats, half: Floats) -> tuple[Floats, Floats]:
-    """Limits around an unbiased estimate; where a value was moved away from it, as much room around that too."""
-    return np.minimum(centre, value) - half, np.maximum(centre, value) + half
+    """Limits around an unbiased estimate; where they do not hold the value, as much room around that too."""
+    low, high = centre - half, centre + half
+    room = np.where((value < low) | (value > high), half, 0.0)
+    return np.minimum(low, value - room), np.maximum(high, value + room)

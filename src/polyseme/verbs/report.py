@@ -11,6 +11,7 @@ import numpy as np
 
 from polyseme.analysis import Facts, facts, worst_of
 from polyseme.arrays import Floats
+from polyseme.estimators.options import EstimateOptions
 from polyseme.logs import logged
 from polyseme.metrics import compare
 from polyseme.release import Release, Sets
@@ -126,7 +127,8 @@ def _distributions(
 ) -> list[Distribution]:
     """The distribution of one attribute, of everybody or by group."""
     names = (by,) if by else ()
-    estimated = ask(release, (item.name,), names, counts=counts)
+    # Beside how often values are published and true, which nobody has weighted.
+    estimated = ask(release, (item.name,), names, options=EstimateOptions(unweighted=True), counts=counts)
     notes += [f"{item.name}{f' by {by}' if by else ''}: {note}" for note in estimated.notes]
     true = truth.table((item.name,), estimated.by) if truth is not None else None
     if true is not None:
