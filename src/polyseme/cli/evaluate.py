@@ -48,7 +48,9 @@ def command(
     """
     from polyseme.verbs.evaluate import evaluate
 
-    result = evaluate(release, original, of, by, using, learn=learn, estimator=estimator, unweighted=unweighted, **written)
+    result = evaluate(
+        release, original, of, by, using, learn=learn, estimator=estimator, unweighted=unweighted, **written
+    )
     if as_json:
         print_json(result.to_dict())
     else:

@@ -12,7 +12,7 @@ Sets are drawn for each record by itself, whatever it weighs, so
     var(k . x) = sum_i w_i^2 (k . y_i)^2 - sum_v k_v^2 s_v,      s = sum_i w_i^2 y_i
 
 about the records of the table: s estimates, without bias, the sum of the squared weights of each value. About the
-population that n records were drawn from, as if with replacement and with probabilities that the weights are inverse to,
+population that n records were drawn from, as if with replacement and with probabilities inverse to their weights,
 
     var(k . x) = sum_i w_i^2 (k . y_i)^2 - (k . x)^2 / n
 
@@ -200,7 +200,11 @@ class _Weighted:
     def _tables(self) -> list[Unbiased]:
         """The unbiased table of each cell, from the reports of all parts."""
         size = self.size
-        values, squares, records = np.zeros((self.shape[0], size)), np.zeros((self.shape[0], size)), np.zeros(self.shape[0])
+        values, squares, records = (
+            np.zeros((self.shape[0], size)),
+            np.zeros((self.shape[0], size)),
+            np.zeros(self.shape[0]),
+        )
         second, least = (np.zeros((self.shape[0], size, size)) for _ in range(2))
         for part, halves in zip(self.parts, self.halves):
             flat, weights = part.flat(self.shape), _weights(part)
@@ -291,14 +295,18 @@ class WeightedLimits(Limits):
 
     def given(self) -> WeightedLimits:
         """The same with the weight of every cell taken as given."""
-        tables = tuple(replace(table, sampled=table.sampled and replace(table.sampled, given=True)) for table in self.tables)
+        tables = tuple(
+            replace(table, sampled=table.sampled and replace(table.sampled, given=True)) for table in self.tables
+        )
         return replace(self, tables=tables)
 
     def fit(self) -> Fit:
         """The table with these limits."""
         finite, sampled = (self._variances(population).reshape(self.shape) for population in ("finite", "super"))
         values = self.values.reshape(self.shape)
-        return Fit(values, finite, totals=self.totals, spread=self.spread, limits=self, repeats=self.repeats, sampled=sampled)
+        return Fit(
+            values, finite, totals=self.totals, spread=self.spread, limits=self, repeats=self.repeats, sampled=sampled
+        )
 
     def _variances(self, population: Population) -> Floats:
         units = np.eye(self.values.shape[1])
