@@ -197,7 +197,7 @@ models: [{k-anonymity: {k: 5}}]
 method: {full-domain: {}}
 """
     )
-    with pytest.raises(RiskError, match="round: .., trim"):
+    with pytest.raises(RiskError, match=r"round: \.\., trim"):
         ps.anonymize(people(), policy, tmp_path / "release")
     assert not (tmp_path / "release").exists()
     with warnings.catch_warnings():

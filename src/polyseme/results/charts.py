@@ -56,12 +56,17 @@ def _text(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool) or value is None else str(value)
 
 
+def _unit(estimate: Table) -> str:
+    """What the numbers of a table are."""
+    return "records" if estimate.weight is None else f"sum of {estimate.weight}"
+
+
 def _bars(estimate: Table, name: str) -> Any:
     order = [_text(label) for label in estimate.labels[0]]
     across = alt.X(field=name, type="nominal", sort=order, title=name)
     tips = [alt.Tooltip(field=key) for key in (name, "estimate", "stderr", "low", "high")]
     base = alt.Chart().encode(x=across, tooltip=tips)
-    bars = base.mark_bar(color="#4c78a8").encode(y=alt.Y("estimate:Q", title="records"))
+    bars = base.mark_bar(color="#4c78a8").encode(y=alt.Y("estimate:Q", title=_unit(estimate)))
     whiskers = base.mark_rule(color="#222").encode(y="low:Q", y2="high:Q")
     return bars + whiskers
 
@@ -74,7 +79,7 @@ def _heat(estimate: Table, names: list[str]) -> Any:
         .encode(
             x=alt.X(field=names[0], type="nominal", sort=first, title=names[0]),
             y=alt.Y(field=names[1], type="nominal", sort=second, title=names[1]),
-            color=alt.Color("estimate:Q", title="records"),
+            color=alt.Color("estimate:Q", title=_unit(estimate)),
             tooltip=[alt.Tooltip(field=key) for key in (*names, "estimate", "low", "high")],
         )
     )
