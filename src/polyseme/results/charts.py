@@ -28,6 +28,9 @@ class Table(Protocol):
     @property
     def labels(self) -> Sequence[Sequence[Any]]: ...
 
+    @property
+    def weight(self) -> str | None: ...
+
     def rows(self) -> Iterable[dict[str, Any]]: ...
 
 
