@@ -35,7 +35,7 @@ from polyseme.estimators.axes import AxisMap, exact_map, inverted
 from polyseme.estimators.limits import Sampled, Unbiased
 from polyseme.mechanism import Mechanism
 
-__all__ = ["UnbiasedMap", "assumed_covariance", "unbiased_map", "unbiased_table"]
+__all__ = ["UnbiasedMap", "assumed_covariance", "inverse_map", "unbiased_map", "unbiased_table"]
 
 _LISTED = 20_000_000
 """Largest number of values times sets for which the information is formed: 160 MB. A judgement."""
@@ -91,6 +91,16 @@ def unbiased_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
     inverse, identifiable = inverted(scaled @ channel.T)
     added = inverse @ scaled
     return UnbiasedMap(mechanism, identifiable, working, inverse, assumed, (added * (assumed @ channel)) @ added.T)
+
+
+def inverse_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
+    """The map of `inverse`, with its moments if values are distributed like this."""
+    exact = exact_map(mechanism)
+    if mechanism.design.count() * mechanism.size > _LISTED:
+        return UnbiasedMap(mechanism, exact.identifiable)
+    sets, channel = mechanism.channel()
+    added = exact.contributions(sets).T
+    return UnbiasedMap(mechanism, exact.identifiable, assumed=assumed, moments=(added * (assumed @ channel)) @ added.T)
 
 
 def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:

@@ -35,7 +35,6 @@ import numpy as np
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.estimators import stratified
-from polyseme.estimators.axes import exact_map
 from polyseme.estimators.base import Estimator, Fit, Limits, Population
 from polyseme.estimators.counts import containment
 from polyseme.estimators.intervals import normal_quantile
@@ -47,7 +46,7 @@ from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.solver import MATRIX_CELLS
 from polyseme.estimators.stratified import halved, nearest_table
 from polyseme.estimators.target import margin_of
-from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, unbiased_map, unbiased_table
+from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, inverse_map, unbiased_map, unbiased_table
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
 
@@ -272,7 +271,12 @@ def _margin(sets: Ints, squares: Floats, mechanism: Mechanism) -> Floats:
 
 
 def _undivided(part: Part) -> list[_Half]:
-    maps = tuple(UnbiasedMap(mechanism, exact_map(mechanism).identifiable) for mechanism in part.mechanisms)
+    """All reports of a part, with what a set adds for `inverse`."""
+    squares = part.reports.counts * _weights(part) ** 2
+    maps = tuple(
+        inverse_map(mechanism, _margin(sets, squares, mechanism))
+        for sets, mechanism in zip(part.reports.sets, part.mechanisms)
+    )
     return [_Half(part.reports.counts, maps)]
 
 
