@@ -86,7 +86,7 @@ def estimate(rows: int = 3, label: str = "value") -> Any:
         },
         schema_overrides={"stderr": pl.Float64},
     )
-    return SimpleNamespace(to_polars=lambda: frame, notes=("not converged",), estimator="ml")
+    return SimpleNamespace(to_polars=lambda: frame, notes=("not converged",), estimator="ml", weight=None)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

@@ -142,7 +142,8 @@ def command(
     Example:
       polyseme anonymize policy.yaml people.csv --out release
     """
-    from polyseme.errors import QuestionError
+    from polyseme.cli.replacing import is_explanation
+    from polyseme.files.whole import require_place
     from polyseme.policy import Policy
     from polyseme.verbs.anonymize import anonymize
     from polyseme.verbs.inputs import source_given
@@ -151,8 +152,8 @@ def command(
         _require_terminal(force_preview, as_json)
     elif out is None:
         raise click.UsageError("Missing option '--out'.")
-    if explain is not None and explain.exists() and not force:
-        raise QuestionError(f"{explain} exists already", "choose another name, or use --force")
+    if explain is not None and str(explain) != "-":
+        require_place(explain, force, is_explanation)
     rules = Policy.load(policy, allow_outside)
     source = source_given(data, rules)
     if preview is not None:
@@ -282,6 +283,8 @@ def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
         if str(file) == "-":
             click.echo(str(explanation), err=True)
         else:
-            write_text(explanation.to_csv(), file, force)
+            from polyseme.cli.replacing import is_explanation
+
+            write_text(explanation.to_csv(), file, force, is_explanation)
 
     return told

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Linear estimators: leave negative cells, or project.",
 )
+@click.option("--unweighted", is_flag=True, help="Count the records also where the release has survey weights.")
 @click.option(
     "--csv",
     "as_csv",
@@ -66,6 +67,7 @@ def command(
     level: float,
     population: Population,
     nonnegative: Nonnegative,
+    unweighted: bool,
     as_csv: bool,
     chart: Path | None,
     force: bool,
@@ -90,7 +92,15 @@ def command(
         click.echo(f"Note: {note}", err=True)
     with busy("Estimating"):
         table = estimate(
-            opened, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
+            opened,
+            of,
+            by,
+            using,
+            estimator=estimator,
+            level=level,
+            population=population,
+            nonnegative=nonnegative,
+            unweighted=unweighted,
         )
     if as_json:
         print_json(table.to_dict())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, force_option, json_option, print_json, text_table_options, write_text
+from polyseme.cli.console import PathType, json_option, print_json, text_table_options, write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -123,7 +123,7 @@ def check(
 @click.argument("data", type=PathType)
 @click.option("--column", required=True, help="The column whose values are listed.")
 @click.option("--out", type=PathType, help="The file to write; standard output when omitted.")
-@force_option
+@click.option("--force", is_flag=True, help="Replace an earlier hierarchy.")
 @text_table_options
 def build(
     kind: str,
@@ -143,12 +143,16 @@ def build(
     Example:
       polyseme hierarchy build intervals 5,10,20 people.csv --column age --out age.csv
     """
+    from polyseme.cli.replacing import is_hierarchy
+    from polyseme.files.whole import require_place
     from polyseme.hierarchies import fit
     from polyseme.hierarchies.listed import arx_text
 
+    if out is not None:
+        require_place(out, force, is_hierarchy)
     _, rule = _opened(f"{kind}: {levels if kind == 'prefix' and ',' not in levels else f'[{levels}]'}")
     hierarchy = fit(rule, _values(data, column, **written))
-    write_text(arx_text(hierarchy), out, force)
+    write_text(arx_text(hierarchy), out, force, is_hierarchy)
 
 
 def _opened(spec: str) -> tuple[DeclaredHierarchy, Rule]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, force_option, text_table_options, write_text
+from polyseme.cli.console import PathType, text_table_options, write_text
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @click.argument("data", type=PathType)
 @click.option("--out", type=PathType, help="Where to write the policy; standard output by default.")
 @text_table_options
-@force_option
+@click.option("--force", is_flag=True, help="Replace an earlier policy.")
 def command(data: Path, out: Path | None, force: bool, **written: Unpack[TableOptions]) -> None:
     """Look at the table DATA and draft a policy, with a comment on every guess.
 
@@ -27,6 +27,10 @@ def command(data: Path, out: Path | None, force: bool, **written: Unpack[TableOp
     Example:
       polyseme init people.csv --out policy.yaml
     """
+    from polyseme.cli.replacing import is_policy
+    from polyseme.files.whole import require_place
     from polyseme.verbs.init import init
 
-    write_text(init(data, **written), out, force)
+    if out is not None:
+        require_place(out, force, is_policy)
+    write_text(init(data, **written), out, force, is_policy)

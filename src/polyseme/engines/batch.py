@@ -31,6 +31,7 @@ from polyseme.strata import Found, Stratum
 from polyseme.tables.coding.codes import UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
 from polyseme.tables.coding.strangers import strangers
+from polyseme.tables.coding.weights import read_weights
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
 from polyseme.tables.io.dialects import dialect_hint
 
@@ -158,7 +159,7 @@ def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
     batch = _without_dropped(job, batch)
     coded = {item.name: _code(item, batch, job, problems) for item in job.sets}
     keys = _record_keys(job, batch, problems)
-    untouched = {item.name: _untouched(item.name, batch, job, problems) for item in job.untouched}
+    untouched = {item.name: _untouched(item, batch, job, problems) for item in job.untouched}
     found = {item.name: item.strata.find(untouched, batch.num_rows) for item in job.sets}
     places = {item.name: _places(item, found[item.name], coded[item.name], problems) for item in job.sets}
     complete = _complete(coded, batch.num_rows)
@@ -205,8 +206,13 @@ def _code(item: Sets, batch: pa.RecordBatch, job: Job, problems: Problems) -> Co
     return coded
 
 
-def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: Problems) -> pa.Array:
-    column = batch.column(name)
+def _untouched(item: Column, batch: pa.RecordBatch, job: Job, problems: Problems) -> pa.Array:
+    name, column = item.name, batch.column(item.name)
+    if item.attribute.weighting is not None:
+        weights, flaws = read_weights(as_series(column, job.missing_values))
+        for (what, hint), count in flaws.items():
+            problems.add(name, count, what, hint)
+        return pa.array(item.attribute.weighting.applied(weights))
     if name not in job.types:
         return plain(column)
     series = as_series(column, job.missing_values)

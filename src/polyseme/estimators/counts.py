@@ -85,7 +85,8 @@ def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
     for start in range(0, len(reports.counts), step):
         rows = slice(start, start + step)
         flat = members([sets[rows] for sets in reports.sets], shape) + reports.cell[rows, None] * table
-        weights = np.broadcast_to(reports.counts[rows, None], flat.shape).ravel()
+        held = reports.counts[rows] if reports.weights is None else reports.counts[rows] * reports.weights[rows]
+        weights = np.broadcast_to(held[:, None], flat.shape).ravel()
         out += np.bincount(flat.ravel(), weights=weights, minlength=len(out))
     return out.reshape(reports.cells, *shape)
 
@@ -98,13 +99,16 @@ def numbered(*columns: Ints) -> tuple[Ints, Ints]:
 def merged(reports: Reports, cell: Ints, cells: int) -> Reports:
     """The reports in other cells, identical ones counted together."""
     numbers = [numbered(*sets.T)[1] for sets in reports.sets]
+    if reports.weights is not None:
+        numbers.append(np.unique(reports.weights, return_inverse=True)[1].ravel())
     _, place = numbered(cell, *numbers)
     first = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
     first[place] = np.arange(len(place))
     counts = np.zeros(len(first), dtype=np.int64)
     np.add.at(counts, place, reports.counts)
     sets = tuple(sets[first] for sets in reports.sets)
-    return replace(reports, sets=sets, cell=cell[first], counts=counts, cells=cells, finer=None)
+    weights = None if reports.weights is None else reports.weights[first]
+    return replace(reports, sets=sets, cell=cell[first], counts=counts, cells=cells, finer=None, weights=weights)
 
 
 def coarser(reports: Reports, group: Ints, cells: int, axes: Sequence[int]) -> Reports:

@@ -115,7 +115,7 @@ class SetLikelihood(RecordLikelihood):
     margins: tuple[bool, ...]
 
     @classmethod
-    def of(cls, sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> SetLikelihood:
+    def of(cls, sets: Sequence[Ints], counts: Ints | Floats, mechanisms: Sequence[Mechanism]) -> SetLikelihood:
         """From the reports of one cell."""
         rows = len(counts)
         index, weight = np.zeros((rows, 1), dtype=np.int64), np.ones((rows, 1))

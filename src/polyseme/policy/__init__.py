@@ -26,6 +26,7 @@ from polyseme.policy.reading import Reader
 from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
 from polyseme.release.about import About
+from polyseme.schema import Role
 from polyseme.tables.io.dialects import DECIMALS, Dialect
 
 __all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
@@ -357,6 +358,10 @@ def _check_names(reader: Reader, policy: Policy) -> None:
                 place.problem("semantic diversity needs a distance", "distance: {line: rank} or {tree: FILE.csv}")
     if policy.protect_all_but is not None and not policy.protect:
         reader.at("protect-all-but", None).problem("no rule for the others", "add protect: {diversity: {l: 3}}")
+    weights = [attribute.name for attribute in policy.attributes if attribute.role is Role.WEIGHT]
+    for name in weights[1:]:
+        place = reader.at("attributes", None).at(name, None)
+        place.problem(f"a second survey weight beside '{weights[0]}'", "role: weight for one of them")
     _check_protected(reader, policy)
 
 

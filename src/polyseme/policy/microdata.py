@@ -6,7 +6,7 @@ record. Records without a value where the policy says `missing: drop` are left o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,7 @@ from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.generalizing import without_place
 from polyseme.schema import Attribute, Domain, Role, Schema
 from polyseme.tables.coding.codes import as_series, cast_column, encode, label_array
+from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 
 __all__ = ["ReadTable", "read_microdata"]
@@ -88,16 +89,20 @@ def _kept(policy: Policy, source: Source) -> Bools:
 
 
 def _column(policy: Policy, source: Source, item: AttributePolicy, kept: Bools) -> pl.Series:
-    """A column as it would be published."""
-    pieces = list(_pieces(policy, source, item))
-    whole = pl.concat(pieces, rechunk=False) if pieces else pl.Series(item.name, [], dtype=pl.String)
-    return whole if kept.all() else whole.filter(pl.Series(kept))
-
-
-def _pieces(policy: Policy, source: Source, item: AttributePolicy) -> Iterator[pl.Series]:
+    """A column as it would be published; one with values that are none of its declared type is refused."""
+    pieces, unread = [], pl.Series(item.name, [], dtype=pl.String)
     for batch in source.batches([item.name]):
         series = as_series(batch.column(0), policy.table.missing_values).alias(item.name)
-        yield cast_column(series, item.type)[0] if item.type else series
+        piece, failures = cast_column(series, item.type) if item.type else (series, 0)
+        pieces.append(piece)
+        if failures:
+            unread = unread.append(series.filter(piece.is_null() & series.is_not_null()).cast(pl.String))
+    if len(unread):
+        hint = dialect_hint(unread) or "change or remove its type in the policy"
+        what = f"{len(unread):,} values cannot be read as {item.type}"
+        raise TableError(Problem(f"column '{item.name}'", what, hint))
+    whole = pl.concat(pieces, rechunk=False) if pieces else pl.Series(item.name, [], dtype=pl.String)
+    return whole if kept.all() else whole.filter(pl.Series(kept))
 
 
 def _hierarchies(

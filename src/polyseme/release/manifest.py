@@ -14,7 +14,7 @@ from polyseme.release.applied import Applied
 from polyseme.release.codec import columns_from, entry_of
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
-from polyseme.schema import Schema
+from polyseme.schema import Role, Schema
 from polyseme.version import __version__
 
 __all__ = ["Manifest"]
@@ -61,6 +61,9 @@ class Manifest:
                 Problem(f"{MANIFEST}: '{name}'", "sensitive, but published as it is", "a release must not contain it")
                 for name in bare
             )
+        weights = [item for item in self.columns if item.attribute.role is Role.WEIGHT]
+        if len(weights) > 1 or not all(isinstance(item, AsIs) for item in weights):
+            raise ReleaseError(f"{MANIFEST}: more than one survey weight, or one that is no number", DAMAGED)
         groups = {item.group for item in self.columns if isinstance(item, Grouped)} - set(self.names)
         if groups:
             raise ReleaseError(f"{MANIFEST}: the column that tells groups is not listed", DAMAGED)
@@ -94,6 +97,11 @@ class Manifest:
             for column in self.columns
             if isinstance(column, AsIs | Generalized) and not column.attribute.role.is_secret
         )
+
+    @property
+    def weight(self) -> str | None:
+        """The column of survey weights; None where there is none."""
+        return next((column.name for column in self.columns if column.attribute.role is Role.WEIGHT), None)
 
     @property
     def grouped(self) -> tuple[Grouped, ...]:
@@ -175,6 +183,8 @@ class Manifest:
 
 
 def _in_format_1(column: Column) -> bool:
+    if column.attribute.role is Role.WEIGHT:
+        return False
     return (isinstance(column, AsIs) and column.attribute.domain is None) or (
         isinstance(column, Sets) and not column.attribute.conditional and not column.attribute.members
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from polyseme.analysis import Facts, facts, worst_of
 from polyseme.arrays import Floats
+from polyseme.estimators.options import EstimateOptions
 from polyseme.logs import logged
 from polyseme.metrics import compare
 from polyseme.release import Release, Sets
@@ -151,7 +152,9 @@ def _distributions(
 ) -> list[Distribution]:
     """The distribution of one attribute, of everybody or by group."""
     names = (by,) if by else ()
-    estimated = ask(release, (item.name,), names, counts=counts, examined=examined)
+    # Beside how often values are published and true, which nobody has weighted.
+    unweighted = EstimateOptions(unweighted=True)
+    estimated = ask(release, (item.name,), names, options=unweighted, counts=counts, examined=examined)
     notes += [f"{item.name}{f' by {by}' if by else ''}: {note}" for note in estimated.notes]
     true = truth.table((item.name,), estimated.by) if truth is not None else None
     if true is not None:

@@ -90,7 +90,7 @@ def _frame(
     room = width if upright else int(width * 0.75)
     longest = max(len(row["value"]) for row in rows)
     slanted = tilted(upright, longest, room / len(rows))
-    return _Frame(len(rows), slanted, longest > SHORT, upright, room, shares, ceiling)
+    return _Frame(len(rows), slanted, longest > SHORT, upright, room, shares, ceiling, distribution.unit)
 
 
 def _drawing(frame: _Frame, names: tuple[str, ...], legend: bool, rows: list[dict[str, Any]]) -> alt.LayerChart:
@@ -147,6 +147,7 @@ class _Frame:
     room: int
     shares: bool
     ceiling: float | None
+    unit: str
 
     @property
     def step(self) -> float:
@@ -164,7 +165,7 @@ class _Frame:
         axis = alt.Axis(format=",~r", labelExpr="datum.label + '%'") if self.shares else alt.Axis(format=",~r")
         axis.tickCount, axis.domain, axis.ticks, axis.labelLimit = 5, False, False, 0
         scale = alt.Scale() if self.ceiling is None else alt.Scale(domainMax=self.ceiling)
-        return channel(f"{field}:Q", title=None if self.shares else "records", axis=axis, scale=scale)
+        return channel(f"{field}:Q", title=None if self.shares else self.unit, axis=axis, scale=scale)
 
     def end(self, field: str) -> Any:
         return (alt.Y2 if self.upright else alt.X2)(f"{field}:Q")

@@ -30,6 +30,7 @@ class Distribution:
     group      which records: None for all of them, else words such as "sex = F"
     level      coverage of the intervals
     records    how many there are; the sum of `published` unless given
+    unit       what the numbers count
     """
 
     attribute: str
@@ -43,6 +44,7 @@ class Distribution:
     group: str | None = None
     level: float = 0.95
     records: float | None = None
+    unit: str = "records"
 
     def __post_init__(self) -> None:
         columns = [self.estimate, self.low, self.high, *(x for x in (self.published, self.original) if x is not None)]

@@ -57,6 +57,8 @@ class Table(Protocol):
     def estimator(self) -> str: ...
     @property
     def level(self) -> float: ...
+    @property
+    def weight(self) -> str | None: ...
 
 
 def chart(estimate: Table, kind: Literal["auto", "bars", "heat"] = "auto") -> AnyChart:
@@ -89,8 +91,23 @@ def _parts(estimate: Table, axes: int) -> Iterator[Distribution]:
                 ordered=True,
                 group=", ".join([*said, *also]) or None,
                 level=estimate.level,
+                unit=_unit(estimate),
                 records=float(estimate.values[index].sum() if also else estimate.totals[cell]),
             )
+
+
+def _unit(estimate: Table) -> str:
+    """What the numbers of a table count."""
+    return "records" if estimate.weight is None else f"weighted by {estimate.weight}"
+
+
+def _number(estimate: Table) -> str:
+    """The same at length."""
+    return "number of records" if estimate.weight is None else f"sum of {estimate.weight}"
+
+
+def _share(estimate: Table, whole: str) -> str:
+    return f"share of {whole}" if estimate.weight is None else f"share of {whole}, weighted by {estimate.weight}"
 
 
 def _in_shares(estimate: Table) -> bool:
@@ -102,7 +119,7 @@ def _one(estimate: Table, part: Distribution) -> AnyChart:
     shown, shares = shown_values(part), _in_shares(estimate)
     drawn = distribution_chart(part, _WIDTH, shown=shown, shares=shares, legend=False)
     under = [_intervals(part), *_left_out(len(shown), part.size, "values")]
-    what = "share of the records, in percent" if shares else "number of records"
+    what = f"{_share(estimate, 'the records')}, in percent" if shares else _number(estimate)
     return drawn.properties(title=titled(f"{part.attribute}: estimated {what}", _about(estimate, under)))
 
 
@@ -111,16 +128,15 @@ def _panels(estimate: Table, parts: Sequence[Distribution]) -> AnyChart:
     ceiling = max(highest_share(part) for part in parts)
     drawn = [
         distribution_chart(part, _PANEL, shown=shown, shares=True, ceiling=ceiling, legend=False).properties(
-            title=str(part.group) if _in_shares(estimate) else f"{part.group}: {count(part.total)} records"
+            title=str(part.group) if _in_shares(estimate) else f"{part.group}: {count(part.total)} {_unit(estimate)}"
         )
         for part in parts
     ]
     for panel in drawn:
         panel.config = alt.Undefined
     under = [_intervals(parts[0]), *_left_out(len(shown), parts[0].size, "values")]
-    title = titled(
-        f"{parts[0].attribute}: estimated share of the records of each group, in percent", _about(estimate, under)
-    )
+    what = _share(estimate, "the records of each group")
+    title = titled(f"{parts[0].attribute}: estimated {what}, in percent", _about(estimate, under))
     return alt.ConcatChart(concat=drawn, columns=2, spacing=30, title=title, config=LOOK)
 
 
@@ -128,7 +144,8 @@ def _many(estimate: Table, parts: Sequence[Distribution]) -> AnyChart:
     kept = parts[:_GROUPS]
     shown = shown_values(kept[0])
     under = [*_left_out(len(kept), len(parts), "groups", "first"), *_left_out(len(shown), kept[0].size, "values")]
-    title = titled(f"{kept[0].attribute}: estimated share of the records of each group", _about(estimate, under))
+    what = _share(estimate, "the records of each group")
+    title = titled(f"{kept[0].attribute}: estimated {what}", _about(estimate, under))
     return heatmap(kept, _WIDTH).properties(title=title)
 
 
@@ -156,7 +173,7 @@ def _two(estimate: Table) -> AnyChart:
         *_left_out(len(kept), len(groups), "groups", "first"),
     ]
     names = " and ".join(estimate.of[:2])
-    what = "share of the records of each group" if _in_shares(estimate) else "number of records"
+    what = _share(estimate, "the records of each group") if _in_shares(estimate) else _number(estimate)
     title = titled(f"{names}: estimated {what}", _about(estimate, under))
     if len(drawn) == 1 and not kept[0].group:
         return drawn[0].properties(title=title)
@@ -177,7 +194,7 @@ def _square_groups(estimate: Table) -> Iterator[_Square]:
 
 def _square(estimate: Table, group: _Square, across: Ints, down: Ints, width: int) -> alt.LayerChart:
     first, second = ([_text(label) for label in labels] for labels in estimate.labels[:2])
-    unit, form, write = ("share", ".0%", percent) if _in_shares(estimate) else ("records", ",~r", count)
+    unit, form, write = ("share", ".0%", percent) if _in_shares(estimate) else (_unit(estimate), ",~r", count)
     rows = [
         {
             "across": first[i],

@@ -180,7 +180,8 @@ def estimate_view(estimate: Estimated) -> RenderableType:
     remarks = [*estimate.notes]
     if len(shown) < len(frame):
         remarks.insert(0, f"{len(frame) - len(shown):,} more cells are not shown")
-    title = _title(f"Estimated numbers of records ({_name(estimate.estimator)})")
+    what = "numbers of records" if estimate.weight is None else f"sums of {plain(estimate.weight)}"
+    title = _title(f"Estimated {what} ({_name(estimate.estimator)})")
     return Group(title, _WithBars(head, rows, values), *_remarks(remarks))
 
 
