@@ -16,6 +16,8 @@ from polyseme.cli.console import (
     policy_places,
     print_json,
     progress_bar,
+    say,
+    show,
     write_text,
 )
 from polyseme.cli.interruption import current_cancellation
@@ -169,7 +171,7 @@ def command(
                 allow_changed_strata=allow_changed_strata,
                 cancellation=current_cancellation(),
             )
-        click.echo("\n".join(shown.lines()))
+        show(shown)
         return
     heard: list[str] = []
     try:
@@ -200,7 +202,7 @@ def command(
     finally:
         # Last, so that they are what is read.
         for text in heard:
-            click.echo(f"Warning: {text}", err=True)
+            say(f"Warning: {text}", err=True, hang=2)
 
 
 def _require_terminal(forced: bool, as_json: bool) -> None:
@@ -241,14 +243,15 @@ def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | 
 
         withheld = manifest.applied.suppressed if manifest.applied.withheld else 0
         for line in applied_lines(manifest.applied, manifest.records + withheld):
-            click.echo(line)
-    for line in aligned([("column", "role", "published"), *done]):
-        click.echo(line)
+            say(line)
+    from polyseme.results.views.fitting import FittedTable
+
+    show(FittedTable((("column", False), ("role", False), ("published", False)), done))
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
-    click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
+    say(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
     for item in manifest.sets:
         if item.repeats > 1.0:
-            click.echo(
+            say(
                 f"{item.name}: records of one person with one value share a draw, {item.repeats:g} on average: "
                 f"intervals are as wide as for {manifest.records / item.repeats:,.0f} records"
             )
@@ -269,18 +272,12 @@ def column_lines(release: Release, policy: Policy, columns: Sequence[str]) -> li
     return lines
 
 
-def aligned(lines: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of a small table; the last column is not padded."""
-    widths = [max(map(len, cells)) for cells in zip(*lines)]
-    return ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths)).rstrip() for line in lines]
-
-
 def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
     """Shows an explanation on standard error, or writes it into a file."""
 
     def told(explanation: Explanation) -> None:
         if str(file) == "-":
-            click.echo(str(explanation), err=True)
+            say(str(explanation), err=True)
         else:
             write_text(explanation.to_csv(), file, force)
 

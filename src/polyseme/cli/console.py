@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, Any, TypeVar, cast
 
 import click
 
@@ -26,6 +28,8 @@ __all__ = [
     "policy_places",
     "print_json",
     "progress_bar",
+    "say",
+    "screen_width",
     "show",
     "text_table_options",
     "write_text",
@@ -138,13 +142,44 @@ def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
     return found
 
 
+_PIPE_WIDTH = 120
+"""Characters in a line of a table that nobody sees on a terminal, unless COLUMNS says otherwise."""
+
+
+def screen_width(stream: IO[str]) -> int | None:
+    """Characters in a line of a terminal, or what COLUMNS says; None in a pipe or a file, where nothing is folded."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdigit() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
+def say(text: str, err: bool = False, hang: int = 0) -> None:
+    """Lines for people; on a terminal broken between words, and indented like the line that they go on from.
+
+    hang  so many characters more
+    """
+    width = screen_width(sys.stderr if err else sys.stdout)
+    lines = text.splitlines() or [""]
+    click.echo("\n".join(lines if width is None else (part for line in lines for part in _broken(line, width, hang))), err=err)
+
+
+def _broken(line: str, width: int, hang: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip()) + hang)
+    found = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return found or [""]
+
+
 def show(view: Any) -> None:
     """A rich renderable on standard output; in a pipe it is not folded to the width of a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=120)
+        console = Console(highlight=False, width=screen_width(sys.stdout) or _PIPE_WIDTH)
     console.print(view)
 
 

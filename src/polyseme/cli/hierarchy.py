@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, force_option, json_option, print_json, text_table_options, write_text
+from polyseme.cli.console import PathType, force_option, json_option, print_json, say, text_table_options, write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,7 +113,7 @@ def check(
     else:
         _tell(found, rule)
         if not found.complete and isinstance(rule, Intervals | Dates) and (hint := dialect_hint(values.leaves, False)):
-            click.echo(f"Hint: {hint}.")
+            say(f"Hint: {hint}.")
     context.exit(0 if found.complete else 1)
 
 
@@ -207,18 +207,15 @@ def _document(hierarchy: Hierarchy, levels: Sequence[int]) -> dict[str, object]:
 
 
 def _show_table(hierarchy: Hierarchy, levels: Sequence[int]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     from polyseme.cli.console import show as show_view
+    from polyseme.results.views.fitting import FittedTable
 
-    table = Table(*(f"level {level} ({len(hierarchy.labels[level]):,})" for level in levels), box=None)
+    head = [(f"level {level} ({len(hierarchy.labels[level]):,})", False) for level in levels]
     rows = list(_rows(hierarchy, levels))
-    for row in rows[:_SHOWN]:
-        table.add_row(*(Text(label) for label in row))
-    show_view(table)
+    show_view(FittedTable(head, rows[:_SHOWN]))
+    click.echo("In brackets: how many different labels a level has.")
     if len(rows) > _SHOWN:
-        click.echo(f".. and {len(rows) - _SHOWN:,} more values; --csv prints all")
+        click.echo(f"{len(rows) - _SHOWN:,} more values: use --csv to see all")
     if hierarchy.missing == "wildcard":
         click.echo("A missing value may be anything, at every level.")
 
@@ -232,4 +229,4 @@ def _tell(found: Coverage, rule: Rule) -> None:
     if rule.listed is not None:
         click.echo(f"not in the table {found.unused:>9,} values")
     if not found.complete:
-        click.echo(f"The hierarchy wants {rule.wants}.")
+        say(f"The hierarchy wants {rule.wants}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, force_option, names, policy_places, write_text
+from polyseme.cli.console import PathType, busy, force_option, names, policy_places, say, write_text
 
 if TYPE_CHECKING:
     from polyseme.results.prior import Prior
@@ -90,4 +90,4 @@ def from_table(
 def _finish(found: Prior, out: Path | None, force: bool) -> None:
     write_text(found.to_csv(), out, force)
     for remark in found.remarks:
-        click.echo(f"{found.of}: {remark}", err=True)
+        say(f"{found.of}: {remark}", err=True)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from polyseme.cli.console import say
+
 if TYPE_CHECKING:
     from polyseme.distances.taxonomies import Coverage, Taxonomy
 
@@ -34,7 +36,8 @@ def list_(as_json: bool) -> None:
         click.echo(json.dumps({"taxonomies": [_summary(taxonomy) for taxonomy in taxonomies]}, indent=2))
         return
     for taxonomy in taxonomies:
-        click.echo(f"{taxonomy.name:<12} {taxonomy.title}\n{'':<12} levels: {' < '.join(taxonomy.levels)}")
+        say(f"{taxonomy.name:<12} {taxonomy.title}", hang=13)
+        say(f"{'':<12} levels: {' < '.join(taxonomy.levels)}")
 
 
 @command.command("show", short_help="Print the tree of a taxonomy.", epilog="Example: polyseme taxonomy show icd10")
@@ -52,9 +55,9 @@ def show(name: str, as_json: bool) -> None:
         ]
         click.echo(json.dumps({**_summary(taxonomy), "nodes": nodes}, indent=2, ensure_ascii=False))
         return
-    click.echo(f"{taxonomy.title}\nlevels: {' < '.join(taxonomy.levels)}\n")
+    say(f"{taxonomy.title}\nlevels: {' < '.join(taxonomy.levels)}\n")
     for line in _branches(taxonomy, "", ""):
-        click.echo(line)
+        say(line, hang=2)
 
 
 @command.command(
@@ -161,4 +164,4 @@ def _tell(coverage: Coverage, empty: int) -> None:
         click.echo(f"empty      {'':>9}        {empty:>12,} records")
     if coverage.repeated:
         words = sum(map(len, coverage.repeated))
-        click.echo(f"{words:,} values are words for only {len(coverage.repeated):,} places: merge them first")
+        say(f"{words:,} values are words for only {len(coverage.repeated):,} places: merge them first")

@@ -15,7 +15,7 @@ from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.estimators.base import Estimator, Population
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
 from polyseme.logs import logged
-from polyseme.metrics import as_grid, compare, learning, query_error
+from polyseme.metrics import as_grid, compare, covered, learning, query_error
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
@@ -78,6 +78,7 @@ def evaluate(
         boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
         if boxes is not None and guesses is not None:
             tables[title]["query_error"] = query_error(boxes, guesses).mean
+        tables[title] |= covered(truth, estimated.low, estimated.high, estimated.level)
         if learn:
             distance = opened.manifest[names[0]].attribute.distance if combined is None else None
             positions = distance.positions if isinstance(distance, LineDistance) else None
