@@ -18,6 +18,7 @@ from polyseme.cli.console import (
     progress_bar,
     say,
     show,
+    show_values_option,
     write_text,
 )
 from polyseme.cli.interruption import current_cancellation
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
 @allow_outside_option
 @force_option
 @json_option
+@show_values_option
 @policy_places
 def command(
     policy: Path,
@@ -134,6 +136,7 @@ def command(
     allow_outside: bool,
     force: bool,
     as_json: bool,
+    show_values: bool,
 ) -> None:
     """Publish the table DATA as POLICY says, into the folder --out.
 

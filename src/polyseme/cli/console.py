@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from polyseme.cli.interruption import current_cancellation
+
+if TYPE_CHECKING:
+    from polyseme.errors import Problem
 
 __all__ = [
     "PathType",
@@ -31,6 +34,8 @@ __all__ = [
     "say",
     "screen_width",
     "show",
+    "show_offending",
+    "show_values_option",
     "text_table_options",
     "write_text",
 ]
@@ -83,6 +88,68 @@ def policy_places(command: Command) -> Command:
             raise in_file(error, options["policy"]) from None
 
     return cast("Command", placed)
+
+
+def show_values_option(command: Command) -> Command:
+    """`--show-values`: which values a problem is about. They are shown to people, never to files.
+
+    The command is given `show_values` where it has something to show itself.
+    """
+
+    @wraps(command)
+    def shown(*arguments: Any, force_show_values: bool, **options: Any) -> Any:
+        from polyseme.errors import InvalidInput
+
+        options["show_values"] = options["show_values"] or force_show_values
+        if options["show_values"] and not force_show_values:
+            _require_watcher()
+        try:
+            return command(*arguments, **options)
+        except InvalidInput as error:
+            if options["show_values"]:
+                show_offending(error.problems)
+            raise
+
+    text = "Also list the values that a problem is about, on a terminal only; they are values of your table."
+    asked = click.option("--show-values", is_flag=True, help=text)
+    text = "List them although nobody watches a terminal."
+    return asked(click.option("--force-show-values", is_flag=True, help=text)(cast("Command", shown)))
+
+
+def _require_watcher() -> None:
+    from polyseme.errors import QuestionError
+
+    if not sys.stderr.isatty():
+        raise QuestionError(
+            "--show-values shows values of the table, and they would not go to a terminal",
+            "run it on a terminal, or use --force-show-values if whoever reads the output may see them",
+        )
+
+
+_LISTED = 50
+"""Values of one problem that are listed."""
+
+
+def show_offending(problems: Iterable[Problem]) -> None:
+    """The values that some problems are about, on standard error: how many records have each, and the first of them."""
+    from rich.console import Console, Group
+    from rich.text import Text
+
+    from polyseme.results.views.terminal import titled_view
+
+    views: list[Any] = []
+    for problem in problems:
+        seen = problem.seen
+        if seen is None or not seen.values:
+            continue
+        found = sorted(seen.values.items(), key=lambda entry: (-entry[1][0], entry[1][1]))
+        rows = [("(missing)" if text is None else text, f"{count:,}", f"{first:,}") for text, (count, first) in found]
+        head = (("value", False), ("records", True), (f"first {seen.unit}", True))
+        left = [f"{len(rows) - _LISTED:,} more values are not listed"] if len(rows) > _LISTED else []
+        title = f"{problem.where}: {problem.what}" if problem.where else problem.what
+        views += [titled_view(title, head, rows[:_LISTED], left), Text()]
+    width = screen_width(sys.stderr) or _PIPE_WIDTH
+    Console(stderr=True, highlight=False, width=width).print(Group(*(views or [Text("There are no values to show.")])))
 
 
 def text_table_options(command: Command) -> Command:
@@ -168,9 +235,15 @@ def say(text: str, err: bool = False, hang: int = 0) -> None:
 
 
 def _broken(line: str, width: int, hang: int) -> list[str]:
+    """A line in lines that fit; colours take no room, and a word that is too long stays whole."""
     indent = " " * (len(line) - len(line.lstrip()) + hang)
-    found = textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return found or [""]
+    lines = [""]
+    for word in re.split(r"(?<=\S)(?=\s)", line):
+        if lines[-1].strip() and len(click.unstyle(lines[-1] + word)) > width:
+            lines.append(indent + word.lstrip())
+        else:
+            lines[-1] += word
+    return lines
 
 
 def show(view: Any) -> None:

@@ -15,6 +15,8 @@ from polyseme.cli.console import (
     policy_places,
     print_json,
     show,
+    show_offending,
+    show_values_option,
 )
 from polyseme.cli.interruption import current_cancellation
 from polyseme.errors import PolicyError
@@ -43,6 +45,7 @@ from polyseme.errors import PolicyError
 @allow_outside_option
 @force_option
 @json_option
+@show_values_option
 @policy_places
 def command(
     policy: Path,
@@ -56,6 +59,7 @@ def command(
     allow_outside: bool,
     force: bool,
     as_json: bool,
+    show_values: bool,
 ) -> None:
     """Say what POLICY comes to before any record is touched.
 
@@ -110,5 +114,7 @@ def command(
 
         with whole_file(chart, force, current_cancellation()) as partial:
             save_chart(frontier_chart(grid, tried=tried), partial)
+    if show_values:
+        show_offending(made.refused)
     if not made.usable:
         sys.exit(2)

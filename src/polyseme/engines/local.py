@@ -38,15 +38,17 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
     total, people = BatchTally(), _People.begin(job, folder)
     rows = source.rows * job.rows_per_record if source.rows is not None else None
     with Shuffler(order.derive(0), folder, memory, rows=rows) as shuffler:
+        done = 0
         for batch, tally, read in ahead(_published(job, source, decoys)):
             run.cancellation.check()
-            total += tally.counts
+            total += tally.counts.moved(done)
+            done += read
             people.add(tally.prints)
             for part in expanded(job, batch, PIECE) if batch is not None else ():
                 run.cancellation.check()
                 shuffler.add(part)
             run.progress(read)
-        Problems(total.problems).raise_any()
+        Problems(total.problems, total.seen).raise_any(source)
         _report(job, total, people, run.outcome)
         pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
         yield from ahead(labelled(job, piece, total.levels) for piece in pieces)

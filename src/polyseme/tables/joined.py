@@ -52,6 +52,9 @@ class JoinedSource(Source):
     def rows(self) -> int | None:
         return self._source.rows
 
+    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.numbers(rows)
+
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         needed = [
             part

@@ -32,6 +32,9 @@ class NumberedSource(Source):
     def rows(self) -> int | None:
         return self._source.rows
 
+    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.numbers(rows)
+
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         there = [name for name in columns if name != self.column] or self._source.schema.names[:1]
         read = 0

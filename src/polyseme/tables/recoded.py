@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
@@ -48,6 +49,9 @@ class RecodedSource(Source):
     @property
     def rows(self) -> int | None:
         return int(self._kept.sum())
+
+    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.numbers(np.flatnonzero(self._kept)[list(rows)].tolist())
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         there = [name for name in columns if name not in self._columns]

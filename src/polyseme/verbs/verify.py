@@ -41,6 +41,7 @@ from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.source import Source
 from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.learners import guessers_of_release
+from polyseme.verbs.locating import located
 
 __all__ = ["verify", "verify_release", "verify_table"]
 
@@ -328,4 +329,4 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         sensitive=table.sensitive,
         background=table.background,
     )
-    return Verification(verdicts)
+    return located(verdicts, table, source)

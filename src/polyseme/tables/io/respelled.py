@@ -33,6 +33,9 @@ class Respelled(Source):
     def rows(self) -> int | None:
         return self.source.rows
 
+    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self.source.numbers(rows)
+
     def without(self, columns: Collection[str]) -> Respelled:
         """The same table with these columns as they stand."""
         kept = (self.numbers.difference(columns), self.dates.difference(columns))

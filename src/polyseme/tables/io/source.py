@@ -21,7 +21,7 @@ import pyarrow.parquet
 
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Problem, TableError
-from polyseme.files.delimited import first_row, sniff_separator
+from polyseme.files.delimited import any_length, first_row, records, sniff_separator
 from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, likely_encoding, open_bytes, open_text
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
@@ -73,6 +73,10 @@ class Source(ABC):
         for batch in self._read(names):
             for start in range(0, batch.num_rows, BATCH_ROWS):
                 yield batch.slice(start, BATCH_ROWS)
+
+    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """Rows (from 0, ascending) as people count them: what a number is called, and the numbers."""
+        return "row", [row + 1 for row in rows]
 
     def count(self) -> int:
         """The number of rows, read where it is not known."""
@@ -327,6 +331,19 @@ class CsvSource(Source):
             return TableError(problem)
         return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
 
+    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """The lines in which rows begin; a cell may have several, and blank lines are no rows."""
+        wanted, found = set(rows), []
+        with open_text(self.path, self.compression, self.encoding, errors="replace") as file, any_length():
+            there = (start for start, cells in records(file, self.separator) if cells)
+            next(there, None)
+            for row, start in enumerate(there):
+                if row in wanted:
+                    found.append(start)
+                if len(found) == len(wanted):
+                    break
+        return "line", found
+
     def _first_problem(self) -> Problem | None:
         """What is wrong with the table, and in which line.
 
@@ -372,6 +389,9 @@ class Watched(Source):
     @property
     def rows(self) -> int | None:
         return self._source.rows
+
+    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.numbers(rows)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in self._source.batches(columns):
