@@ -19,6 +19,9 @@ _VALUES = 1_000
 Numbering: TypeAlias = Callable[[Sequence[int]], tuple[str, Sequence[int]]]
 """How a table counts its rows (from 0): what a number is called, and the numbers."""
 
+Values: TypeAlias = Mapping[str, tuple[int, int]] | Mapping[str | None, tuple[int, int]]
+"""How many records have each value, and which is the first; None is a missing value."""
+
 
 class Sightings:
     """How many records, the first of them, and for each value how many have it and which is the first.
@@ -40,8 +43,8 @@ class Sightings:
         self._values: dict[str | None, tuple[int, int]] = {}
 
     @classmethod
-    def of(cls, values: Mapping[str | None, tuple[int, int]], rows: Sequence[int], count: int | None = None) -> Sightings:
-        """From each value's number of records and first row, and the first rows of all; None is a missing value."""
+    def of(cls, values: Values, rows: Sequence[int], count: int | None = None) -> Sightings:
+        """From the values, and the first rows of all."""
         found = cls(sum(number for number, _ in values.values()) if count is None else count, rows)
         found._remember(values)
         return found
@@ -51,7 +54,7 @@ class Sightings:
         """For the eyes of the owner only: how many records have each value, and which is the first."""
         return dict(self._values)
 
-    def _remember(self, values: Mapping[str | None, tuple[int, int]]) -> None:
+    def _remember(self, values: Values) -> None:
         for value, (count, first) in values.items():
             if value in self._values:
                 before, least = self._values[value]

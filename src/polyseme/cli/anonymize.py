@@ -15,7 +15,6 @@ from polyseme.cli.console import (
     json_option,
     policy_places,
     print_json,
-    progress_bar,
     say,
     show,
     show_values_option,
@@ -178,7 +177,7 @@ def command(
         return
     heard: list[str] = []
     try:
-        with progress_bar("Anonymizing", source.rows) as progress:
+        with busy("Anonymizing"):
             release = anonymize(
                 source,
                 rules,
@@ -196,7 +195,6 @@ def command(
                 accept_risk=accept_risk,
                 apply=apply,
                 overwrite=force,
-                progress=progress,
                 warn=heard.append,
                 cancellation=current_cancellation(),
                 explain=_explained(explain, force) if explain is not None else None,

@@ -30,7 +30,6 @@ __all__ = [
     "names",
     "policy_places",
     "print_json",
-    "progress_bar",
     "say",
     "screen_width",
     "show",
@@ -231,7 +230,9 @@ def say(text: str, err: bool = False, hang: int = 0) -> None:
     """
     width = screen_width(sys.stderr if err else sys.stdout)
     lines = text.splitlines() or [""]
-    click.echo("\n".join(lines if width is None else (part for line in lines for part in _broken(line, width, hang))), err=err)
+    click.echo(
+        "\n".join(lines if width is None else (part for line in lines for part in _broken(line, width, hang))), err=err
+    )
 
 
 def _broken(line: str, width: int, hang: int) -> list[str]:
@@ -272,27 +273,15 @@ def write_text(text: str, out: Path | None, force: bool, ours: Callable[[Path], 
 
 
 @contextmanager
-def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda rows: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda rows: progress.advance(task, rows)
-
-
-@contextmanager
 def busy(label: str) -> Iterator[None]:
-    """A sign of life on a terminal while something takes its time, nothing in a pipe."""
+    """While something takes its time: how far each stage of it is and how long it will take, on a terminal only.
+
+    It is all on standard error, and gone when the work is done; in a pipe there is nothing.
+    """
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
+    from polyseme.cli.bars import shown_progress
 
-    with Console(stderr=True).status(label):
+    with shown_progress(label):
         yield

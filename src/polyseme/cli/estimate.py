@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, chart_place, force_option, json_option, names, print_json, say, show, write_text
+from polyseme.cli.console import (
+    PathType,
+    busy,
+    chart_place,
+    force_option,
+    json_option,
+    names,
+    print_json,
+    say,
+    show,
+    write_text,
+)
 from polyseme.cli.interruption import current_cancellation
 
 if TYPE_CHECKING:

@@ -109,8 +109,8 @@ def check(
 ) -> None:
     """Check whether a hierarchy has a place for every value of a column.
 
-    Values without a place are counted, and named only with --show-values: exit code 1. A hierarchy that is none (uneven depth, two parents)
-    is invalid input.
+    Values without a place are counted, and named only with --show-values: exit code 1. A hierarchy that is none
+    (uneven depth, two parents) is invalid input.
 
     \b
     Example:
@@ -129,7 +129,7 @@ def check(
     else:
         _tell(found, rule)
         if problem.seen is not None and problem.seen.rows:
-            say(f"They are {problem.seen.words()}.")
+            say(f"Values without a place are {problem.seen.words()}.")
         if not found.complete and isinstance(rule, Intervals | Dates) and (hint := dialect_hint(values.leaves, False)):
             say(f"Hint: {hint}.")
     if show_values:
@@ -190,7 +190,7 @@ def _values(data: Path, column: str, **written: Unpack[TableOptions]) -> ColumnV
 def _unplaced(rule: Rule, values: ColumnValues, source: Source) -> Problem:
     from polyseme.errors import Problem
 
-    return Problem.in_rows("", "values without a place", "", values.strangers(rule), source.numbers)
+    return Problem.in_rows("", "values without a place", "", values.strangers(rule), source.row_numbers)
 
 
 def _column(data: Path, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, force_option, text_table_options, write_text
+from polyseme.cli.console import PathType, busy, force_option, text_table_options, write_text
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -29,4 +29,6 @@ def command(data: Path, out: Path | None, force: bool, **written: Unpack[TableOp
     """
     from polyseme.verbs.init import init
 
-    write_text(init(data, **written), out, force)
+    with busy("Drafting"):
+        text = init(data, **written)
+    write_text(text, out, force)

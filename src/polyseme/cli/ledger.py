@@ -59,7 +59,8 @@ def show_command(ledger: Path, people: str | None, as_json: bool) -> None:
     from polyseme.verbs.ledger import exposures
 
     kept = Ledger.load(ledger)
-    found = exposures(kept, people)
+    with busy("Adding up"):
+        found = exposures(kept, people)
     if as_json:
         print_json({**kept.to_dict(), **found.to_dict()})
         return

@@ -9,6 +9,7 @@ import click
 from polyseme.cli.console import (
     PathType,
     allow_outside_option,
+    busy,
     chart_place,
     force_option,
     json_option,
@@ -84,11 +85,12 @@ def command(
     from polyseme.verbs.tradeoff import tradeoff
 
     chart_place(chart, force)
-    made = plan(Policy.load(policy, allow_outside), records, data, distribution)
-    wanted = frontier or chart is not None
-    grid = frontier_of(made) if wanted else {}
-    tried = tradeoff(made) if wanted else {}
-    advice = advise_on(made, learner) if advise else []
+    with busy("Planning"):
+        made = plan(Policy.load(policy, allow_outside), records, data, distribution)
+        wanted = frontier or chart is not None
+        grid = frontier_of(made) if wanted else {}
+        tried = tradeoff(made) if wanted else {}
+        advice = advise_on(made, learner) if advise else []
     if chart and not grid:
         raise PolicyError("no attribute has a distance, so there is no grid to draw", "leave --chart out")
     if as_json:

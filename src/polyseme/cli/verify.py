@@ -8,6 +8,7 @@ import click
 from polyseme.cli.console import (
     PathType,
     allow_outside_option,
+    busy,
     json_option,
     policy_places,
     print_json,
@@ -38,7 +39,8 @@ def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bo
     from polyseme.policy import Policy
     from polyseme.verbs.verify import verify
 
-    result = verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
+    with busy("Verifying"):
+        result = verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -163,9 +163,7 @@ def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
     keys = _record_keys(job, batch, problems, there)
     untouched = {item.name: _untouched(item.name, batch, job, problems, there) for item in job.untouched}
     found = {item.name: item.strata.find(untouched, batch.num_rows) for item in job.sets}
-    places = {
-        item.name: _places(item, found[item.name], coded[item.name], batch, problems, there) for item in job.sets
-    }
+    places = {item.name: _places(item, found[item.name], coded[item.name], batch, problems, there) for item in job.sets}
     complete = _complete(coded, batch.num_rows)
     records = _Records(untouched, {name: column.codes for name, column in coded.items()}, places, keys).take(complete)
     tally = BatchTally(
@@ -232,9 +230,7 @@ def _fulfilled(job: Job, found: Mapping[str, Found], kept: Ints) -> Fulfilled:
     return reduce(add, parts, Fulfilled())
 
 
-def _places(
-    item: Sets, found: Found, coded: Coded, batch: pa.RecordBatch, problems: Problems, rows: Ints
-) -> Ints:
+def _places(item: Sets, found: Found, coded: Coded, batch: pa.RecordBatch, problems: Problems, rows: Ints) -> Ints:
     """The stratum of each record, as anyone can tell it from the columns that are published as they are."""
     places = item.strata.places_of(found)
     wrong = item.strata.impossible(coded.codes, places)

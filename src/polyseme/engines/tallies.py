@@ -59,7 +59,7 @@ class Problems:
         where, told = f"column '{column}'", f"{count:,} {what}"
         if seen is None or source is None:
             return Problem(where, told, hint)
-        return Problem.in_rows(where, told, hint, seen, source.numbers)
+        return Problem.in_rows(where, told, hint, seen, source.row_numbers)
 
 
 @dataclass(frozen=True)

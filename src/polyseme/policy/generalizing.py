@@ -74,7 +74,7 @@ def without_place(
     """
     hint = dialect_hint(values.leaves) if isinstance(rule, Intervals | Dates) else ""
     what, seen = missing_from(coverage(rule, values), rule), values.strangers(rule, rows)
-    return Problem.in_rows(f"$.attributes.{item.name}.hierarchy", what, hint or _HINT, seen, source.numbers)
+    return Problem.in_rows(f"$.attributes.{item.name}.hierarchy", what, hint or _HINT, seen, source.row_numbers)
 
 
 def column_values(

@@ -122,15 +122,13 @@ def _hierarchies(
     return found
 
 
-def _described(
-    item: AttributePolicy, attribute: Attribute, series: pl.Series, source: Source, rows: Ints
-) -> Attribute:
+def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series, source: Source, rows: Ints) -> Attribute:
     """The attribute with a domain: the declared one, or the values that occur, sorted."""
     if series.null_count() and item.missing.action == "refuse":
         what = f"{series.null_count():,} records have no value of '{item.name}'"
         hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
         seen = sighted(series, np.flatnonzero(series.is_null().to_numpy()), rows)
-        raise TableError(Problem.in_rows("", what, hint, seen, source.numbers))
+        raise TableError(Problem.in_rows("", what, hint, seen, source.row_numbers))
     if attribute.domain is not None:
         return attribute
     label = (item.missing.label,) if item.missing.action == "category" else ()
@@ -145,6 +143,6 @@ def _sensitive(attribute: Attribute, series: pl.Series, source: Source, rows: In
     if coded.unseen:
         what = f"{coded.unseen:,} records have a value of '{attribute.name}' that is not in the declared domain"
         seen = sighted(series, np.flatnonzero(coded.codes == UNSEEN), rows)
-        raise TableError(Problem.in_rows("", what, WIDEN, seen, source.numbers))
+        raise TableError(Problem.in_rows("", what, WIDEN, seen, source.row_numbers))
     codes: Ints = coded.codes
     return Sensitive(attribute.name, codes, tuple(label_array(attribute.domain.values).to_pylist()))

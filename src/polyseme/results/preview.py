@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Preview", "PreviewedRecord"]
 
+
 @dataclass(frozen=True)
 class PreviewedRecord:
     """One record.

@@ -32,6 +32,8 @@ def with_joined(
 class JoinedSource(Source):
     """A table, and beside its columns those of its joint attributes, made when they are read."""
 
+    wraps = True
+
     def __init__(
         self, source: Source, joint: Mapping[str, Attribute], missing_values: Sequence[str], hidden: bool
     ) -> None:
@@ -52,8 +54,11 @@ class JoinedSource(Source):
     def rows(self) -> int | None:
         return self._source.rows
 
-    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self._source.numbers(rows)
+    def about(self) -> int | None:
+        return self._source.about()
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.row_numbers(rows)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         needed = [

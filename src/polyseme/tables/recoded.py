@@ -32,6 +32,8 @@ class Recoded:
 class RecodedSource(Source):
     """A table of which some records are left out, some columns are replaced, and some may be new."""
 
+    wraps = True
+
     def __init__(self, source: Source, columns: Mapping[str, Recoded], kept: Bools) -> None:
         self._source, self._columns, self._kept = source, columns, kept
         self.name, self.typed = source.name, source.typed
@@ -50,8 +52,8 @@ class RecodedSource(Source):
     def rows(self) -> int | None:
         return int(self._kept.sum())
 
-    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self._source.numbers(np.flatnonzero(self._kept)[list(rows)].tolist())
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.row_numbers(np.flatnonzero(self._kept)[list(rows)].tolist())
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         there = [name for name in columns if name not in self._columns]

@@ -16,6 +16,7 @@ from polyseme.estimators.base import Estimator, Population
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
 from polyseme.logs import logged
 from polyseme.metrics import as_grid, compare, covered, learning, query_error
+from polyseme.progress import tracked
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
@@ -69,7 +70,7 @@ def evaluate(
     original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions)
     counts = SetCounts(opened, names_given(by)) if not of and opened.manifest.sets else None
     tables, learned = {}, {}
-    for names in questions:
+    for names in tracked(questions, "Comparing tables"):
         estimated = ask(opened, names, names_given(by), names_given(using), options, counts)
         truth = original_tables.table(combined.columns if combined is not None else names, estimated.by)
         truth = combined.summed(truth) if combined is not None else truth

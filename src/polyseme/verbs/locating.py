@@ -33,7 +33,7 @@ def _located(verdict: Verdict, table: ForeignTable, source: Source) -> tuple[Ver
     seen = None if verdict.holds else _outside(verdict, table) or _worst(verdict, table)
     if seen is None or not seen.rows:
         return verdict, None
-    problem = Problem.in_rows(_title(verdict), _what(verdict), "", seen, source.numbers)
+    problem = Problem.in_rows(_title(verdict), _what(verdict), "", seen, source.row_numbers)
     told = _told(verdict, problem.seen) if problem.seen is not None else ""
     return replace(verdict, note="; ".join(text for text in (verdict.note, told) if text)), problem
 

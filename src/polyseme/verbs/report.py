@@ -13,6 +13,7 @@ from polyseme.analysis import Facts, facts, worst_of
 from polyseme.arrays import Floats
 from polyseme.logs import logged
 from polyseme.metrics import compare
+from polyseme.progress import tracked
 from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.reports.assembling import release_page
@@ -74,7 +75,7 @@ def make_page(
     metrics: dict[str, Mapping[str, float]] = {}
     notes: list[str] = []
     distributions: list[Distribution] = []
-    for item in manifest.sets:
+    for item in tracked(manifest.sets, "Estimating distributions"):
         for group in (None,) if by is None else (None, by):
             distributions += _distributions(release, item, truth, group, metrics, notes, counts)
     return release_page(

@@ -35,7 +35,7 @@ _EXPOSURE_HEAD: Head = (
     ("learner, all", True),
 )
 _LEGEND = (
-    "draws: independent sets that a person has in all releases; epsilon: their sum, ∞ where a set always holds the truth",
+    "draws: independent sets that a person has in all releases; epsilon: their sum",
     "intersected: whether several sets of a person leave fewer candidates than one",
     "left alone: how often only the true value is in all sets",
     "learner: how often somebody guesses right who knows the distribution, with the most telling release, and with all",

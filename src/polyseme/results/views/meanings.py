@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-__all__ = ["AT_LEAST", "ESTIMATED", "FINDINGS", "GUESSERS", "METRICS", "PLAN", "RANGES", "SCORES", "SETTINGS", "TRIED", "VERDICTS", "measures"]
+__all__ = [
+    "AT_LEAST",
+    "ESTIMATED",
+    "FINDINGS",
+    "GUESSERS",
+    "METRICS",
+    "PLAN",
+    "RANGES",
+    "SCORES",
+    "SETTINGS",
+    "TRIED",
+    "VERDICTS",
+    "measures",
+]
 
 PLAN = (
     "l: candidates in a set; d: how far apart they are at least; p: how often a set is drawn around the true value",
@@ -28,7 +41,10 @@ FINDINGS = (
     "promised: what the release allows; a dash where it promises nothing against this adversary",
     "kept: whether the promise is kept, with room for chance where guesses were counted",
 )
-ESTIMATED = "estimate: number of records; stderr: its standard error; low, high: between them is the true number, in {level} of releases"
+ESTIMATED = (
+    "estimate: number of records; stderr: its standard error; low, high: between them is the true number, "
+    "in {level} of releases"
+)
 SETTINGS = (
     "l: candidates in a set; d: how far apart they are at least",
     "worst posterior: how sure somebody can be at most; expected error of a share, in percentage points",

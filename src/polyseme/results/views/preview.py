@@ -49,7 +49,9 @@ def preview_view(preview: Previewed) -> RenderableType:
 
 def preview_tables(preview: Previewed) -> str:
     """The same for a notebook."""
-    return f"<p>{_headline(preview)}</p>" + "".join(titled_table(title, _HEAD, rows) for title, rows in _records(preview))
+    return f"<p>{_headline(preview)}</p>" + "".join(
+        titled_table(title, _HEAD, rows) for title, rows in _records(preview)
+    )
 
 
 def _headline(preview: Previewed) -> str:

@@ -16,6 +16,8 @@ __all__ = ["Respelled", "respelled"]
 class Respelled(Source):
     """A table with plain numbers and dates in the columns that hold such; only text can be written in a dialect."""
 
+    wraps = True
+
     def __init__(
         self, source: Source, dialect: Dialect, numbers: Iterable[str], dates: Iterable[str], words: Collection[str]
     ) -> None:
@@ -33,8 +35,11 @@ class Respelled(Source):
     def rows(self) -> int | None:
         return self.source.rows
 
-    def numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self.source.numbers(rows)
+    def about(self) -> int | None:
+        return self.source.about()
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self.source.row_numbers(rows)
 
     def without(self, columns: Collection[str]) -> Respelled:
         """The same table with these columns as they stand."""
