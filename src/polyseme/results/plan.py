@@ -332,6 +332,9 @@ class AttributePlan:
             Guessers.from_dict(document["learner"]) if document.get("learner") else None,
         )
 
+    def _repr_html_(self) -> str:
+        return Plan((self,), None, ())._repr_html_()
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Result):
