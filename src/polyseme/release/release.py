@@ -102,8 +102,8 @@ class Release:
         return f"{head}<table><tr><th>attribute</th><th>role</th><th>published</th></tr>{rows}</table>"
 
     def head(self, rows: int = 5) -> pl.DataFrame | pd.DataFrame:
-        """The first rows as they are published: a polars frame, or one of pandas where the release was made from one."""
-        if not isinstance(rows, int) or rows < 0:
+        """The first rows as they are published: a polars frame; one of pandas where the release was made from one."""
+        if rows < 0:
             raise QuestionError("expected a number of rows, 0 or more", "release.head(5)")
         frame = self._frame(rows)
         return _as_pandas(frame) if self.frames == "pandas" else frame
