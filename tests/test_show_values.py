@@ -110,6 +110,16 @@ def test_verify_names_lines_of_what_it_could_not_judge_and_of_the_worst_classes(
     assert MARK not in json.dumps(document)
 
 
+def test_init_lists_what_a_taxonomy_does_not_know(tmp_path: Path) -> None:
+    countries = ["Japan", "France", "Germany", "Italy", "Spain", "Kenya", "Chile", "Peru", "Ghana", f"{MARK}land"]
+    pl.DataFrame({"country": countries * 30, "age": list(range(300))}).write_csv(tmp_path / "people.csv")
+    silent = polyseme("init", "people.csv", cwd=tmp_path)
+    assert "unknown: other" in silent.stdout
+    assert MARK not in silent.stdout + silent.stderr
+    shown = polyseme("init", "people.csv", "--force-show-values", cwd=tmp_path)
+    assert [f"{MARK}land", "30", "11"] in [line.split() for line in shown.stderr.splitlines()]
+
+
 def test_rows_of_a_frame_count_from_one_over_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("polyseme.tables.io.source.BATCH_ROWS", 2)
     frame = pl.DataFrame({"zip": ["1"] * 6, "disease": ["flu", "flu", None, MARK, "cold", MARK], "age": [1] * 6})

@@ -20,6 +20,9 @@ from polyseme.tables.io.source import Source
 
 __all__ = ["located"]
 
+_FLAW = "records have"
+"""What a verdict says of an attribute that it could not judge because of some of its values."""
+
 
 def located(verdicts: Sequence[Verdict], table: ForeignTable, source: Source) -> Verification:
     """The verdicts with the places of what they complain about."""
@@ -55,7 +58,7 @@ def _what(verdict: Verdict) -> str:
 
 def _outside(verdict: Verdict, table: ForeignTable) -> Sightings | None:
     """The values of an attribute that a model could not judge."""
-    if verdict.attribute is None or verdict.worst is not None or verdict.attribute not in table.frame.columns:
+    if verdict.attribute not in table.frame.columns or _FLAW not in verdict.note:
         return None
     series, values = table.frame[verdict.attribute], table.background.domains.get(verdict.attribute)
     wrong = series.is_null().to_numpy()

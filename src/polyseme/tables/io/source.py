@@ -6,11 +6,13 @@ policy declares its type. Messages of the readers underneath are never passed on
 
 from __future__ import annotations
 
+import csv
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -343,23 +345,35 @@ class CsvSource(Source):
 
     def about(self) -> int | None:
         """The number of line ends, which is not exact where cells have several lines or the file has blank ones."""
-        if self.compression is not None:
+        return self._line_ends
+
+    @cached_property
+    def _line_ends(self) -> int | None:
+        if self.compression is not None or not self.path.is_file():
             return None
         with self.path.open("rb") as file:
             return max(sum(piece.count(b"\n") for piece in iter(lambda: file.read(1 << 20), b"")) - 1, 0)
 
     def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
         """The lines in which rows begin; a cell may have several, and blank lines are no rows."""
-        wanted, found = set(rows), []
+        try:
+            lines = self._lines(set(rows))
+        except (csv.Error, OSError, UnicodeError):
+            lines = []
+        # Where another reader sees other rows, lines would be wrong.
+        return ("line", lines) if len(lines) == len(rows) else super().row_numbers(rows)
+
+    def _lines(self, rows: set[int]) -> list[int]:
+        found: list[int] = []
         with open_text(self.path, self.compression, self.encoding, errors="replace") as file, any_length():
             there = (start for start, cells in records(file, self.separator) if cells)
             next(there, None)
             for row, start in enumerate(there):
-                if row in wanted:
-                    found.append(start)
-                if len(found) == len(wanted):
+                if len(found) == len(rows):
                     break
-        return "line", found
+                if row in rows:
+                    found.append(start)
+        return found
 
     def _first_problem(self) -> Problem | None:
         """What is wrong with the table, and in which line.
