@@ -44,6 +44,7 @@ __all__ = [
     "setting_notes",
     "setting_rows",
     "tried_rows",
+    "unbounded",
     "verdict_notes",
     "verdict_rows",
 ]
@@ -352,7 +353,14 @@ def finding_title(findings: Sequence[Reached]) -> str:
     if not findings:
         return "No attack applies"
     several = f"{len(findings)} attacks" if len(findings) > 1 else "1 attack"
-    return f"{several}: {broken or 'none'} {'get' if broken > 1 else 'gets'} further than was promised"
+    found = f"{several}: {broken or 'none'} {'get' if broken > 1 else 'gets'} further than was promised"
+    open_ = unbounded(findings)
+    return f"{found}; against {open_} of them nothing was promised" if open_ else found
+
+
+def unbounded(findings: Iterable[Reached]) -> int:
+    """How many attacks nothing was promised against, whatever they reach."""
+    return sum(found.bound is None and not found.exceeded for found in findings)
 
 
 def adversary_rows(findings: Iterable[Reached]) -> list[tuple[str, str, bool]]:

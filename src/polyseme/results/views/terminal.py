@@ -46,6 +46,7 @@ from polyseme.results.views.tables import (
     setting_notes,
     setting_rows,
     tried_rows,
+    unbounded,
     verdict_notes,
     verdict_rows,
 )
@@ -157,7 +158,9 @@ def findings_view(findings: Iterable[Reached]) -> RenderableType:
     """What each attack reached against what was promised, and who the adversaries are."""
     findings = tuple(findings)
     broken = any(found.exceeded for found in findings)
-    title = Text(finding_title(findings), style=_WRONG if broken else "bold green" if findings else "bold")
+    # No all-clear where some may do as they like.
+    calm = "bold" if unbounded(findings) or not findings else "bold green"
+    title = Text(finding_title(findings), style=_WRONG if broken else calm)
     if not findings:
         return title
     table, notes = _table(FINDING_HEAD, finding_rows(findings)), _remarks(finding_notes(findings))
