@@ -106,7 +106,7 @@ def test_verify_names_lines_of_what_it_could_not_judge_and_of_the_worst_classes(
     document = json.loads(polyseme(*COMMANDS["verify"], "--json", cwd=work).stdout)
     diversity, k = document["verdicts"]
     assert diversity["note"].endswith("in lines 5, 8, 9 and 10")
-    assert k["note"] == "a record of each of the worst classes: line 2, 5"
+    assert k["note"] == "a record of each of the worst classes: lines 2, 5"
     assert MARK not in json.dumps(document)
 
 

@@ -45,7 +45,7 @@ def _told(verdict: Verdict, seen: Sightings) -> str:
     if not verdict.worst_classes:
         return seen.words()
     named = ", ".join(map(str, seen.rows))
-    return f"a record of each of the worst classes: {seen.unit} {named}"
+    return f"a record of each of the worst classes: {seen.unit}{'s' if len(seen.rows) > 1 else ''} {named}"
 
 
 def _title(verdict: Verdict) -> str:
