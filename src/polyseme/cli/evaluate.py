@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, json_option, names, print_json, show, text_table_options
+from polyseme.cli.console import PathType, busy, json_option, names, print_json, show, text_table_options
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -48,9 +48,10 @@ def command(
     """
     from polyseme.verbs.evaluate import evaluate
 
-    result = evaluate(
-        release, original, of, by, using, learn=learn, estimator=estimator, unweighted=unweighted, **written
-    )
+    with busy("Evaluating"):
+        result = evaluate(
+            release, original, of, by, using, learn=learn, estimator=estimator, unweighted=unweighted, **written
+        )
     if as_json:
         print_json(result.to_dict())
     else:

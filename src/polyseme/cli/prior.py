@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, names, policy_places, write_text
+from polyseme.cli.console import PathType, busy, names, policy_places, say, write_text
 
 if TYPE_CHECKING:
     from polyseme.results.prior import Prior
@@ -92,4 +92,4 @@ def _finish(found: Prior, out: Path | None, force: bool) -> None:
 
     write_text(found.to_csv(), out, force, is_prior)
     for remark in found.remarks:
-        click.echo(f"{found.of}: {remark}", err=True)
+        say(f"{found.of}: {remark}", err=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, text_table_options, write_text
+from polyseme.cli.console import PathType, busy, say, text_table_options, write_text
 from polyseme.extras import installed, pip_line
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def command(
 
     require_place(out, force, is_page)
     if not installed("charts"):
-        click.echo(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
-    page = report(release, original, by, title=title, publisher=publisher, **written)
+        say(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
+    with busy("Reporting"):
+        page = report(release, original, by, title=title, publisher=publisher, **written)
     write_text(page, out, force, is_page)

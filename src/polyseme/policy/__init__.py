@@ -48,6 +48,8 @@ _KEYS = (
 _WAYS_IN = "Policy.load(path), Policy.loads(text) or Policy.from_dict(mapping)"
 _POLICY_FIRST = "a policy is a YAML file, and comes before the data: polyseme anonymize POLICY DATA"
 _TABLES = frozenset(".csv .tsv .tab .parquet .pq .arrow .feather .ipc .xlsx .xls .ods .gz .zst .dta .sav".split())  # noqa: SIM905
+_NAMED = 4
+"""Protected attributes that a short text names."""
 _TABLE_KEYS = ("separator", "encoding", "sheet", "decimal", "dates", "missing-values", "wildcard")
 
 
@@ -179,6 +181,31 @@ class Policy:
     @property
     def protected(self) -> tuple[AttributePolicy, ...]:
         return tuple(attribute for attribute in self.attributes if attribute.protect)
+
+    def __repr__(self) -> str:
+        names = [item.name for item in self.protected]
+        more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        protected = f"protected: {', '.join(names[:_NAMED])}{more}" if names else "none protected"
+        asked = f"; models: {', '.join(model.name for model in self.models)}" if self.models else ""
+        grouped = f"; method: {self.grouping.name}" if self.grouping is not None else ""
+        return f"<Policy of {len(self.attributes)} attributes, {protected}{asked}{grouped}>"
+
+    def _repr_html_(self) -> str:
+        from polyseme.results.views.formats import parameters
+        from polyseme.results.views.html import titled_table
+
+        head = (("attribute", False), ("role", False), ("promised", False))
+        rows = [
+            (
+                item.name,
+                item.role.value,
+                "; ".join(f"{one.name} {parameters(one.given())}".strip() for one in item.protect),
+            )
+            for item in self.attributes
+        ]
+        models = [f"model: {model.name} {parameters(model.parameters)}".strip() for model in self.models]
+        method = [] if self.grouping is None else [f"method: {self.grouping.name}"]
+        return titled_table(f"Policy of {len(rows)} attributes", head, rows, [*models, *method])
 
 
 def _path_given(path: object) -> Path:

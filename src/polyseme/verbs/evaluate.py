@@ -15,7 +15,8 @@ from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.estimators.base import Estimator, Population
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
 from polyseme.logs import logged
-from polyseme.metrics import as_grid, compare, learning, query_error
+from polyseme.metrics import as_grid, compare, covered, learning, query_error
+from polyseme.progress import tracked
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
@@ -72,7 +73,7 @@ def evaluate(
     original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions, weight)
     counts = SetCounts(opened, names_given(by)) if not of and opened.manifest.sets else None
     tables, learned = {}, {}
-    for names in questions:
+    for names in tracked(questions, "Comparing tables"):
         estimated = ask(opened, names, names_given(by), names_given(using), options, counts)
         truth = original_tables.table(combined.columns if combined is not None else names, estimated.by)
         truth = combined.summed(truth) if combined is not None else truth
@@ -81,6 +82,7 @@ def evaluate(
         boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
         if boxes is not None and guesses is not None:
             tables[title]["query_error"] = query_error(boxes, guesses).mean
+        tables[title] |= covered(truth, estimated.low, estimated.high, estimated.level)
         if learn:
             distance = opened.manifest[names[0]].attribute.distance if combined is None else None
             positions = distance.positions if isinstance(distance, LineDistance) else None

@@ -14,6 +14,7 @@ from polyseme.arrays import Floats
 from polyseme.estimators.options import EstimateOptions
 from polyseme.logs import logged
 from polyseme.metrics import compare
+from polyseme.progress import tracked
 from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.reports.assembling import release_page
@@ -87,7 +88,7 @@ def make_page(
     notes: list[str] = []
     distributions: list[Distribution] = []
     examined = _examined(verification)
-    for item in manifest.sets:
+    for item in tracked(manifest.sets, "Estimating distributions"):
         for group in (None,) if by is None else (None, by):
             distributions += _distributions(release, item, truth, group, metrics, notes, counts, examined)
     return release_page(
