@@ -42,8 +42,7 @@ FINDINGS = (
     "kept: whether the promise is kept, with room for chance where guesses were counted",
 )
 ESTIMATED = (
-    "estimate: number of records; stderr: its standard error; low, high: between them is the true number, "
-    "in {level} of releases"
+    "estimate: {what}; stderr: its standard error; low, high: between them is the true number, in {level} of releases"
 )
 SETTINGS = (
     "l: candidates in a set; d: how far apart they are at least",

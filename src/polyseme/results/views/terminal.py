@@ -234,7 +234,8 @@ def estimate_view(estimate: Estimated) -> RenderableType:
     rest = [Text(f"{more:,} more {'cells' if more > 1 else 'cell'}: use --csv FILE to see all")] if more else []
     what = "numbers of records" if estimate.weight is None else f"sums of {plain(estimate.weight)}"
     title = _title(f"Estimated {what} ({_name(estimate.estimator)})")
-    legend = _legend([meanings.ESTIMATED.format(level=f"{100 * estimate.level:g}%")])
+    unit = "number of records" if estimate.weight is None else f"sum of {plain(estimate.weight)}"
+    legend = _legend([meanings.ESTIMATED.format(what=unit, level=f"{100 * estimate.level:g}%")])
     return Group(title, _with_bars(head, rows, values), *rest, *legend, *_remarks(_gathered(estimate.notes)))
 
 
