@@ -8,6 +8,7 @@ from polyseme.designs import make_design
 from polyseme.designs.rooted import fit_rooted
 from polyseme.distances import LineDistance
 from polyseme.distances.structure import Circle, Clusters, Graph
+from polyseme.errors import ImpossibleError
 
 
 def shares(size, seed, power=1.0):
@@ -59,3 +60,23 @@ def cases():
         "table-line": (make_design("sharp", LineDistance.ranks(9).structure(2), 3), 0.7),
         "table-clusters": (make_design("sharp", Clusters(np.array([0, 0, 1, 2, 2, 3, 3])), 2), 1.0),
     }
+
+
+def random_designs(count):
+    """Designs of all structures with random sizes, weights and truth probabilities."""
+    for seed in range(count):
+        rng = np.random.default_rng(seed)
+        size, l = int(rng.integers(4, 16)), int(rng.integers(1, 4))
+        prior = None if rng.random() < 0.3 else shares(size, seed, float(rng.random()))
+        spots = np.cumsum(rng.random(size) + 0.3)
+        structure = (
+            LineDistance(rng.permutation(spots)).structure(float(rng.random() * spots[-1] / (l + 1))),
+            Clusters(np.unique(rng.integers(0, max(size - 2, 1), size), return_inverse=True)[1]),
+            circle(spots, spots[-1] + 1, float(rng.random() * spots[-1] / (l + 1))),
+            circle(np.arange(size), size, 2, 2),
+        )[seed % 4]
+        try:
+            design = make_design("balanced" if rng.random() < 0.7 else "least-risk", structure, l, prior)
+        except ImpossibleError:
+            continue
+        yield design, 1.0 if rng.random() < 0.4 else float(rng.random()), rng

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from copy import deepcopy
 
@@ -165,6 +167,16 @@ def test_keys_and_tokens_fit_the_campaign(made, sticky):
     assert b'"token":"abc"' in answer(invited, RECORD, token="abc").body(invited.collection.size)  # noqa: S106
 
 
+def test_the_id_of_a_report_with_a_blind_token_is_its_hash():
+    issuer = {"address": "https://issuer.example", "key": "AAAA"}
+    campaign = make_campaign(Policy.loads(POLICY), questions(tokens="blind-rsa", issuer=issuer)).campaign
+    token = base64.urlsafe_b64encode(bytes(range(250, 256)) * 50).rstrip(b"=").decode()
+    found = {answer(campaign, RECORD, token=token).id for _ in range(3)}
+    digest = hashlib.sha256(bytes(range(250, 256)) * 50).digest()[:16]
+    assert found == {base64.urlsafe_b64encode(digest).rstrip(b"=").decode()}
+    assert campaign.collection.issuer.address == "https://issuer.example"
+
+
 def test_a_document_that_tells_more_than_it_promises_is_refused(made):
     document = deepcopy(made.campaign.document)
     document["promises"]["income"]["posterior"] = 0.33
@@ -207,7 +219,11 @@ def wrong_documents(document):
         "negative prior": changed(lambda d: d["promises"]["income"].update(priors=[[-1.0] * 9])),
         "draws": changed(lambda d: d["collection"].update(draws="often")),
         "wave": changed(lambda d: d["collection"].update(wave=0)),
-        "relay": changed(lambda d: d["collection"].update(relay="http://relay.example")),
+        "relay": changed(lambda d: d["collection"].update(relay="ftp://relay.example", gateway="AA")),
+        "no gateway": changed(lambda d: d["collection"].update(relay="https://relay.example")),
+        "gateway": changed(lambda d: d["collection"].update(relay="https://relay.example", gateway="+/=")),
+        "no issuer": changed(lambda d: d["collection"].update(tokens="blind-rsa")),
+        "issuer": changed(lambda d: d["collection"].update(issuer={"address": "https://i.example"})),
         "size": changed(lambda d: d["collection"].update(size=5000)),
         "delay": changed(lambda d: d["collection"].update(delay=-1)),
         "no contact": changed(lambda d: d["collection"].pop("contact")),
@@ -253,6 +269,8 @@ def test_schema_and_device_know_the_same_fields(schema):
         (lambda d: d["collection"].update(closes="2026-12-01T00:00:00"), "moment"),
         (lambda d: d["collection"].update(closes="2026-11-01T00:00:00Z"), "not after it opens"),
         (lambda d: d["columns"].append(d["columns"][0]), "more than once"),
+        (lambda d: d["collection"].update(relay="http://relay.example", gateway="AA"), "https://"),
+        (lambda d: d["collection"].update(relay="http://localhost.example", gateway="AA"), "https://"),
     ],
 )
 def test_what_a_schema_cannot_say_is_refused_too(made, change, said):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from portable_cases import UNEVEN, cases, circle, graph, shares
+from portable_cases import UNEVEN, cases, circle, graph, random_designs, shares
 from scipy.stats import chi2
 
 from polyseme.designs import make_design
@@ -104,26 +104,6 @@ def test_the_device_knows_the_worst_posterior(name):
         known = np.full(design.size, 1 / design.size) if prior is None else prior
         expected = again.worst_posterior(known, sampling.p)
         assert worst_posterior(sampling, prior) == pytest.approx(expected, rel=1e-12)
-
-
-def random_designs(count):
-    """Designs of all structures with random sizes, weights and truth probabilities."""
-    for seed in range(count):
-        rng = np.random.default_rng(seed)
-        size, l = int(rng.integers(4, 16)), int(rng.integers(1, 4))
-        prior = None if rng.random() < 0.3 else shares(size, seed, float(rng.random()))
-        spots = np.cumsum(rng.random(size) + 0.3)
-        structure = (
-            LineDistance(rng.permutation(spots)).structure(float(rng.random() * spots[-1] / (l + 1))),
-            Clusters(np.unique(rng.integers(0, max(size - 2, 1), size), return_inverse=True)[1]),
-            circle(spots, spots[-1] + 1, float(rng.random() * spots[-1] / (l + 1))),
-            circle(np.arange(size), size, 2, 2),
-        )[seed % 4]
-        try:
-            design = make_design("balanced" if rng.random() < 0.7 else "least-risk", structure, l, prior)
-        except ImpossibleError:
-            continue
-        yield design, 1.0 if rng.random() < 0.4 else float(rng.random()), rng
 
 
 def test_the_worst_posterior_of_many_designs():

@@ -43,7 +43,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "delay": 0,
 }
 """What is taken where the file says nothing; a size of None is the smallest that fits."""
-_COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact")
+_COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact", "gateway", "issuer")
 
 
 @dataclass(frozen=True)
