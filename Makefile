@@ -51,6 +51,14 @@ docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are u
 
 check: test lint types contracts docs  ## all of it, as CI runs it
 
+$(VENV)/npm/node_modules/.bin/tsc:
+	npm install --silent --no-save --prefix $(VENV)/npm typescript@5.9.3
+
+.PHONY: client-types
+client-types: $(VENV)/npm/node_modules/.bin/tsc  ## the types of the client's modules (needs Node and npm)
+	$< --noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler \
+	  --lib es2022,dom,dom.iterable src/polyseme/web/client/*.js
+
 coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about two hours)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from polyseme.device.fields import LARGEST, Fields
-from polyseme.device.fingerprint import fingerprint
+from polyseme.device.fingerprint import compact, fingerprint
 from polyseme.device.posterior import worst_posterior
 from polyseme.device.sampling import Sampling
 from polyseme.device.strata import Placing
@@ -175,6 +175,9 @@ class Campaign:
                 "nothing was sent; ask for a new link from whoever runs the campaign",
             )
         document = _parse(data)
+        if b"\\ud" in data.lower():
+            # Half of a pair of characters is none: nothing could be written of it.
+            compact(document)
         fields = Fields(document, "")
         if fields.given.get("format") != FORMAT:
             fields.wrong("format", f"expected {FORMAT}", "a newer campaign needs a newer program")

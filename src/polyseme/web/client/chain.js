@@ -67,21 +67,14 @@ export class Chain {
     return (this.#onward ??= this.#rows((place) => place >= this.lastStart, this.low, this.high));
   }
 
-  /** @param {number} r @param {number} place */
-  before(r, place) {
-    if (!r) return BigInt(place < this.firstEnd);
-    return span(this.prefix[r - 1], this.backLow[place], this.backHigh[place]);
-  }
-
-  /** @param {number} r @param {number} place */
-  after(r, place) {
-    if (!r) return BigInt(place >= this.lastStart);
-    return span(this.onward[r - 1], this.low[place], this.high[place]);
-  }
-
   /** For each r, the weight of the others where r of them stand before this place. @param {number} place */
   splits(place) {
-    return Array.from({ length: this.l }, (_, r) => this.before(r, place) * this.after(this.l - 1 - r, place));
+    const before = this.prefix.map((row) => span(row, this.backLow[place], this.backHigh[place]));
+    const after = this.onward.map((row) => span(row, this.low[place], this.high[place]));
+    before.unshift(BigInt(place < this.firstEnd));
+    after.splice(this.l - 1, 1);
+    after.unshift(BigInt(place >= this.lastStart));
+    return after.reverse().map((weight, r) => before[r] * weight);
   }
 
   get total() {

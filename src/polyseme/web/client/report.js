@@ -42,7 +42,7 @@ export async function answer(campaign, codes, { key, token } = {}) {
  */
 async function idOf(tokens, token) {
   if (tokens !== "blind-rsa" || !token) return base64url(randomBytes(16));
-  const bytes = Uint8Array.from(atob(token.replaceAll("-", "+").replaceAll("_", "/")), (one) => one.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(token.replace(/-/g, "+").replace(/_/g, "/")), (one) => one.charCodeAt(0));
   return base64url((await sha256(bytes)).slice(0, 16));
 }
 
