@@ -41,6 +41,7 @@ def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
             cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=900,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-6_000:]
+        print(done.stdout[-1_500:])
         assert process.stop() == 0
     # It does not know the padding, so that none of its reports can be one; withdrawals leave their tombstones.
     assert store.counts(campaign) == Counts()
