@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from importlib import resources
-from pathlib import Path
+from pathlib import PurePath
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
 from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
 
 from polyseme.collection.server.collector import Known
 from polyseme.collection.server.problems import Refused
+from polyseme.web import client_module
 
-__all__ = ["admin_files", "client_files", "page_files", "policy_for", "respondent_page"]
+__all__ = ["admin_file", "client_file", "page_file", "policy_for", "respondent_page"]
 
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
+_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+}
 _HEADERS = {
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
@@ -34,52 +45,43 @@ def policy_for(relay: str | None = None) -> str:
 
 
 def _origin(address: str) -> str:
-    """Scheme and host of a relay; nothing else could be written into the policy."""
+    """Scheme and host of a relay, and nothing else that could be written into the policy."""
     parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc}" if parts.scheme == "https" else "'none'"
+    origin = f"{parts.scheme}://{parts.netloc}"
+    return origin if _ORIGIN.fullmatch(origin) else ""
 
 
 def respondent_page(known: Known) -> Response:
     """The page on which people answer a campaign."""
-    file = _folder("page") / "index.html"
-    if not file.is_file():
-        raise Refused("unknown", "this collector has no page")
-    policy = policy_for(known.survey.settings.relay)
-    headers = {**_HEADERS, "content-security-policy": policy, "cache-control": "no-cache"}
-    return Response(file.read_bytes(), media_type="text/html", headers=headers)
+    return _file("page", "index.html", policy_for(known.survey.settings.relay))
 
 
-class _Files:
-    """The files of one folder, with the headers of pages; nothing where the folder is not there."""
-
-    def __init__(self, folder: Path, policy: str) -> None:
-        self._files = StaticFiles(directory=folder, check_dir=False)
-        self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-        self._headers += [(b"content-security-policy", policy.encode()), (b"cache-control", b"no-cache")]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: dict[str, object]) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *self._headers]  # type: ignore[misc]
-            await send(message)
-
-        await self._files(scope, receive, with_headers)  # type: ignore[arg-type]
+async def client_file(request: Request) -> Response:
+    """A module of the client."""
+    try:
+        module = client_module(request.path_params["name"])
+    except KeyError:
+        raise Refused("unknown") from None
+    headers = {**_HEADERS, "access-control-allow-origin": "*", "cache-control": "no-cache"}
+    return Response(module, media_type="text/javascript", headers=headers)
 
 
-def client_files() -> _Files:
-    """The modules of the client."""
-    return _Files(_folder("client"), policy_for())
-
-
-def page_files() -> _Files:
+async def page_file(request: Request) -> Response:
     """What the respondent's page is made of."""
-    return _Files(_folder("page"), policy_for())
+    return _file("page", request.path_params["name"], policy_for())
 
 
-def admin_files() -> _Files:
-    """The analyst's view."""
-    return _Files(_folder("admin"), policy_for())
+async def admin_file(request: Request) -> Response:
+    """The analyst's view, and what it is made of."""
+    return _file("admin", request.path_params.get("name", "index.html"), policy_for())
 
 
-def _folder(name: str) -> Path:
-    return Path(str(resources.files("polyseme"))) / "web" / name
+def _file(folder: str, name: str, policy: str) -> Response:
+    """One of our own files, with the headers of a page; no name leads out of the folder."""
+    try:
+        found = {item.name: item for item in resources.files("polyseme.web").joinpath(folder).iterdir()}[name]
+        content = found.read_bytes()
+    except (KeyError, OSError):
+        raise Refused("unknown") from None
+    headers = {**_HEADERS, "content-security-policy": policy, "cache-control": "no-cache"}
+    return Response(content, media_type=_TYPES.get(PurePath(name).suffix, "application/octet-stream"), headers=headers)

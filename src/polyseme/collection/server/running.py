@@ -29,6 +29,8 @@ __all__ = ["Listening", "serve"]
 
 GRACE = 20
 """Seconds in which requests that were taken must be answered after a signal."""
+KEPT = 75
+"""Seconds for which a connection is kept: longer than proxies keep theirs, or they would write into closed ones."""
 LOOPBACK = "127.0.0.1"
 
 _log = logging.getLogger(__name__)
@@ -103,6 +105,7 @@ def _server(app: Starlette) -> _Server:
         lifespan="off",
         ws="none",
         backlog=2_048,
+        timeout_keep_alive=KEPT,
         timeout_graceful_shutdown=GRACE,
     )
     return _Server(config)
