@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from polyseme.cli import channel
 from polyseme.cli.console import PathType, busy, force_option, json_option, print_json, show, write_text
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def _store(address: str, create: bool = False) -> Iterator[Store]:
     type=click.FloatRange(0),
     help="Reports a minute from one address, 0 for no limit. Loopback, where a proxy sits, has none.",
 )
-def serve(address: str, host: str, port: int, admin_port: int, rate: float) -> None:
+@click.option("--gateway", type=PathType, help="Keys that open what comes through a relay (collect gateway new).")
+def serve(address: str, host: str, port: int, admin_port: int, rate: float, gateway: Path | None) -> None:
     """Take reports until stopped (Ctrl-C).
 
     Begins the store where there is none. The public listener speaks plain HTTP: put a proxy with TLS before it,
@@ -80,13 +82,14 @@ def serve(address: str, host: str, port: int, admin_port: int, rate: float) -> N
 
     require("collect", "a collector")
     from polyseme.collection.logs import log_lines
+    from polyseme.collection.ohttp import read_gateway
     from polyseme.collection.server.running import Listening, serve
 
     def told(listening: Listening) -> None:
         click.echo(f"Takes reports at {listening.public}; admin listener at {listening.admin}", err=True)
 
     log_lines()
-    serve(address, host, port, admin_port, rate, told)
+    serve(address, host, port, admin_port, rate, read_gateway(gateway) if gateway is not None else None, told)
 
 
 @command.command("open")
@@ -278,6 +281,10 @@ def demo(out: Path, devices: int, force: bool) -> None:
 
     for line in run_crowd(out, devices, force, current_cancellation()):
         click.echo(line)
+
+
+for _part in (channel.relay, channel.gateway, channel.issuer):
+    command.add_command(_part)
 
 
 @command.group("token")
