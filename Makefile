@@ -6,7 +6,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-slow test-all check lint types contracts docs site pictures bench coverage clean
+.PHONY: help demo test test-slow test-lanes test-all check lint types contracts docs site pictures bench coverage clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -26,12 +26,15 @@ demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 	$(BIN)/polyseme demo --out demo-out --force
 
 test: $(DEV)  ## every test but the slow studies of accuracy (see test-slow)
-	$(BIN)/python -m pytest -q -n auto -m "not slow"
+	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane"
 
 test-slow: $(DEV)  ## the slow studies of accuracy
 	$(BIN)/python -m pytest -q -n auto -m slow
 
-test-all: test test-slow  ## every test
+test-lanes: $(DEV)  ## with a real browser, PostgreSQL and Node; kills, crashes and floods (some minutes)
+	$(BIN)/python -m pytest -q -rs -n auto -m "lane or browser or postgres or node"
+
+test-all: test test-slow test-lanes  ## every test
 
 lint: $(DEV)  ## format and lint
 	$(BIN)/ruff format --check src tests benchmarks docs/check.py docs/making docs/notebooks
@@ -56,6 +59,14 @@ pictures: $(DEV)  ## pictures, outputs of commands and notebooks in the document
 	$(BIN)/python docs/making/pictures.py
 
 check: test lint types contracts docs  ## all of it, as CI runs it
+
+$(VENV)/npm/node_modules/.bin/tsc:
+	npm install --silent --no-save --prefix $(VENV)/npm typescript@5.9.3
+
+.PHONY: client-types
+client-types: $(VENV)/npm/node_modules/.bin/tsc  ## the types of the client's modules (needs Node and npm)
+	$< --noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler \
+	  --lib es2022,dom,dom.iterable src/polyseme/web/client/*.js
 
 coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about two hours)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py

@@ -6,7 +6,11 @@
     │   ├── TableError          a table, a column or a value in it
     │   ├── ReleaseError        a release folder or its manifest
     │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
+    │   ├── CampaignError       a campaign document, an answer to it or what became of sending one
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
+    │   ├── CollectionError     a campaign, a report store or a token that cannot be used like this
+    │   │   └── StoreUnavailable    the store does not answer now; asking again is safe
+    │   ├── ChannelError        what came through the anonymous channel, or a token, that cannot be used
     │   ├── RiskError           what must not be published: a model does not hold, or the ledger says so (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
     ├── Cancelled               somebody asked the work to stop (see `cancellation`)
@@ -33,7 +37,10 @@ from dataclasses import dataclass, field
 from polyseme.sightings import Numbering, Sightings
 
 __all__ = [
+    "CampaignError",
     "Cancelled",
+    "ChannelError",
+    "CollectionError",
     "ImpossibleError",
     "InternalError",
     "InvalidInput",
@@ -47,6 +54,7 @@ __all__ = [
     "QuestionError",
     "ReleaseError",
     "RiskError",
+    "StoreUnavailable",
     "TableError",
     "nearest",
     "warn",
@@ -114,8 +122,24 @@ class QuestionError(InvalidInput):
     """The question cannot be asked of this release."""
 
 
+class CampaignError(InvalidInput):
+    """A campaign document, an answer to it or a report cannot be used."""
+
+
 class PluginError(InvalidInput):
     """A plugin that another package brings cannot be used."""
+
+
+class CollectionError(InvalidInput):
+    """A campaign, a store or a token cannot be used like this."""
+
+
+class StoreUnavailable(CollectionError):
+    """The store does not answer now. What was asked for may or may not have happened; asking again is safe."""
+
+
+class ChannelError(InvalidInput):
+    """A message, a key or a token of the anonymous channel cannot be used; nothing is sent another way instead."""
 
 
 class RiskError(InvalidInput):

@@ -14,9 +14,11 @@ __all__ = ["EXTRAS", "installed", "pip_line", "require"]
 
 EXTRAS = {
     "charts": ("altair", "vl_convert"),
+    "collect": ("starlette", "uvicorn", "apsw"),
     "excel": ("fastexcel",),
     "learn": ("sklearn",),
     "pandas": ("pandas",),
+    "postgres": ("psycopg",),
     "stats": ("pyreadstat",),
 }
 """The extras of pyproject.toml and the modules that each of them brings."""

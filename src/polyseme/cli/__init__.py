@@ -33,6 +33,8 @@ COMMANDS = {
     "report": "Write one self-contained page about a release.",
     "ledger": "Keep what was published about the same people.",
     "prior": "Make a prior file from an earlier release or from a table.",
+    "campaign": "Ask people whose devices draw the sets themselves.",
+    "collect": "Take the reports of devices, and turn them into a release.",
     "demo": "Run every step on generated data.",
     "key": "Make a secret key for sticky decoys.",
     "taxonomy": "List, show and check the built-in taxonomies.",

@@ -115,6 +115,13 @@ class Design(ABC):
     def parameters(self) -> Mapping[str, Any]:
         """What, beside structure and l, is needed to build the same design again, ready for JSON."""
 
+    def portable(self, p: float = 1.0) -> dict[str, Any]:
+        """The sampling document of this design at a truth probability: whole numbers from which devices draw."""
+        raise ImpossibleError(
+            f"the design '{self.name}' cannot be drawn on devices: it has no document of whole numbers",
+            "use `mechanism: balanced`, which keeps 1/l exactly",
+        )
+
     def log_given(self, codes: Ints, sets: Ints) -> Floats:
         """`ln K(R | v)` for each set and one value v each: (n,); minus infinity where v is not in R, or R not valid."""
         given = np.where(sets == codes[:, None], self.likelihood(sets), 0.0).sum(axis=1)

@@ -20,6 +20,8 @@ from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.leading import around
 from polyseme.designs.listing import compatible_sets
+from polyseme.designs.portable import document
+from polyseme.designs.ring import clockwise
 from polyseme.designs.samplers import ChainSampler, sort_rows
 from polyseme.designs.spectrum import Spectrum, circulant_spectrum
 from polyseme.distances.structure import Circle
@@ -101,6 +103,10 @@ class CircleDesign(MaximumEntropy):
     def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
         found = super().leading(score, least)
         return around(self.structure, np.zeros(self.size), self.l, score, least) if found is None else found
+
+    def portable(self, p: float = 1.0) -> dict[str, Any]:
+        circle = self.structure
+        return document("circle", self.l, p, order=circle.order.tolist(), ahead=clockwise(circle).tolist())
 
     def parameters(self) -> Mapping[str, Any]:
         return {}

@@ -26,6 +26,7 @@ from polyseme.designs.fitting import fit
 from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from
 from polyseme.designs.leading import any_of, on_chain, peeled
 from polyseme.designs.listing import compatible_sets
+from polyseme.designs.portable import document, whole
 from polyseme.designs.samplers import ChainSampler, DistinctSampler, Sampler, TableSampler, sort_rows
 from polyseme.designs.spectrum import Spectrum
 from polyseme.distances.structure import Clusters
@@ -223,6 +224,19 @@ class ClustersDesign(MaximumEntropy):
             return peeled(score, least, labels, shares, any_of(self.size, self.l), self.size)
         plain = Chain(self.chain.steps, self.l, np.zeros(self.clusters)) if self._given is None else self.chain
         return peeled(score, least, labels, shares, on_chain(plain), self.l * self.clusters)
+
+    def portable(self, p: float = 1.0) -> dict[str, Any]:
+        shares, full = self._given_shares, self.chain.steps.tight.tolist()
+        return document(
+            "clusters",
+            self.l,
+            p,
+            size=self.size if self._plain else None,
+            labels=None if self._plain else self.structure.labels.tolist(),
+            weights=None if self._given is None else whole(self._given),
+            shares=None if shares is None else whole(np.log(shares)),
+            full=full or None,
+        )
 
     def parameters(self) -> Mapping[str, Any]:
         given: dict[str, Any] = {}

@@ -13,9 +13,10 @@ from polyseme.arrays import Floats, Ints
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
 from polyseme.designs.information import INFORMATION_LIMIT, error_from
-from polyseme.designs.listing import list_sets
+from polyseme.designs.listing import compatibility, list_sets
+from polyseme.designs.portable import document, neighbours, portable_circle, require_few, whole
 from polyseme.designs.samplers import TableSampler
-from polyseme.distances.structure import Structure
+from polyseme.distances.structure import Circle, Structure
 from polyseme.errors import InternalError
 
 __all__ = ["EnumeratedDesign", "ListedFamily", "fit_listed"]
@@ -155,6 +156,14 @@ class EnumeratedDesign(MaximumEntropy):
             return super().least_error(prior, p)
         mass = p * (prior / self.inclusion())[self.possible].sum(axis=1) + 1.0 - p
         return error_from(self.family.sums(1.0 / mass), self.inclusion(), prior, np.ones(self.size), p)
+
+    def portable(self, p: float = 1.0) -> dict[str, Any]:
+        if isinstance(self.structure, Circle) and not len(self._excluded):
+            return portable_circle(self.structure, self.l, self._given, p)
+        require_few(len(self._all))
+        compatible, excluded = compatibility(self.structure), self._all[self._excluded].tolist()
+        weights = whole(self._given)
+        return document("listed", self.l, p, neighbours=neighbours(compatible), weights=weights, excluded=excluded)
 
     def parameters(self) -> Mapping[str, Any]:
         return {"log_weights": self._given.tolist(), "excluded": self._excluded.tolist()}

@@ -15,6 +15,7 @@ from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
 from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from
 from polyseme.designs.leading import on_chain, peeled
+from polyseme.designs.portable import document, whole
 from polyseme.designs.samplers import ChainSampler, Sampler, TableSampler, sort_rows
 from polyseme.distances.structure import Line
 
@@ -91,6 +92,13 @@ class LineDesign(MaximumEntropy):
 
     def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
         return peeled(score, least, self._place, np.ones(self.size), on_chain(self.chain), self.l * self.size)
+
+    def portable(self, p: float = 1.0) -> dict[str, Any]:
+        line = self.structure
+        weights, tight = whole(self._given[line.order]), self.chain.steps.tight.tolist()
+        return document(
+            "line", self.l, p, order=line.order.tolist(), ahead=line.ahead.tolist(), weights=weights, tight=tight
+        )
 
     def parameters(self) -> Mapping[str, Any]:
         return {"log_weights": self._given.tolist(), "tight": self.chain.steps.tight.tolist()}

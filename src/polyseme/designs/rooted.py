@@ -22,6 +22,7 @@ from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
 from polyseme.designs.leading import around
 from polyseme.designs.listing import compatible_sets
+from polyseme.designs.portable import portable_circle
 from polyseme.designs.ring import ring_of
 from polyseme.distances.structure import Circle
 from polyseme.errors import ImpossibleError
@@ -191,6 +192,9 @@ class RootedDesign(MaximumEntropy):
 
     def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
         return around(self.structure, self._log_weights, self.l, score, least)
+
+    def portable(self, p: float = 1.0) -> dict[str, Any]:
+        return portable_circle(self.structure, self.l, self._log_weights, p)
 
     def parameters(self) -> Mapping[str, Any]:
         return {"log_weights": self._log_weights.tolist()}

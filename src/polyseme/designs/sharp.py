@@ -18,6 +18,7 @@ from polyseme.designs.balanced import balanced, proper_prior
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.enumerated import EnumeratedDesign, ListedFamily
 from polyseme.designs.listing import count_sets, list_sets
+from polyseme.designs.portable import document, whole
 from polyseme.designs.sharpening import sharpen
 from polyseme.distances.structure import Structure
 from polyseme.errors import ImpossibleError
@@ -59,6 +60,10 @@ class SharpDesign(EnumeratedDesign):
         drawn = probabilities > 0.0
         self.possible = self._all[drawn]
         self.family = GivenFamily(self.possible, probabilities[drawn] / probabilities.sum(), structure.size)
+
+    def portable(self, p: float = 1.0) -> dict[str, Any]:
+        sets, chance = self.possible.tolist(), self.family.probability
+        return document("table", self.l, p, size=self.size, sets=sets, weights=whole(np.log(chance)))
 
     def parameters(self) -> Mapping[str, Any]:
         return {"probabilities": self._probabilities.tolist()}

@@ -34,7 +34,7 @@ from polyseme.tables.coding.codes import missing_label, numbers, period_labels, 
 from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 
-__all__ = ["match_columns", "resolve"]
+__all__ = ["declared_domain", "match_columns", "resolve"]
 
 _SAMPLE = 1_000_000
 """Numbers kept for finding bins (8 MB): the share below a quantile of so many has a standard error of 0.0005."""
@@ -251,6 +251,13 @@ def _domain(attribute: AttributePolicy, seen: _Seen | None, policy: Policy, read
         extra = ()
     ordered = attribute.distance is not None and next(iter(attribute.distance)) in ("line", "circle")
     return Domain((*(values or ()), *extra), ordered, None, attribute.missing)
+
+
+def declared_domain(attribute: AttributePolicy, policy: Policy, reader: Reader) -> Domain | None:
+    """The values that the policy declares for an attribute, protected or not; None where it leaves them open."""
+    if _open(attribute, policy):
+        return None
+    return _domain(attribute, None, policy, reader)
 
 
 def _different(labels: Iterable[Label]) -> list[Label]:

@@ -117,6 +117,11 @@ class Strata:
         number = {member.key: index for index, member in enumerate(self.members)}
         return np.array([number.get(key, -1) for key in self.placing.keys], dtype=np.int64)
 
+    @cached_property
+    def numbers(self) -> Ints:
+        """Which member the records of each state belong to that is left after the last column; -1 for none."""
+        return self._members[self.placing.places]
+
     def places(self, columns: Mapping[str, pa.Array | pl.Series], rows: int) -> Ints:
         """Which member each record belongs to: (rows,)."""
         return self.places_of(self.find(columns, rows))
@@ -127,7 +132,7 @@ class Strata:
 
     def places_of(self, found: Found) -> Ints:
         """Which member each record belongs to, from what the conditions are to it: (rows,)."""
-        places = self._members[self.placing.places[found.states]]
+        places = self.numbers[found.states]
         if len(places) and places.min() < 0:
             raise InternalError("a record belongs to a stratum that has no mechanism")
         return places

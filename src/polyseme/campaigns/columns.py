@@ -1,0 +1,120 @@
+"""From a campaign document to the columns and the manifest of a release of what was collected.
+
+The parameters of each design are made from its sampling document, so that whoever estimates uses the weights from which
+devices drew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from polyseme.campaigns.placing import placing_of
+from polyseme.designs.described import described
+from polyseme.designs.restriction import restrict
+from polyseme.device.campaign import Campaign
+from polyseme.device.sampling import ONE
+from polyseme.distances import distance_from
+from polyseme.distances.structure import Clusters, Structure
+from polyseme.errors import CampaignError, InvalidInput, Problem
+from polyseme.release.codec import columns_from
+from polyseme.release.columns import AsIs, Column, Sets
+from polyseme.release.documents import MANIFEST, check_entries
+from polyseme.release.manifest import Manifest
+
+__all__ = ["columns_of", "manifest_of"]
+
+
+def columns_of(campaign: Campaign) -> tuple[Column, ...]:
+    """The columns of a release; open ones with the domain whose codes are sent.
+
+    Raises `CampaignError` where the document does not say the same to devices and to a release.
+    """
+    entries = deepcopy(list(campaign.document["columns"]))
+    try:
+        check_entries([_with_parameters(entry) for entry in entries])
+        for entry in entries:
+            _complete(entry, campaign.document)
+        columns = columns_from(entries)
+    except InvalidInput as error:
+        raise CampaignError(
+            Problem(f"columns{item.where.removeprefix(MANIFEST)}", item.what, item.hint) for item in error.problems
+        ) from None
+    _require_same(campaign, columns)
+    return columns
+
+
+def manifest_of(campaign: Campaign, records: int, data: Mapping[str, Any] | None = None, dropped: int = 0) -> Manifest:
+    """The manifest of a release of so many reports."""
+    return Manifest(
+        tuple(_published(column) for column in columns_of(campaign)),
+        records,
+        records,
+        dropped=dropped,
+        sticky=campaign.collection.sticky,
+        models=tuple(campaign.document["models"]),
+        data=data or {},
+    )
+
+
+def _published(column: Column) -> Column:
+    """An open column as any other release has it: its values are in the data."""
+    return replace(column, attribute=replace(column.attribute, domain=None)) if isinstance(column, AsIs) else column
+
+
+def _mechanisms(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Those of all strata of a protected column, in their order; none where something else stands there."""
+    strata = entry.get("strata", ())
+    found = [entry.get("mechanism"), *(item.get("mechanism") for item in strata if isinstance(item, dict))]
+    return [item for item in found if isinstance(item, dict)]
+
+
+def _with_parameters(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry as a manifest has it, the parameters of its designs still to come."""
+    for mechanism in _mechanisms(entry) if isinstance(entry.get("strata", []), list) else ():
+        mechanism["parameters"] = {}
+    return entry
+
+
+def _complete(entry: dict[str, Any], document: Mapping[str, Any]) -> None:
+    """Put in what devices draw from and what they check; it stands nowhere else in the document."""
+    if entry["published"] != "sets":
+        return
+    structure, strata = _structure(entry), document["sampling"][entry["name"]]["strata"]
+    entry["posterior"] = document["promises"][entry["name"]]["posterior"]
+    if len(_mechanisms(entry)) != len(strata):
+        raise CampaignError("as many strata as sampling documents are expected")
+    for mechanism, stratum in zip(_mechanisms(entry), strata, strict=True):
+        allowed = np.delete(np.arange(structure.size), np.array(stratum["excluded"], dtype=np.int64))
+        left = restrict(structure, allowed)[0] if stratum["excluded"] else structure
+        design = described(stratum["document"], left, mechanism["design"])
+        mechanism |= {"l": design.l, "p": stratum["document"]["p53"] / ONE, "parameters": dict(design.parameters())}
+
+
+def _require_same(campaign: Campaign, columns: Sequence[Column]) -> None:
+    """Refuse where devices would find other strata than those who estimate."""
+    opened = {item.name: item.attribute.domain for item in columns if isinstance(item, AsIs) and item.attribute.domain}
+    for column in columns:
+        if not isinstance(column, Sets):
+            continue
+        sampling = campaign.document["sampling"][column.name]
+        excluded = [list(member.excluded) for member in column.strata.members]
+        same = excluded == [stratum["excluded"] for stratum in sampling["strata"]]
+        if column.stratified:
+            same = same and placing_of(column.strata, opened) == sampling.get("placing")
+        if not same:
+            raise CampaignError(
+                Problem(f"sampling.{column.name}", "other strata than those of the column's own conditions")
+            )
+
+
+def _structure(entry: Mapping[str, Any]) -> Structure:
+    """Which values may stand together; without a distance, all of them."""
+    size, threshold = len(entry["domain"]["values"]), entry["mechanism"]["d"]
+    if "distance" not in entry or threshold is None:
+        return Clusters(np.arange(size, dtype=np.int64))
+    return distance_from(entry["distance"], size).structure(threshold)

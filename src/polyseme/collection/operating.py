@@ -1,0 +1,102 @@
+"""What those who run a campaign do with it: the command line and the admin listener in other skins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from polyseme.collection.invitations import code_hash, new_codes
+from polyseme.collection.store import Counts, State, Store
+from polyseme.collection.survey import Survey
+from polyseme.errors import CollectionError, Problem
+
+__all__ = ["Standing", "add_document", "invite", "open_document", "standing", "standings"]
+
+_SIGNATURE = re.compile(rb"[A-Za-z0-9_-]{86}")
+"""Ed25519 in base64url."""
+MOST_INVITATIONS = 1_000_000
+"""At a time: they are written to one file."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How far a campaign has come."""
+
+    id: str
+    name: str
+    state: State
+    minimum: int
+    planned: int
+    tokens: str
+    wave: int
+    counts: Counts
+
+    @property
+    def enough(self) -> bool:
+        """Whether it may be released, once it is closed."""
+        return self.counts.reports >= self.minimum
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs."""
+        counts = self.counts
+        return {
+            "id": self.id,
+            "name": self.name,
+            "state": self.state.value,
+            "reports": counts.reports,
+            "withdrawn": counts.withdrawn,
+            "invited": counts.invited,
+            "spent": counts.spent,
+            "minimum": self.minimum,
+            "planned": self.planned,
+            "enough": self.enough,
+            "tokens": self.tokens,
+            "wave": self.wave,
+        }
+
+
+def add_document(store: Store, document: bytes, signature: bytes | None = None) -> str:
+    """Keep a campaign as a draft, if it can be read; its id."""
+    survey = Survey.read(document)
+    if signature is not None and not _SIGNATURE.fullmatch(signature):
+        raise CollectionError("the signature is not one that polyseme campaign sign writes")
+    store.add_campaign(survey.id, document, signature)
+    return survey.id
+
+
+def open_document(store: Store, document: bytes, signature: bytes | None = None) -> str:
+    """Keep a campaign and take reports for it from now on; its id."""
+    campaign = add_document(store, document, signature)
+    store.move(campaign, State.OPEN)
+    return campaign
+
+
+def standing(store: Store, campaign: str) -> Standing:
+    """How far one campaign has come."""
+    kept = store.campaign(campaign)
+    survey = Survey.read(kept.document)
+    asked = survey.settings
+    counts = store.counts(campaign)
+    name = survey.campaign.name
+    return Standing(kept.id, name, kept.state, asked.minimum, asked.planned, asked.tokens, asked.wave, counts)
+
+
+def standings(store: Store) -> list[Standing]:
+    """All of them."""
+    return [standing(store, kept.id) for kept in store.campaigns()]
+
+
+def invite(store: Store, campaign: str, count: int) -> Sequence[str]:
+    """Fresh invitations; the store keeps only their hashes, so this is the only time that they are seen."""
+    kept = store.campaign(campaign)
+    if Survey.read(kept.document).tokens != "invitation":
+        raise CollectionError(Problem(f"campaign {campaign}", "it does not ask for invitations"))
+    if kept.state not in (State.DRAFT, State.OPEN):
+        raise CollectionError(Problem(f"campaign {campaign}", f"it is {kept.state.value}: nobody can report any more"))
+    if not 1 <= count <= MOST_INVITATIONS:
+        raise CollectionError(Problem("count", f"expected a number from 1 to {MOST_INVITATIONS:,}"))
+    codes = new_codes(count)
+    store.invite(campaign, sorted(found for code in codes if (found := code_hash(campaign, code)) is not None))
+    return codes

@@ -1,0 +1,453 @@
+"""The campaign document as a device reads it: pinned by its hash, and nothing in it taken on trust.
+
+The id of a campaign is the SHA-256 of the document's bytes. Whoever has the id from a trusted place, such as the link
+in an invitation, knows that the document is the one that was meant.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from polyseme.device.fields import LARGEST, Fields
+from polyseme.device.fingerprint import compact, fingerprint
+from polyseme.device.posterior import worst_posterior
+from polyseme.device.sampling import Sampling
+from polyseme.device.strata import Placing
+from polyseme.errors import CampaignError, Problem
+
+__all__ = [
+    "FORMAT",
+    "LARGEST_REPORT",
+    "MEDIA_TYPE",
+    "Campaign",
+    "Collection",
+    "Issuer",
+    "Open",
+    "Protected",
+    "campaign_id",
+    "label_text",
+]
+
+FORMAT = "polyseme-campaign-1"
+MEDIA_TYPE = "application/vnd.polyseme.report+json;v=1"
+LARGEST_REPORT = 4_096
+"""The most bytes of a report."""
+SLACK = 1e-6
+"""By how much, relatively, a posterior may exceed what is promised: weights are fitted to 1e-9 and rounded after."""
+
+_TOKENS = ("none", "invitation", "blind-rsa")
+_DOCUMENT = ("format", "name", "title", "languages", "columns", "sampling", "questions", "promises", "models")
+_LONGEST_DELAY = 7 * 24 * 3600
+
+Label = str | int | bool
+
+
+@dataclass(frozen=True)
+class Open:
+    """A column that is published as it is: its code is sent."""
+
+    name: str
+    labels: Sequence[Label]
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One stratum of a protected column.
+
+    codes        in the domain, of the values that are possible in it
+    prior        of these values; None for a uniform one
+    """
+
+    codes: Sequence[int]
+    sampling: Sampling
+    fingerprint: str
+    prior: Sequence[float] | None
+
+    @cached_property
+    def worst_posterior(self) -> float:
+        """The largest posterior of any value given any set, as the document itself says."""
+        return worst_posterior(self.sampling, self.prior)
+
+
+@dataclass(frozen=True, eq=False)
+class Protected:
+    """A column in whose place a set is sent.
+
+    posterior  what is promised; None where no bound is
+    """
+
+    name: str
+    labels: Sequence[Label]
+    l: int
+    posterior: float | None
+    placing: Placing
+    strata: Sequence[Member]
+
+    def require_promise(self) -> None:
+        """Refuse where the device itself finds that a set tells more than is promised."""
+        if self.posterior is None:
+            return
+        worst = max(member.worst_posterior for member in self.strata)
+        if not worst <= self.posterior * (1.0 + SLACK):
+            raise CampaignError(
+                Problem(
+                    f"promises.{self.name}.posterior",
+                    f"{self.posterior:.6g} is promised, but a set can give {worst:.6g}",
+                    "nothing was sent; tell whoever runs this campaign",
+                )
+            )
+
+
+@dataclass(frozen=True)
+class Issuer:
+    """Who signs blind tokens.
+
+    key  its public key: SPKI in base64url
+    """
+
+    address: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Collection:
+    """How answers are collected; `docs/collection/protocol.md` says what each field means."""
+
+    draws: str
+    opens: str | None
+    closes: str | None
+    wave: int
+    minimum: int
+    planned: int
+    tokens: str
+    relay: str | None
+    size: int
+    delay: int
+    purpose: Mapping[str, str]
+    contact: str
+    gateway: str | None = None
+    issuer: Issuer | None = None
+
+    @property
+    def sticky(self) -> bool:
+        """Whether the same answer gives the same set again."""
+        return self.draws == "sticky"
+
+
+@dataclass(frozen=True, eq=False)
+class Campaign:
+    """A campaign document that was checked.
+
+    id        of the exact bytes
+    data      these bytes
+    document  what they say
+    """
+
+    id: str
+    data: bytes = field(repr=False)
+    document: Mapping[str, Any] = field(repr=False)
+    name: str
+    title: Mapping[str, str]
+    languages: Sequence[str]
+    open: Sequence[Open] = field(repr=False)
+    protected: Sequence[Protected] = field(repr=False)
+    collection: Collection = field(repr=False)
+
+    @classmethod
+    def read(cls, data: bytes, id: str | None = None) -> Campaign:  # noqa: A002 - the contract's own word
+        """Check the hash, the format and every number; raises `CampaignError` with all that is wrong.
+
+        id  what the link says; None where nobody pinned it
+        """
+        found = campaign_id(data)
+        if id is not None and id != found:
+            raise CampaignError(
+                "this is not the campaign that the link names: the document was changed",
+                "nothing was sent; ask for a new link from whoever runs the campaign",
+            )
+        document = _parse(data)
+        if b"\\ud" in data.lower():
+            # Half of a pair of characters is none: nothing could be written of it.
+            compact(document)
+        fields = Fields(document, "")
+        if fields.given.get("format") != FORMAT:
+            fields.wrong("format", f"expected {FORMAT}", "a newer campaign needs a newer program")
+            fields.done()
+        fields.only(*_DOCUMENT, "collection")
+        return _read(fields, found, data, document)
+
+    @property
+    def labels(self) -> dict[str, Sequence[Label]]:
+        """The labels of every column that is asked."""
+        opened: dict[str, Sequence[Label]] = {item.name: item.labels for item in self.open}
+        return {**opened, **{item.name: item.labels for item in self.protected}}
+
+    def require_promises(self) -> None:
+        """Refuse where some set can tell more than is promised, by the device's own computation."""
+        for column in self.protected:
+            column.require_promise()
+
+
+def campaign_id(data: bytes) -> str:
+    """The id of a campaign with these bytes."""
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode("ascii")
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode("utf-8"), parse_constant=_finite, parse_float=_finite, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise CampaignError("a campaign document is JSON in UTF-8, each key once", "damaged or truncated") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return number
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given more than once")
+    return found
+
+
+def _read(fields: Fields, id: str, data: bytes, document: Any) -> Campaign:  # noqa: A002
+    name = fields.text("name", 100)
+    languages = _languages(fields)
+    title = fields.spoken("title", languages)
+    opened, domains = _columns(fields)
+    _questions(fields.inner("questions"), {**{item.name: item.labels for item in opened}, **domains}, languages)
+    protected = _protected(fields, opened, domains)
+    collection = _collection(fields.inner("collection"), languages)
+    if not isinstance(fields.given.get("models"), list):
+        fields.wrong("models", "expected a list")
+    fields.done()
+    return Campaign(id, data, document, name, title, languages, opened, protected, collection)
+
+
+def _languages(fields: Fields) -> list[str]:
+    given = fields.given.get("languages")
+    if not isinstance(given, list) or not given or not all(isinstance(item, str) and item for item in given):
+        fields.wrong("languages", "expected a list of languages such as en or de")
+        return []
+    if len(set(given)) < len(given):
+        fields.wrong("languages", "a language is listed more than once")
+    return given
+
+
+def _columns(fields: Fields) -> tuple[list[Open], dict[str, Sequence[Label]]]:
+    """The open columns, and the labels of the protected ones."""
+    opened, protected, names = list[Open](), dict[str, Sequence[Label]](), list[str]()
+    for entry in fields.objects("columns"):
+        name, published = entry.text("name", 1_000), entry.choice("published", ("as-is", "sets"))
+        labels = _labels(entry.inner("domain"))
+        names.append(name)
+        if published == "sets":
+            protected[name] = labels
+        else:
+            opened.append(Open(name, labels))
+    if len(set(names)) < len(names):
+        fields.wrong("columns", "a column is listed more than once")
+    if not protected:
+        fields.wrong("columns", "no column is protected")
+    return opened, protected
+
+
+def _labels(domain: Fields) -> list[Label]:
+    values = domain.given.get("values")
+    if not isinstance(values, list) or not values or not all(map(_is_label, values)):
+        domain.wrong("values", "expected a list of texts, whole numbers or truth values")
+        return []
+    if len({label_text(value) for value in values}) < len(values):
+        domain.wrong("values", "a value is listed more than once")
+    return values
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, int) and abs(value) <= LARGEST)
+
+
+def label_text(label: object) -> str:
+    """A label as text: truth values are true and false."""
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def _questions(fields: Fields, labels: Mapping[str, Sequence[Label]], languages: Sequence[str]) -> None:
+    fields.only(*labels)
+    for name, values in labels.items():
+        inner = fields.inner(name)
+        inner.only("text", "help", "labels")
+        inner.spoken("text", languages)
+        if "help" in inner.given:
+            inner.spoken("help", languages)
+        if "labels" in inner.given:
+            _translated(inner.inner("labels"), len(values), languages)
+
+
+def _translated(fields: Fields, count: int, languages: Sequence[str]) -> None:
+    fields.only(*languages)
+    for language in languages:
+        texts = fields.given.get(language)
+        if not isinstance(texts, list) or len(texts) != count or not all(isinstance(text, str) for text in texts):
+            fields.wrong(language, f"expected {count:,} texts, one for each value")
+
+
+def _protected(fields: Fields, opened: Sequence[Open], domains: Mapping[str, Sequence[Label]]) -> tuple[Protected, ...]:
+    sampling, promises = fields.inner("sampling"), fields.inner("promises")
+    sampling.only(*domains)
+    promises.only(*domains)
+    sizes = {item.name: len(item.labels) for item in opened}
+    return tuple(
+        _protected_column(name, labels, sampling.inner(name), promises.inner(name), sizes)
+        for name, labels in domains.items()
+    )
+
+
+def _protected_column(
+    name: str, labels: Sequence[Label], sampling: Fields, promises: Fields, sizes: Mapping[str, int]
+) -> Protected:
+    sampling.only("placing", "strata")
+    promises.only("l", "posterior", "priors")
+    l = promises.integer("l", 1, max(len(labels), 1))
+    entries = sampling.objects("strata")
+    priors = promises.given.get("priors")
+    if not isinstance(priors, list) or len(priors) != len(entries):
+        promises.wrong("priors", "expected a prior, or null, for each stratum")
+        priors = [None] * len(entries)
+    members = [_member(name, labels, entry, prior, l) for entry, prior in zip(entries, priors, strict=True)]
+    placing = Placing()
+    if "placing" in sampling.given or len(entries) > 1:
+        placing = Placing.read(sampling.inner("placing"), sizes, len(entries))
+    return Protected(name, labels, l, _posterior(promises), placing, tuple(item for item in members if item))
+
+
+def _posterior(promises: Fields) -> float | None:
+    value = promises.given.get("posterior")
+    if value is None and "posterior" in promises.given:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        promises.wrong("posterior", "expected a number above 0, up to 1, or null where none is promised")
+        return 1.0
+    return float(value)
+
+
+def _member(name: str, labels: Sequence[Label], fields: Fields, prior: Any, l: int) -> Member | None:
+    fields.only("excluded", "document", "fingerprint")
+    excluded = set(fields.ascending("excluded", len(labels)))
+    codes = [code for code in range(len(labels)) if code not in excluded]
+    try:
+        sampling = Sampling.read(fields.given.get("document"), fields.place("document"))
+    except CampaignError as error:
+        fields.problems.extend(error.problems)
+        return None
+    if sampling.size != len(codes) or sampling.l != l:
+        fields.wrong("document", f"expected sets of {l:,} of {len(codes):,} values")
+        return None
+    expected = fingerprint(name, [labels[code] for code in codes], sampling.document)
+    if fields.given.get("fingerprint") != expected:
+        fields.wrong("fingerprint", "not that of the document and its labels")
+    if prior is not None and not _is_prior(prior, len(codes)):
+        fields.wrong("prior", f"expected {len(codes):,} shares that add up to one")
+        prior = None
+    return Member(codes, sampling, expected, prior)
+
+
+def _is_prior(prior: Any, size: int) -> bool:
+    return (
+        isinstance(prior, list)
+        and len(prior) == size
+        and all(isinstance(share, int | float) and not isinstance(share, bool) and share >= 0 for share in prior)
+        and abs(math.fsum(prior) - 1.0) <= SLACK
+    )
+
+
+def _collection(fields: Fields, languages: Sequence[str]) -> Collection:
+    fields.only(*Collection.__dataclass_fields__)
+    opens, closes = (_moment(fields, key) for key in ("opens", "closes"))
+    if opens and closes and datetime.fromisoformat(opens) >= datetime.fromisoformat(closes):
+        fields.wrong("closes", "not after it opens")
+    return Collection(
+        draws=fields.choice("draws", ("fresh", "sticky")),
+        opens=opens,
+        closes=closes,
+        wave=fields.integer("wave", 1, 1_000_000),
+        minimum=fields.integer("minimum", 1, 1_000_000_000),
+        planned=fields.integer("planned", 1, 1_000_000_000),
+        tokens=fields.choice("tokens", _TOKENS),
+        relay=_relay(fields),
+        size=fields.integer("size", 128, LARGEST_REPORT),
+        delay=fields.integer("delay", 0, _LONGEST_DELAY),
+        purpose=fields.spoken("purpose", languages),
+        contact=fields.text("contact", 1_000),
+        gateway=_gateway(fields),
+        issuer=_issuer(fields),
+    )
+
+
+def _moment(fields: Fields, key: str) -> str | None:
+    """A moment with its zone, or null."""
+    value = fields.given.get(key)
+    if value is None and key in fields.given:
+        return None
+    try:
+        zone = datetime.fromisoformat(str(value)).tzinfo if isinstance(value, str) else None
+    except ValueError:
+        zone = None
+    if zone is None:
+        fields.wrong(key, "expected a moment with its zone, as 2026-12-01T08:00:00Z, or null")
+        return None
+    return str(value)
+
+
+def _relay(fields: Fields) -> str | None:
+    """The address of the relay, or null."""
+    if fields.given.get("relay") is None and "relay" in fields.given:
+        return None
+    return _address(fields, "relay")
+
+
+def _address(fields: Fields, key: str) -> str:
+    """An address that is encrypted on the way; on this machine it need not be."""
+    value = fields.given.get(key)
+    local = ("http://localhost", "http://127.0.0.1", "http://[::1]")
+    if isinstance(value, str) and value.startswith(("https://", *(f"{one}{end}" for one in local for end in ":/"))):
+        return value
+    fields.wrong(key, "expected an address that begins with https://")
+    return ""
+
+
+def _gateway(fields: Fields) -> str | None:
+    """The key configurations of the gateway, which a relay cannot do without."""
+    if fields.given.get("relay") is not None and fields.given.get("gateway") is None:
+        fields.wrong("gateway", "missing: the key configurations of the gateway behind the relay")
+    return _encoded(fields, "gateway") if fields.given.get("gateway") is not None else None
+
+
+def _issuer(fields: Fields) -> Issuer | None:
+    """Who signs tokens, where they are blind."""
+    if fields.given.get("issuer") is None:
+        if fields.given.get("tokens") == "blind-rsa":
+            fields.wrong("issuer", "missing: the address and the key of who signs the tokens")
+        return None
+    inner = fields.inner("issuer")
+    inner.only("address", "key")
+    return Issuer(_address(inner, "address"), _encoded(inner, "key"))
+
+
+def _encoded(fields: Fields, key: str) -> str:
+    value = fields.text(key, 4_000)
+    if value and not re.fullmatch(r"[A-Za-z0-9_-]+", value):
+        fields.wrong(key, "expected base64url without padding")
+    return value

@@ -1,0 +1,105 @@
+"""Sampling documents: the integers from which Python and JavaScript draw the same sets.
+
+    {"kind": .., "l": .., "p53": .., and the fields of the kind in their order}
+
+`p53` is the truth probability in units of 2^-53. Where it is below one, a coin is drawn first: a number below 2^53 that
+is less than `p53` says that the set is drawn given that it holds the true value; otherwise it is drawn blindly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from polyseme.device.circle import Circle
+from polyseme.device.clusters import Clusters
+from polyseme.device.fields import Fields
+from polyseme.device.line import Line
+from polyseme.device.listed import Listed, Table
+from polyseme.device.stream import KeyStream
+from polyseme.errors import nearest
+
+__all__ = ["KINDS", "MOST_VALUES", "ONE", "Kind", "Sampling"]
+
+ONE = 1 << 53
+"""The truth probability of sets that always hold the true value."""
+MOST_VALUES = 1_000_000
+"""Most values of an attribute."""
+
+
+class Kind(Protocol):
+    """How the sets of one kind of document are drawn; codes are those of the document."""
+
+    l: int
+    size: int
+
+    def given(self, code: int, stream: KeyStream) -> list[int]:
+        """A set that holds this value, ascending."""
+        ...
+
+    def blind(self, stream: KeyStream) -> list[int]:
+        """Any set, ascending."""
+        ...
+
+    def inclusion(self) -> list[float]:
+        """The probability that each value is in a blind set."""
+        ...
+
+    def lightest(self, cost: Sequence[float]) -> list[float]:
+        """For each value, the least total cost of a set that holds it."""
+        ...
+
+
+KINDS: Mapping[str, Any] = {"clusters": Clusters, "line": Line, "circle": Circle, "listed": Listed, "table": Table}
+"""The kinds of documents; the fields of each are in the order in which they are written."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sampling:
+    """A sampling document that was checked.
+
+    document  as it was read, its fields in their order
+    """
+
+    document: Mapping[str, Any] = field(repr=False)
+    kind: Kind
+    p53: int
+
+    @classmethod
+    def read(cls, document: object, where: str = "") -> Sampling:
+        """Check every number; raises `CampaignError` with all that is wrong."""
+        fields = Fields(document, where)
+        name = fields.given.get("kind")
+        if not isinstance(name, str) or name not in KINDS:
+            hint = nearest(name, KINDS) if isinstance(name, str) else f"one of: {', '.join(KINDS)}"
+            fields.wrong("kind", "unknown kind of sampling", hint)
+            fields.done()
+        known = ("kind", "l", "p53", *KINDS[str(name)].fields)
+        fields.only(*known)
+        l, p53 = fields.integer("l", 1, MOST_VALUES), fields.integer("p53", 0, ONE)
+        made = KINDS[str(name)].read(fields, l, MOST_VALUES)
+        return cls({key: fields.given[key] for key in known if key in fields.given}, made, p53)
+
+    @property
+    def l(self) -> int:  # noqa: E743 - the field's own letter
+        """How many candidates a set holds."""
+        return self.kind.l
+
+    @property
+    def size(self) -> int:
+        """F, the number of values."""
+        return self.kind.size
+
+    @property
+    def p(self) -> float:
+        """The truth probability."""
+        return self.p53 / ONE
+
+    def draw(self, code: int, subkey: bytes) -> tuple[int, ...]:
+        """The set for a true value, ascending."""
+        if not 0 <= code < self.size:
+            raise ValueError(f"codes go from 0 to below {self.size:,}")
+        stream = KeyStream(subkey)
+        truthful = self.p53 == ONE or stream.below(ONE) < self.p53
+        return tuple(self.kind.given(code, stream) if truthful else self.kind.blind(stream))

@@ -1,0 +1,41 @@
+"""What browsers are served: ES modules, pages and styles. Data of the package, and one function that hands it out.
+
+The modules are plain JavaScript with types in comments. Comments are for those who read the source; they are more than
+a third of it, so they are left out of what is served.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+
+__all__ = ["client_module", "client_modules", "without_comments"]
+
+_COMMENT = re.compile(r"/\*\*.*?\*/|^\s*//[^\n]*$", re.S | re.M)
+_BLANKS = re.compile(r"\n\s*")
+
+
+@cache
+def client_modules() -> tuple[str, ...]:
+    """The names of the client's modules."""
+    folder = resources.files("polyseme.web").joinpath("client")
+    return tuple(sorted(item.name for item in folder.iterdir() if item.name.endswith(".js")))
+
+
+@cache
+def client_module(name: str) -> bytes:
+    """A module of the client as it is served; `KeyError` where there is none of this name."""
+    if name not in client_modules():
+        raise KeyError(name)
+    source = resources.files("polyseme.web").joinpath("client", name).read_text(encoding="utf-8")
+    return without_comments(source).encode("utf-8")
+
+
+def without_comments(source: str) -> str:
+    r"""A module without comments and indentation; none of ours has texts that look like comments, which tests see to.
+
+    >>> without_comments("/** Why. */\nexport const one =\n  /** @type {any} */ (1);\n// what\n")
+    'export const one =\n(1);\n'
+    """
+    return _BLANKS.sub("\n", _COMMENT.sub("", source)).lstrip().replace("\n ", "\n")

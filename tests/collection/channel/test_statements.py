@@ -1,0 +1,32 @@
+"""What respondents and readers are told about the channel and about tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from polyseme.device.statements import REPORTED, TOLD, reported, told
+from polyseme.errors import ChannelError
+
+THREATS = Path(__file__).resolve().parents[3] / "docs" / "collection" / "threats.md"
+
+
+def test_every_setting_has_its_sentences_in_every_language() -> None:
+    assert set(TOLD) == set(REPORTED) == {"direct", "relay", "none", "invitation", "blind-rsa"}
+    assert {tuple(texts) for texts in TOLD.values()} == {("en", "de")}
+
+
+def test_the_page_on_threats_has_the_same_words() -> None:
+    page = THREATS.read_text(encoding="utf-8")
+    for setting, texts in TOLD.items():
+        assert f"| `{setting}` | {texts['en']} |" in page
+        assert f"| `{setting}` | {REPORTED[setting]} |" in page
+
+
+def test_the_settings_choose_the_sentences() -> None:
+    assert told("none", None, "de") == [TOLD["direct"]["de"], TOLD["none"]["de"]]
+    assert told("blind-rsa", "https://relay.example.org", "fr") == [TOLD["relay"]["en"], TOLD["blind-rsa"]["en"]]
+    assert reported("invitation", None) == [REPORTED["direct"], REPORTED["invitation"]]
+    with pytest.raises(ChannelError, match="blind-rsa"):
+        told("blind-rs", None, "en")
