@@ -39,6 +39,7 @@ from polyseme.collection.store import Entry, Outcome, open_store  # noqa: E402
 from polyseme.collection.store.writer import Writer  # noqa: E402
 
 DEVICES = 128
+CONNECTIONS = 512
 REPEATS = 3
 R = TypeVar("R")
 
@@ -218,11 +219,14 @@ def steady(address: str, rate: int, seconds: float) -> tuple[float, float, float
 
     async def whole() -> tuple[float, float]:
         await running.up()
-        idle = [await Device.connect(running.port) for _ in range(512)]
+        idle: asyncio.Queue[Device] = asyncio.Queue()
+        for _ in range(CONNECTIONS):
+            idle.put_nowait(await Device.connect(running.port))
         began, used, tasks = time.perf_counter(), running.used(), set()
 
         async def device(request: bytes, due: float) -> None:
-            connection = idle.pop() if idle else await Device.connect(running.port)
+            # Where a collector is too slow, reports wait here; their time runs from when they were due.
+            connection = await idle.get()
             try:
                 statuses[await connection.send(request)] += 1
             except ConnectionError:
@@ -230,7 +234,7 @@ def steady(address: str, rate: int, seconds: float) -> tuple[float, float, float
                 connection = await Device.connect(running.port)
                 statuses[await connection.send(request)] += 1
             taken.append(time.perf_counter() - due)
-            idle.append(connection)
+            idle.put_nowait(connection)
 
         for number, request in enumerate(ready):
             due = began + number / rate
