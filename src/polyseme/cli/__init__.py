@@ -34,6 +34,7 @@ COMMANDS = {
     "ledger": "Keep what was published about the same people.",
     "prior": "Make a prior file from an earlier release or from a table.",
     "demo": "Run every step on generated data.",
+    "reproduce": "Run the experiments of the papers anew.",
     "key": "Make a secret key for sticky decoys.",
     "taxonomy": "List, show and check the built-in taxonomies.",
     "hierarchy": "Show, check and build generalization hierarchies.",

@@ -1,0 +1,15 @@
+"""The studies by name, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from polyseme.studies.reproduce.journal import worked_example
+from polyseme.studies.reproduce.study import Study
+
+__all__ = ["STUDIES"]
+
+_ALL = (worked_example.STUDY,)
+
+STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
