@@ -69,7 +69,7 @@ def command(
 def _beforehand(work: Work) -> list[str]:
     kept = f", {work.kept} of them measured already" if work.kept else ""
     return [
-        f"{len(work.studies)} studies, {work.points} points{kept}; about {_clock(work.seconds)} on one core.",
+        f"{len(work.studies)} {'study' if len(work.studies) == 1 else 'studies'}, {work.points} points{kept}; about {_clock(work.seconds)} on one core.",
         f"Adult: {work.adult}.",
         *work.notes,
     ]

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from polyseme.studies.reproduce.journal import worked_example
+from polyseme.studies.reproduce.journal import posterior, violation_measured, violation_theory, worked_example
 from polyseme.studies.reproduce.study import Study
 
 __all__ = ["STUDIES"]
 
-_ALL = (worked_example.STUDY,)
+_ALL = (
+    worked_example.STUDY,
+    violation_theory.STUDY,
+    violation_measured.STUDY,
+    posterior.STUDY,
+)
 
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
