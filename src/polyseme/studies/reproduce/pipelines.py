@@ -8,6 +8,11 @@
 | LE                                | groups of the (l, e) paper           | Eq. 20 within each group          |
 | ours                              | the balanced design                  | maximum likelihood on the sets    |
 
+Duplicate processing goes round a circle of ranks: its window runs over the end and on at the beginning (the paper's
+Figure 4(e)). So for N-Proposal the `extract` of Equation 2 is that of a circle; with that of a line the two would not fit.
+
+Where no balanced design exists, ours is the one of least risk.
+
 Tables are estimated for each cell of age and sex by itself, as the paper does, and errors are those of its Equation 18
 over all cells and values.
 """
@@ -22,6 +27,8 @@ from polyseme.analysis.precision import precision
 from polyseme.analysis.identifiability import spectrum
 from polyseme.arrays import Floats, Ints
 from polyseme.designs import make_design
+from polyseme.distances import CircleDistance, LineDistance
+from polyseme.distances.base import Distance
 from polyseme.distances.structure import Structure
 from polyseme.errors import ImpossibleError
 from polyseme.estimators.base import Reports
@@ -42,13 +49,15 @@ __all__ = [
     "containment_of",
     "mechanism_or_none",
     "most_likely",
+    "our_mechanism",
     "paper_tables",
     "reports_of",
     "squared_error",
+    "structure_of",
     "table_limit",
 ]
 
-N, EX, OURS, LE, LIMIT = "N", "Ex", "ours (balanced, ml)", "LE", "the limit"
+N, EX, OURS, LE, LIMIT = "N", "Ex", "ours", "LE", "the limit"
 _ANALYSES: dict[str, Linear] = {"Proposal": Paper(), "Existing": Existing(), "Simple": Simple()}
 _RARE = 1e-9
 
@@ -59,6 +68,20 @@ def mechanism_or_none(design: str, structure: Structure, l: int) -> Mechanism | 
         return Mechanism(make_design(design, structure, l))
     except ImpossibleError:
         return None
+
+
+def structure_of(design: str, distance: Distance, d: float) -> Structure:
+    """Which values may share a set: for duplicate processing those that are far apart on the circle of ranks."""
+    ranks = np.arange(distance.size)
+    even = isinstance(distance, LineDistance) and np.array_equal(distance.positions, ranks)
+    circle = design == "duplicate" and even and d > 1
+    return (CircleDistance.ranks(distance.size) if circle else distance).structure(d)
+
+
+def our_mechanism(distance: Distance, l: int, d: float) -> Mechanism | None:
+    """Balanced, or of least risk where that does not exist; None where there is no valid set for some value."""
+    structure = distance.structure(d)
+    return mechanism_or_none("balanced", structure, l) or mechanism_or_none("least-risk", structure, l)
 
 
 def reports_of(table: Coded, sets: Ints) -> Reports:

@@ -24,7 +24,7 @@ def equation_11(size: int, l: int, d: int) -> float:
     """The printed lower bound, with `m` read as F.
 
     >>> round(equation_11(14, 3, 3), 6)
-    0.423077
+    0.538462
     """
     top = size - (l - 1) * d - 1 + l - 1
     achieving = comb(top, l - 1) if size - (l - 1) * d - 1 >= 0 else 0

@@ -13,7 +13,7 @@ from polyseme.studies.reproduce.adult import weights
 from polyseme.studies.reproduce.coded import Coded, income
 from polyseme.studies.reproduce.intervals import share_row
 from polyseme.studies.reproduce.journal.violation import equation_11, room, violation
-from polyseme.studies.reproduce.pipelines import mechanism_or_none
+from polyseme.studies.reproduce.pipelines import mechanism_or_none, structure_of
 from polyseme.studies.reproduce.study import (
     Claim,
     Exhibit,
@@ -60,13 +60,12 @@ def measure(point: Point, seed: int, sources: Sources) -> list[Row]:
     if room(table.size, d).min() < l:
         return []
     stream = SystemStream.seeded(seed)
-    structure = table.distance.structure(d)
     plain = Mechanism(make_design("balanced", Clusters(np.arange(table.size)), l))
     numbers = {EQUATION: equation_11(table.size, l, d)}
     numbers[EXACT] = float(violation(table.size, l, d)[table.codes].mean())
     counted = {PLAIN: _violating(plain.sample(table.codes, stream), d)}
     for design, name in OURS.items():
-        mechanism = mechanism_or_none(design, structure, l)
+        mechanism = mechanism_or_none(design, structure_of(design, table.distance, d), l)
         if mechanism is not None:
             counted[name] = _violating(mechanism.sample(table.codes, stream), d)
     panels = [f"{table.name}, d = 3, over l"] * (d == 3) + [f"{table.name}, l = 3, over d"] * (l == 3)

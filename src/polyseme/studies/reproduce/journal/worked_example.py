@@ -157,9 +157,9 @@ def _equation_19(results: Results) -> Finding:
     twenty = results.value("Equation 19", "MSE", "mean over its 20 cells", 1)
     of_25 = results.value("Equation 19", "MSE", "divided by 25, as printed", 1)
     rounded = results.value("Equation 19", "MSE", "of the rounded numbers of Table 10", 1)
-    right = abs(rounded - PRINTED_MSE) <= 0.001 * PRINTED_MSE
+    right = abs(rounded - PRINTED_MSE) <= 0.005 * PRINTED_MSE
     words = (
-        f"The mean over the 20 cells of Table 8 is {rounded:.3g} for the rounded numbers of Table 10 and {twenty:.3g} for "
+        f"The mean over the 20 cells of Table 8 is {rounded:.4g} for the rounded numbers of Table 10 and {twenty:.3g} for "
         f"the solution itself; divided by 25, as the equation is printed, it would be {of_25:.3g}. The value is right and "
         "the divisor is not."
     )
@@ -222,7 +222,7 @@ STUDY = Study(
     exhibits=exhibits,
     thresholds={
         "Table 10": f"at most {ROUNDING} from the print, which has one decimal",
-        "Equation 19": "within 0.1% of the printed value",
+        "Equation 19": "within 0.5% of the printed value",
         "Table 9": f"no cell more than {ODD:.0f} standard deviations from its expectation",
     },
 )
