@@ -19,12 +19,10 @@ over all cells and values.
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import numpy as np
 
-from polyseme.analysis.precision import precision
 from polyseme.analysis.identifiability import spectrum
+from polyseme.analysis.precision import precision
 from polyseme.arrays import Floats, Ints
 from polyseme.designs import make_design
 from polyseme.distances import CircleDistance, LineDistance
@@ -60,6 +58,8 @@ __all__ = [
 N, EX, OURS, LE, LIMIT = "N", "Ex", "ours", "LE", "the limit"
 _ANALYSES: dict[str, Linear] = {"Proposal": Paper(), "Existing": Existing(), "Simple": Simple()}
 _RARE = 1e-9
+_LISTED = 500_000
+"""The limit goes through all sets for every cell: beyond so many it is left out."""
 
 
 def mechanism_or_none(design: str, structure: Structure, l: int) -> Mechanism | None:
@@ -132,23 +132,20 @@ def squared_error(table: Coded, estimate: Floats) -> float:
     return float((((estimate - table.counts()) / table.records) ** 2).mean())
 
 
-@lru_cache(maxsize=64)
-def _limit(mechanism: Mechanism, shares: bytes) -> float | None:
-    pi = np.frombuffer(shares)
-    return precision(mechanism, pi, 1, spectrum(mechanism), []).limit
-
-
 def table_limit(table: Coded, mechanism: Mechanism) -> float | None:
     """The least mean squared error that any unbiased estimate from these sets can have, about the people themselves.
 
     The limit of a cell with n records is that of shares over n, times (n / N)^2. Values that nobody of a cell has
     count as very rare.
     """
+    if not mechanism.design.has_at_most(_LISTED):
+        return None
     counts = table.counts()
     limits = []
+    shape = spectrum(mechanism)
     for cell in counts[counts.sum(axis=1) > 0]:
         pi = np.maximum(cell / cell.sum(), _RARE)
-        found = _limit(mechanism, (pi / pi.sum()).tobytes())
+        found = precision(mechanism, pi / pi.sum(), 1, shape, []).limit
         if found is None:
             return None
         limits.append(found * float(cell.sum()) / table.records**2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from polyseme.studies.reproduce.journal import errors, posterior, violation_measured, violation_theory, worked_example
+from polyseme.studies.reproduce.journal import efficiency, errors, histograms, posterior, violation_measured, violation_theory, worked_example
 from polyseme.studies.reproduce.study import Study
 
 __all__ = ["STUDIES"]
@@ -16,6 +16,8 @@ _ALL = (
     violation_measured.STUDY,
     posterior.STUDY,
     errors.STUDY,
+    histograms.STUDY,
+    efficiency.STUDY,
 )
 
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
