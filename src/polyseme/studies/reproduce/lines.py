@@ -160,7 +160,8 @@ def _frame(figure: Figure, x: _Scale, y: _Scale, names: Sequence[str]) -> str:
     for tick in y.ticks():
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{number(tick)}</text>')
-    places = _named_ticks(names) if names else [(tick, number(tick)) for tick in x.ticks()]
+    whole = [tick for tick in x.ticks() if tick == round(tick)] if x.high - x.low >= 1.0 else x.ticks()
+    places = _named_ticks(names) if names else [(tick, number(tick)) for tick in whole]
     for tick, label in places:
         parts.append(
             f'<text x="{x(tick):.1f}" y="{_HEIGHT - _BOTTOM + 15}" text-anchor="middle">{escape(label)}</text>'

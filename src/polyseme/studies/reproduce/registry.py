@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from polyseme.studies.reproduce.journal import efficiency, errors, histograms, posterior, violation_measured, violation_theory, worked_example
+from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions
 from polyseme.studies.reproduce.study import Study
 
 __all__ = ["STUDIES"]
@@ -18,6 +19,9 @@ _ALL = (
     errors.STUDY,
     histograms.STUDY,
     efficiency.STUDY,
+    age_occupation.STUDY,
+    questions.BY_L,
+    questions.BY_T,
 )
 
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
