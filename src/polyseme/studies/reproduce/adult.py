@@ -149,5 +149,7 @@ def _coded(
     band = rows["age"].astype(np.int64) // _DECADE
     woman = (rows["sex"] == "Female").astype(np.int64)
     pairs, cell = np.unique(band * 2 + woman, return_inverse=True)
-    groups = tuple(f"{_DECADE * (pair // 2)}-{_DECADE * (pair // 2) + 9}, {('men', 'women')[pair % 2]}" for pair in pairs)
+    groups = tuple(
+        f"{_DECADE * (pair // 2)}-{_DECADE * (pair // 2) + 9}, {('men', 'women')[pair % 2]}" for pair in pairs
+    )
     return Coded(name, values(rows).astype(np.int64), cell.astype(np.int64), labels, groups, distance)

@@ -50,7 +50,9 @@ class Done:
 
 def chosen_studies(names: Sequence[str]) -> tuple[Study, ...]:
     """The studies of these names, all of them without a name; says all that is wrong at once."""
-    problems = [Problem(name, "there is no such study", nearest(name, STUDIES)) for name in names if name not in STUDIES]
+    problems = [
+        Problem(name, "there is no such study", nearest(name, STUDIES)) for name in names if name not in STUDIES
+    ]
     if problems:
         raise QuestionError(problems)
     return tuple(STUDIES[name] for name in dict.fromkeys(names)) if names else tuple(STUDIES.values())

@@ -1,6 +1,6 @@
 """Points that are measured already, one line each in a file of the study, so that a stopped run goes on.
 
-A line is whole or it is not there: it is written at once and at the end, and a last line without its end is left out.
+A line that was being written when the run was stopped is no line: the next one begins after it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ def append(file: Path, study: Study, point: Point, measured: Measured) -> None:
         "seconds": round(measured.seconds, 3),
         "rows": [astuple(row) for row in measured.rows],
     }
+    begin = "" if _ends_a_line(file) else "\n"
     with file.open("a", encoding="utf-8") as opened:
-        opened.write(json.dumps(entry) + "\n")
+        opened.write(f"{begin}{json.dumps(entry)}\n")
+
+
+def _ends_a_line(file: Path) -> bool:
+    return not file.exists() or file.read_bytes()[-1:] in (b"", b"\n")
 
 
 def read(file: Path, study: Study, points: list[Point]) -> dict[Point, Measured]:

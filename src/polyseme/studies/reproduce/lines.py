@@ -101,7 +101,9 @@ class _Scale:
         decades = [10.0**power for power in range(first, last + 1, step)]
         if len(decades) >= 2:
             return decades
-        return [x * 10.0**p for p in range(first - 1, last + 1) for x in (1, 2, 5) if self.low <= x * 10.0**p <= self.high]
+        return [
+            x * 10.0**p for p in range(first - 1, last + 1) for x in (1, 2, 5) if self.low <= x * 10.0**p <= self.high
+        ]
 
 
 def _even(low: float, high: float) -> list[float]:

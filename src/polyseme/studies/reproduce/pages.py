@@ -53,14 +53,18 @@ def write_index(
     """Write the index and the claims as CSV."""
     linked = [(finding, name) for name, found in findings.items() for finding in found]
     tally = Counter(finding.verdict for finding, _ in linked)
-    page = _environment().get_template("index.html.j2").render(
-        style=_style(),
-        tally=[(verdict.value.capitalize(), tally[verdict]) for verdict in Verdict if tally[verdict]],
-        quick=quick,
-        adult=adult,
-        studies=[(study, outcome, _time(outcome) if outcome else _why_not(study)) for study, outcome in studies],
-        claims_table=_claims(linked),
-        version=__version__,
+    page = (
+        _environment()
+        .get_template("index.html.j2")
+        .render(
+            style=_style(),
+            tally=[(verdict.value.capitalize(), tally[verdict]) for verdict in Verdict if tally[verdict]],
+            quick=quick,
+            adult=adult,
+            studies=[(study, outcome, _time(outcome) if outcome else _why_not(study)) for study, outcome in studies],
+            claims_table=_claims(linked),
+            version=__version__,
+        )
     )
     _write(out / "index.html", page)
     _write(out / "claims.csv", _claims_csv(linked))
@@ -94,18 +98,22 @@ def _lines(rows: Sequence[Sequence[Any]]) -> str:
 def _study_page(outcome: Outcome, findings: Sequence[Finding], notes: Sequence[str]) -> str:
     study, results = outcome.study, outcome.results
     looks = look_of([row.series for row in results.rows])
-    return _environment().get_template("study.html.j2").render(
-        style=_style(),
-        study=study,
-        outcome=outcome,
-        notes=notes,
-        claims_table=_claims([(finding, "") for finding in findings]),
-        settings=_settings(outcome),
-        repeats=_repeats(outcome),
-        seconds=_time(outcome),
-        exhibits=[_drawn(exhibit, results, looks) for exhibit in study.exhibits(results)],
-        tables=_tables(results),
-        version=__version__,
+    return (
+        _environment()
+        .get_template("study.html.j2")
+        .render(
+            style=_style(),
+            study=study,
+            outcome=outcome,
+            notes=notes,
+            claims_table=_claims([(finding, "") for finding in findings]),
+            settings=_settings(outcome),
+            repeats=_repeats(outcome),
+            seconds=_time(outcome),
+            exhibits=[_drawn(exhibit, results, looks) for exhibit in study.exhibits(results)],
+            tables=_tables(results),
+            version=__version__,
+        )
     )
 
 

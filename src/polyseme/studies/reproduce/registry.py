@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from polyseme.studies.reproduce.journal import efficiency, errors, histograms, posterior, violation_measured, violation_theory, worked_example
+from polyseme.studies.reproduce.journal import (
+    efficiency,
+    errors,
+    histograms,
+    posterior,
+    violation_measured,
+    violation_theory,
+    worked_example,
+)
 from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions
 from polyseme.studies.reproduce.study import Study
 

@@ -100,7 +100,9 @@ def _reports(mechanism: Mechanism, truth: Floats, repeats: int, generator: np.ra
 
 REACHED = Claim("ours", "Maximum likelihood reaches the limit of every mechanism")
 PIPELINE = Claim("journal, 7.4", "The proposed analysis (Algorithm 2) is accurate")
-UNBIASED = Claim("ours", "With the exact matrix in the place of Equation 2 the same linear estimate is unbiased and near the limit")
+UNBIASED = Claim(
+    "ours", "With the exact matrix in the place of Equation 2 the same linear estimate is unbiased and near the limit"
+)
 
 
 def judge(results: Results) -> list[Finding]:
@@ -116,7 +118,9 @@ def _reached(results: Results) -> Finding:
 
 
 def _pipeline(results: Results) -> Finding:
-    rows = [row for row in results.pick(measure=RATIO, series="paper") if row.panel in ("Algorithm 1", "Algorithm 1 with 3")]
+    rows = [
+        row for row in results.pick(measure=RATIO, series="paper") if row.panel in ("Algorithm 1", "Algorithm 1 with 3")
+    ]
     two = [row.value for row in rows if str(row.x).startswith("2,")]
     more = [row for row in rows if not str(row.x).startswith("2,")]
     worst = max(more, key=lambda row: row.value)

@@ -46,7 +46,12 @@ _FIGURE = {INCOME: "Figure 11", EDUCATION: "Figure 12", WEIGHT: "Figure 13"}
 _PANELS = {
     INCOME: {"a": (2, (1, 2, 3, 4, 5, 6)), "b": ((2, 3, 4, 5, 6), 2), "c": (3, (1, 2, 3, 4)), "d": ((2, 3, 4), 3)},
     EDUCATION: {"a": (2, (1, 2, 3)), "b": ((2, 3, 4, 5), 2), "c": (3, (1, 2, 3)), "d": ((2, 3), 3)},
-    WEIGHT: {"a": (2, (1, 2, 5, 10, 20, 40)), "b": ((2, 3, 4, 5), 2), "c": (3, (1, 2, 5, 10, 20)), "d": ((2, 3, 4, 5), 3)},
+    WEIGHT: {
+        "a": (2, (1, 2, 5, 10, 20, 40)),
+        "b": ((2, 3, 4, 5), 2),
+        "c": (3, (1, 2, 5, 10, 20)),
+        "d": ((2, 3, 4, 5), 3),
+    },
 }
 _SECONDS = {INCOME: 0.5, EDUCATION: 0.3, WEIGHT: 0.8}
 SMALL, WORSE, LARGE, NEAR = 10.0, 10.0, 2.0, 1.2
@@ -105,8 +110,10 @@ def errors_at(
     table: Coded, l: int, d: float, repeats: int, stream: SystemStream
 ) -> tuple[dict[str, list[float]], float | None]:
     """The errors of every pair of algorithms that can be had at this (l, d), and the limit of ours."""
-    pairs = [(family, mechanism_or_none(design, structure_of(design, table.distance, d), l)) for family, design in (
-        (N, "duplicate"), (EX, "simple"))]
+    pairs = [
+        (family, mechanism_or_none(design, structure_of(design, table.distance, d), l))
+        for family, design in ((N, "duplicate"), (EX, "simple"))
+    ]
     ours = our_mechanism(table.distance, l, d)
     found: dict[str, list[float]] = {}
     for _ in range(repeats):
@@ -153,7 +160,9 @@ def judge(results: Results) -> list[Finding]:
     ]
 
 
-def _ratios(results: Results, series: str, other: str, panel: str | None = None) -> dict[tuple[str, float | str], float]:
+def _ratios(
+    results: Results, series: str, other: str, panel: str | None = None
+) -> dict[tuple[str, float | str], float]:
     """One series over another, wherever both are."""
     below = {(row.panel, row.x): row.value for row in results.pick(panel, MSE, other)}
     return {
@@ -186,7 +195,11 @@ def _n_small(results: Results) -> Finding:
 def _ex_worse(results: Results) -> Finding:
     ratios = _ratios(results, "Ex-Proposal", LIMIT)
     two = [ratio for (panel, x), ratio in ratios.items() if "l = 2" in panel or ("over l" in panel and x == 2)]
-    more = {place: ratio for place, ratio in ratios.items() if not ("l = 2" in place[0] or ("over l" in place[0] and place[1] == 2))}
+    more = {
+        place: ratio
+        for place, ratio in ratios.items()
+        if not ("l = 2" in place[0] or ("over l" in place[0] and place[1] == 2))
+    }
     if not two or not more:
         return Finding(EX_WORSE, Verdict.NOT_RUN, "Too few settings were run.")
     worst = max(more, key=lambda place: more[place])
@@ -207,7 +220,9 @@ def _useful(results: Results) -> Finding:
     words = f"The proposed analysis has the smaller error in {wins} of {tries} comparisons."
     share = wins / tries if tries else 0.0
     verdict = Verdict.REPRODUCED if wins == tries else Verdict.CORRECTED if share >= 0.5 else Verdict.NOT_REPRODUCED
-    return Finding(USEFUL, verdict, words + ("" if wins == tries else " It loses where Equation 2 is far from the truth."))
+    return Finding(
+        USEFUL, verdict, words + ("" if wins == tries else " It loses where Equation 2 is far from the truth.")
+    )
 
 
 def _unused(results: Results) -> Finding:

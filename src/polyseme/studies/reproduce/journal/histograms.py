@@ -115,8 +115,12 @@ def _bars(name: str, table: Coded, found: dict[str, list[Floats]]) -> list[Row]:
     return rows
 
 
-CLOSEST = Claim("journal, Fig. 8-10", "Of the pairs of Table 12, the proposed analysis gives the histograms most like the original")
-AVERAGED = Claim("journal, 7.4", "The simple analysis averages the histogram and loses its features; the proposed one keeps them")
+CLOSEST = Claim(
+    "journal, Fig. 8-10", "Of the pairs of Table 12, the proposed analysis gives the histograms most like the original"
+)
+AVERAGED = Claim(
+    "journal, 7.4", "The simple analysis averages the histogram and loses its features; the proposed one keeps them"
+)
 POSSIBLE = Claim("journal, 7.1", "Income is anonymized to satisfy (3, 7)-semantic diversity with both algorithms")
 
 

@@ -56,12 +56,16 @@ def _at(size: int, l: int, d: int, panel: str, x: int) -> list[Row]:
 
 def _theorem(size: int) -> list[Row]:
     """All (l, d) of a domain: whether Algorithm 1 can keep the promise, and what the theorem says of it."""
-    tally = dict.fromkeys(("in all", "kept by Algorithm 1", "printed rule right", "balanced exists", "l d <= F right"), 0)
+    tally = dict.fromkeys(
+        ("in all", "kept by Algorithm 1", "printed rule right", "balanced exists", "l d <= F right"), 0
+    )
     for l in range(2, size + 1):
         for d in range(1, size):
             structure = LineDistance.ranks(size).structure(d)
             possible = bool(room(size, d).min() >= l)
-            if (mechanism_or_none("simple", structure, min(l, 12)) is not None) != bool(room(size, d).min() >= min(l, 12)):
+            if (mechanism_or_none("simple", structure, min(l, 12)) is not None) != bool(
+                room(size, d).min() >= min(l, 12)
+            ):
                 raise ValueError("the closed form and the algorithm disagree on which sets exist")
             balanced = mechanism_or_none("balanced", structure, l) is not None
             tally["in all"] += 1
@@ -83,7 +87,9 @@ def judge(results: Results) -> list[Finding]:
 
 
 def _bound(results: Results) -> Finding:
-    pairs = [(row, results.value(row.panel, _RATE, LEAST, row.x)) for row in results.pick(measure=_RATE, series=EQUATION)]
+    pairs = [
+        (row, results.value(row.panel, _RATE, LEAST, row.x)) for row in results.pick(measure=_RATE, series=EQUATION)
+    ]
     equal = sum(abs(row.value - least) <= _EXACT for row, least in pairs)
     words = (
         f"In {equal} of {len(pairs)} settings the equation, with its m read as F and the binomial symbol that Equation 17 "

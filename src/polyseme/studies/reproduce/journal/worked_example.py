@@ -91,7 +91,10 @@ def _tables() -> list[Row]:
         Row.exact("Table 9", "largest deviation", "in standard deviations", 1, _largest_deviation(simple)),
     ]
     near = ~compatibility(LineDistance.ranks(9).structure(D))
-    return [*rows, Row.exact("Section 5.3", "excluded values", "of 9, d = 2, seen from the third", 1, float(near[2].sum()))]
+    return [
+        *rows,
+        Row.exact("Section 5.3", "excluded values", "of 9, d = 2, seen from the third", 1, float(near[2].sum())),
+    ]
 
 
 def _mean_square(table: Floats) -> float:
@@ -170,7 +173,9 @@ def _close(results: Results) -> Finding:
     spread = results.line("Single runs", "MSE", PAPER)[1]
     mean = results.value("Anonymized anew", "MSE", PAPER, 1)
     inside = spread.low <= PRINTED_MSE <= spread.high
-    where = "an ordinary run" if inside else "better than 97.5% of the runs" if PRINTED_MSE < spread.low else "a poor run"
+    where = (
+        "an ordinary run" if inside else "better than 97.5% of the runs" if PRINTED_MSE < spread.low else "a poor run"
+    )
     words = (
         f"Anonymized anew {spread.repeats} times, the mean error is {mean:.3g} and 95% of the runs have {spread.low:.2g} "
         f"to {spread.high:.2g}: the printed one is {where}."

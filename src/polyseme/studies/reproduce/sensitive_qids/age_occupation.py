@@ -162,7 +162,9 @@ STUDY = Study(
     name="sensitive-qids-table",
     title="Age and occupation, reconstructed at l = 5",
     source="Sensitive-QID paper, Figure 7",
-    did=("Age and occupation of the 45,222 Adult records are anonymized at l = 5 and shown beside what each method reconstructs.",),
+    did=(
+        "Age and occupation of the 45,222 Adult records are anonymized at l = 5 and shown beside what each method reconstructs.",
+    ),
     ran=(
         "The same, ages in classes of ten years, anonymized anew for every run. Rating is run in two readings. Ours is maximum "
         "likelihood on the sets, and `smooth`, which uses that ages stand in an order.",

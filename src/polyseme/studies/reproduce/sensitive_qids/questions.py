@@ -81,9 +81,7 @@ def _measure(name: str, point: Point, seed: int, sources: Sources) -> list[Row]:
         for method, numbers in _answers(name, table, asked, x, seed + question, stream).items():
             for distance, number in numbers.items():
                 found.setdefault((distance, method), []).append(number)
-    return [
-        mean_row(f"q' = {many}", distance, method, x, numbers) for (distance, method), numbers in found.items()
-    ]
+    return [mean_row(f"q' = {many}", distance, method, x, numbers) for (distance, method), numbers in found.items()]
 
 
 def _answers(
@@ -97,11 +95,16 @@ def _answers(
     else:
         mechanisms = [_close(table, place, x) for place in asked]
         made = decoy_tables(codes, mechanisms, stream)
-        made |= {RANDOM: rating_tables(codes, sizes, [_plain(table, place, 2) for place in asked], seed, stream)[RANDOM]}
+        made |= {
+            RANDOM: rating_tables(codes, sizes, [_plain(table, place, 2) for place in asked], seed, stream)[RANDOM]
+        }
     return {method: distances(truth, estimate) for method, estimate in made.items()}
 
 
-BEATS_L = Claim("sensitive QIDs, Fig. 1", "The Proposal has smaller L1, L2 and Hellinger distances than ValueAdding and Rating for every l")
+BEATS_L = Claim(
+    "sensitive QIDs, Fig. 1",
+    "The Proposal has smaller L1, L2 and Hellinger distances than ValueAdding and Rating for every l",
+)
 GROWS = Claim("sensitive QIDs, Fig. 1", "The Proposal's distances grow with l")
 HALF_L = Claim("sensitive QIDs, VI", "ValueAdding and Rating have about half of Random's L1 and L2 when l is small")
 BEATS_T = Claim("sensitive QIDs, Fig. 3", "The Proposal has smaller distances than ValueAdding for every t")
@@ -143,8 +146,12 @@ def _beats(results: Results, claim: Claim, others: Sequence[str]) -> Finding:
         words.append(f"{other} in {won} of {len(pairs)}")
     share = wins / tries
     verdict = Verdict.REPRODUCED if wins == tries else Verdict.CORRECTED if share >= 0.6 else Verdict.NOT_REPRODUCED
-    why = "" if wins == tries else (
-        " Where tables have more cells than the records can fill, unbiased noise costs more than a flat table loses."
+    why = (
+        ""
+        if wins == tries
+        else (
+            " Where tables have more cells than the records can fill, unbiased noise costs more than a flat table loses."
+        )
     )
     return Finding(claim, verdict, f"Closer than {', than '.join(words)} means.{why}")
 
@@ -167,7 +174,11 @@ def _half(results: Results, claim: Claim, methods: Sequence[str], end: Callable[
     words, good, tries = [], 0, 0
     for method in methods:
         for panel in results.panels("L2"):
-            line = {float(row.x): row.value / other.value for row, other in _pairs(results, method, RANDOM, "L2") if row.panel == panel}
+            line = {
+                float(row.x): row.value / other.value
+                for row, other in _pairs(results, method, RANDOM, "L2")
+                if row.panel == panel
+            }
             if line:
                 x = end(list(line))
                 tries += 1
@@ -222,7 +233,10 @@ BY_L = Study(
         "ValueAdding and Rating share records out over their candidates and so flatten the table; the Proposal inverts what "
         "the decoys did. With many cells and large l its noise grows.",
     ),
-    thresholds={"About half": f"between {HALF[0]} and {HALF[1]} of Random's L2", "Beats": "a smaller mean in every setting"},
+    thresholds={
+        "About half": f"between {HALF[0]} and {HALF[1]} of Random's L2",
+        "Beats": "a smaller mean in every setting",
+    },
     adult="all",
 )
 
