@@ -62,7 +62,7 @@ def test_grids_are_declared(name: str, quick: bool) -> None:
     assert points
     assert len({point.key for point in points}) == len(points)
     assert all(point.repeats >= 0 and point.seconds > 0 for point in points)
-    assert study.did and study.ran and study.source
+    assert all([study.did, study.ran, study.source])
     if study.adult == "all":
         assert study.points(quick, NOWHERE) == []
 

@@ -67,9 +67,10 @@ def command(
 
 
 def _beforehand(work: Work) -> list[str]:
+    many = "1 study" if len(work.studies) == 1 else f"{len(work.studies)} studies"
     kept = f", {work.kept} of them measured already" if work.kept else ""
     return [
-        f"{len(work.studies)} {'study' if len(work.studies) == 1 else 'studies'}, {work.points} points{kept}; about {_clock(work.seconds)} on one core.",
+        f"{many}, {work.points} points{kept}; about {_clock(work.seconds)} on one core.",
         f"Adult: {work.adult}.",
         *work.notes,
     ]

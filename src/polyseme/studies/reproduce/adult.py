@@ -23,13 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
+from polyseme.arrays import Ints
 from polyseme.distances import LineDistance, TreeDistance
 from polyseme.distances.base import Distance
 from polyseme.errors import InvalidInput, Problem
 from polyseme.files.whole import whole_file
 from polyseme.studies.reproduce.coded import Coded
 
-__all__ = ["COLUMNS", "adult_rows", "education", "find_adult", "weights"]
+__all__ = ["COLUMNS", "adult_rows", "education", "education_codes", "education_tree", "find_adult", "weights"]
 
 FILES = {"adult.data": 32_561, "adult.test": 16_281}
 """The files, and how many records each holds."""
@@ -81,7 +82,8 @@ def _shipped() -> Path | None:
 def _download(folder: Path) -> Path:
     for name in FILES:
         if not (folder / name).exists():
-            with urllib.request.urlopen(_ADDRESS + name, timeout=60) as answer, whole_file(folder / name) as partial:
+            answered = urllib.request.urlopen(_ADDRESS + name, timeout=60)  # noqa: S310 - a fixed address
+            with answered as answer, whole_file(folder / name) as partial:
                 partial.write_bytes(answer.read())
     return folder
 
@@ -106,26 +108,40 @@ def _read(file: Path) -> list[list[str]]:
     return [row for row in cells if len(row) == len(COLUMNS)]
 
 
-@lru_cache(maxsize=2)
-def adult_rows(folder: Path, both: bool = False) -> dict[str, np.ndarray]:
-    """The records without unknown values, column by column, as text."""
+@lru_cache(maxsize=4)
+def adult_rows(folder: Path, both: bool = False, complete: bool = True) -> dict[str, np.ndarray]:
+    """The records, column by column, as text.
+
+    both      of both files, or of adult.data alone
+    complete  only those without an unknown value
+    """
     names = list(FILES) if both else ["adult.data"]
-    rows = [row for name in names for row in _read(folder / name) if "?" not in row]
-    expected = sum(COMPLETE[name] for name in names)
+    rows = [row for name in names for row in _read(folder / name) if not complete or "?" not in row]
+    expected = sum((COMPLETE if complete else FILES)[name] for name in names)
     if len(rows) != expected:
-        raise InvalidInput(f"{folder}: {len(rows):,} complete records, where {expected:,} were published")
+        raise InvalidInput(f"{folder}: {len(rows):,} records remain, where {expected:,} were published")
     return {name: np.array(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
+
+
+def education_tree() -> tuple[tuple[str, ...], TreeDistance]:
+    """The 16 values, and the tree of the journal paper's Figure 7."""
+    text = files("polyseme.studies.reproduce").joinpath("data", "education-tree.csv").read_text(encoding="utf-8")
+    lines = list(csv.DictReader(text.splitlines()))
+    labels = tuple(line["value"] for line in lines)
+    tree = TreeDistance.from_paths([(line["value"], line["branch"], line["kind"], line["half"]) for line in lines])
+    return labels, tree
+
+
+def education_codes(rows: dict[str, np.ndarray]) -> Ints:
+    place = {label: code for code, label in enumerate(education_tree()[0])}
+    return np.array([place[value] for value in rows["education"]], dtype=np.int64)
 
 
 @lru_cache(maxsize=2)
 def education(folder: Path) -> Coded:
     """Education of the 30,162 records, in the tree of Figure 7."""
-    text = files("polyseme.studies.reproduce").joinpath("data", "education-tree.csv").read_text(encoding="utf-8")
-    lines = list(csv.DictReader(text.splitlines()))
-    labels = tuple(line["value"] for line in lines)
-    tree = TreeDistance.from_paths([(line["value"], line["branch"], line["kind"], line["half"]) for line in lines])
-    place = {label: code for code, label in enumerate(labels)}
-    return _coded("Adult education", folder, lambda rows: np.array([place[v] for v in rows["education"]]), labels, tree)
+    labels, tree = education_tree()
+    return _coded("Adult education", folder, education_codes, labels, tree)
 
 
 @lru_cache(maxsize=2)

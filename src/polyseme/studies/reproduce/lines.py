@@ -21,12 +21,18 @@ _COLOURS = 9
 _DASHES = ("", "6 3", "2 3", "9 3 2 3", "1 4", "12 4", "4 2 1 2", "3 6", "8 2")
 
 LINE_STYLE = """\
-:root { --c0: #14609e; --c1: #b8560f; --c2: #17693f; --c3: #a8201a; --c4: #6b3fa0; --c5: #0b7379; --c6: #806000; --c7: #b0307a; --c8: #5b6572; }
+:root {
+  --c0: #14609e; --c1: #b8560f; --c2: #17693f; --c3: #a8201a; --c4: #6b3fa0;
+  --c5: #0b7379; --c6: #806000; --c7: #b0307a; --c8: #5b6572;
+}
 @media (prefers-color-scheme: dark) {
-  :root { --c0: #7cbcf0; --c1: #f0a15c; --c2: #7fd3a3; --c3: #ff9d95; --c4: #c3a2f0; --c5: #6fd0d6; --c6: #e0c35c; --c7: #f08cc4; --c8: #a3acb8; }
+  :root {
+    --c0: #7cbcf0; --c1: #f0a15c; --c2: #7fd3a3; --c3: #ff9d95; --c4: #c3a2f0;
+    --c5: #6fd0d6; --c6: #e0c35c; --c7: #f08cc4; --c8: #a3acb8;
+  }
 }
 svg.lines { display: block; width: 100%; max-width: 26rem; height: auto; }
-svg.lines text { font: 11px -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, system-ui, sans-serif; fill: var(--muted); }
+svg.lines text { font-family: inherit; font-size: 11px; fill: var(--muted); }
 svg.lines .grid { stroke: var(--grid); }
 svg.lines path, svg.lines .bar { fill: none; stroke-width: 1.8; }
 svg.lines .bar { stroke-width: 1.2; }

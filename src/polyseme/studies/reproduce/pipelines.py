@@ -9,7 +9,8 @@
 | ours                              | the balanced design                  | maximum likelihood on the sets    |
 
 Duplicate processing goes round a circle of ranks: its window runs over the end and on at the beginning (the paper's
-Figure 4(e)). So for N-Proposal the `extract` of Equation 2 is that of a circle; with that of a line the two would not fit.
+Figure 4(e)). So for N-Proposal the `extract` of Equation 2 is that of a circle; with that of a line the two would not
+fit.
 
 Where no balanced design exists, ours is the one of least risk.
 
@@ -41,8 +42,8 @@ __all__ = [
     "EX",
     "LE",
     "LIMIT",
-    "N",
     "OURS",
+    "N",
     "anatomy_table",
     "containment_of",
     "mechanism_or_none",

@@ -14,6 +14,7 @@ from polyseme.studies.reproduce.journal import (
     violation_theory,
     worked_example,
 )
+from polyseme.studies.reproduce.le_diversity import buckets
 from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions
 from polyseme.studies.reproduce.study import Study
 
@@ -30,6 +31,7 @@ _ALL = (
     age_occupation.STUDY,
     questions.BY_L,
     questions.BY_T,
+    buckets.STUDY,
 )
 
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})

@@ -125,8 +125,9 @@ def _pipeline(results: Results) -> Finding:
     more = [row for row in rows if not str(row.x).startswith("2,")]
     worst = max(more, key=lambda row: row.value)
     words = (
-        f"At l = 2 it has {min(two):.1f} to {max(two):.1f} times the limit. From l = 3 on {min(row.value for row in more):,.0f} to "
-        f"{worst.value:,.0f} times with {RECORDS:,} records ({worst.panel} at {worst.x}), because Equation 2 is biased there."
+        f"At l = 2 it has {min(two):.1f} to {max(two):.1f} times the limit. From l = 3 on "
+        f"{min(row.value for row in more):,.0f} to {worst.value:,.0f} times with {RECORDS:,} records ({worst.panel} "
+        f"at {worst.x}), because Equation 2 is biased there."
     )
     return Finding(PIPELINE, Verdict.CORRECTED, words)
 
@@ -145,15 +146,15 @@ def exhibits(results: Results) -> list[Exhibit]:
         Exhibit(
             "Every estimator, as a multiple of the limit of its mechanism",
             "The paper compares analyses with each other, not with what is possible.",
-            "Maximum likelihood on the sets is at the limit for every mechanism. Estimates from counts alone lose some; those "
-            "with a wrong matrix do not get better with more records.",
+            "Maximum likelihood on the sets is at the limit for every mechanism. Estimates from counts alone lose "
+            "some; those with a wrong matrix do not get better with more records.",
             tuple(Figure(panel, RATIO, "l, d", "mean squared error over the limit", log=True) for panel in panels),
         ),
         Exhibit(
             "The limits of the mechanisms themselves",
             "The paper does not say.",
-            "What a mechanism costs, whoever estimates. The balanced design is not less precise than the algorithms whose "
-            "promise breaks, and the sharp one is more precise.",
+            "What a mechanism costs, whoever estimates. The balanced design is not less precise than the algorithms "
+            "whose promise breaks, and the sharp one is more precise.",
             (Figure(LEAST, LEAST, "l, d", "least mean squared error of shares", log=True),),
         ),
     ]
@@ -166,8 +167,8 @@ STUDY = Study(
     did=("The journal paper compares three analyses by their errors. It has no measure of what could be had.",),
     ran=(
         f"{VALUES} ordered values with a smooth distribution, {RECORDS:,} records, published again and again by every "
-        "mechanism and estimated by every estimator. The limit is the inverse of the information of the reports less the "
-        "part that is due to drawing the people, who are fixed here.",
+        "mechanism and estimated by every estimator. The limit is the inverse of the information of the reports less "
+        "the part that is due to drawing the people, who are fixed here.",
     ),
     grid=grid,
     measure=measure,

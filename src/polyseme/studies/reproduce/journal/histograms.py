@@ -1,7 +1,8 @@
-"""Figures 8 to 10: histograms of age, sex and the sensitive value, original and estimated by every pair of algorithms."""
+"""Figures 8 to 10: histograms of age, sex and the sensitive value, original and estimated by every pair of "
+"algorithms.
+"""
 
 from __future__ import annotations
-
 
 from polyseme.arrays import Floats
 from polyseme.distances import TreeDistance
@@ -150,8 +151,9 @@ def _averaged(results: Results) -> Finding:
     simple = [row.value for row in results.pick(measure=UNEVEN) if row.series in ("Ex-Simple", "N-Simple")]
     proposal = [row.value for row in results.pick(measure=UNEVEN) if row.series.endswith("Proposal")]
     words = (
-        f"Spread over cells as a share of the original's: {min(simple):.2f} to {max(simple):.2f} with the simple analysis, "
-        f"{min(proposal):.2f} to {max(proposal):.2f} with the proposed one. Above one is noise and bias that the original does not have."
+        f"Spread over cells as a share of the original's: {min(simple):.2f} to {max(simple):.2f} with the simple "
+        f"analysis, {min(proposal):.2f} to {max(proposal):.2f} with the proposed one. Above one is noise and bias "
+        "that the original does not have."
     )
     flat, kept = max(simple) <= FLAT, min(proposal) >= 0.9
     exaggerated = max(proposal) > 1.1
@@ -164,10 +166,11 @@ def _possible(results: Results) -> Finding:
     name = next(panel for panel in _names(results) if panel.startswith(YEN))
     ran = {row.series for row in results.pick(name, ERROR)}
     words = (
-        "On 14 ranks (3, 7) has no valid set. Measured in million yen between representative values, as the conference paper "
-        f"does, Algorithm 1 can have it{'' if 'Ex-Proposal' in ran else ' not'}; duplicate processing needs equally spaced "
-        "values and (l-1)(2d-1) < F, so it cannot run. No balanced design exists there either: the crowd of classes below 7 "
-        "million is too large, and ours is the design of least risk. The same pairs are also shown at (3, 2) in ranks."
+        "On 14 ranks (3, 7) has no valid set. Measured in million yen between representative values, as the "
+        f"conference paper does, Algorithm 1 can have it{'' if 'Ex-Proposal' in ran else ' not'}; duplicate "
+        "processing needs equally spaced values and (l-1)(2d-1) < F, so it cannot run. No balanced design exists "
+        "there either: the crowd of classes below 7 million is too large, and ours is the design of least risk. The "
+        "same pairs are also shown at (3, 2) in ranks."
     )
     return Finding(POSSIBLE, Verdict.CORRECTED, words)
 
@@ -184,7 +187,8 @@ def exhibits(results: Results) -> list[Exhibit]:
         made.append(
             Exhibit(
                 f"{figures[data]}: {name}",
-                "The histograms of the proposed analysis are the most like the original; the simple analysis flattens them.",
+                "The histograms of the proposed analysis are the most like the original; the simple analysis flattens "
+                "them.",
                 _sees(results, name),
                 drawn,
             )
@@ -202,14 +206,15 @@ STUDY = Study(
     title="Original and estimated histograms",
     source="Journal paper, section 7.1, Figures 8 to 10, Table 12",
     did=(
-        "Histograms of age, sex and the sensitive value are shown for the original and for every pair of algorithms of Table 12: "
-        "income at (3, 7), Adult education at (2, 3), Adult fnlwgt in 148 classes at (3, 10), ages in classes of ten years.",
+        "Histograms of age, sex and the sensitive value are shown for the original and for every pair of algorithms "
+        "of Table 12: income at (3, 7), Adult education at (2, 3), Adult fnlwgt in 148 classes at (3, 10), ages in "
+        "classes of ten years.",
     ),
     ran=(
-        "The same, and ours. Estimates are made for every cell of age and sex; the charts show their sums over ages, the "
-        "errors and the unevenness are those of all cells. Lines are means over the runs, bars the intervals of these means. "
-        "Education at (2, 3) reads the distance as at least 3, as the numeric examples of the paper do; one of its texts "
-        "excludes a distance of d as well.",
+        "The same, and ours. Estimates are made for every cell of age and sex; the charts show their sums over ages, "
+        "the errors and the unevenness are those of all cells. Lines are means over the runs, bars the intervals of "
+        "these means. Education at (2, 3) reads the distance as at least 3, as the numeric examples of the paper do; "
+        "one of its texts excludes a distance of d as well.",
     ),
     grid=grid,
     measure=measure,

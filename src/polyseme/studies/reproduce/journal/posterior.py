@@ -77,9 +77,9 @@ def _equation(results: Results) -> Finding:
     worst = max(off, key=lambda row: row.value)
     plain = results.line(worst.panel, OFF, "Algorithm 1")[worst.x].value
     words = (
-        f"It is exact at l = 2 only. In {len(off)} of {len(rows)} settings some dummy is chosen with another probability, by "
-        f"up to {worst.value:.3f} at {worst.panel}, d = {worst.x} ({plain:.3f} without duplicate processing): it lessens the "
-        "error and does not remove it."
+        f"It is exact at l = 2 only. In {len(off)} of {len(rows)} settings some dummy is chosen with another "
+        f"probability, by up to {worst.value:.3f} at {worst.panel}, d = {worst.x} ({plain:.3f} without duplicate "
+        "processing): it lessens the error and does not remove it."
     )
     return Finding(EQUATION, Verdict.NOT_REPRODUCED, words)
 
@@ -91,9 +91,9 @@ def _broken(results: Results, claim: Claim, series: str) -> Finding:
         return Finding(claim, Verdict.REPRODUCED, f"1/l holds in all {len(rows)} settings.")
     worst = max(over, key=lambda row: row.value / results.value(row.panel, WORST, PROMISE, row.x))
     words = (
-        f"Whoever knows the algorithm and expects all values alike can do better than 1/l in {len(over)} of {len(rows)} "
-        f"settings: up to {worst.value:.3f} instead of {results.value(worst.panel, WORST, PROMISE, worst.x):.3f} at "
-        f"{worst.panel}, d = {worst.x}."
+        f"Whoever knows the algorithm and expects all values alike can do better than 1/l in {len(over)} of "
+        f"{len(rows)} settings: up to {worst.value:.3f} instead of "
+        f"{results.value(worst.panel, WORST, PROMISE, worst.x):.3f} at {worst.panel}, d = {worst.x}."
     )
     return Finding(claim, Verdict.NOT_REPRODUCED, words)
 
@@ -112,10 +112,10 @@ def exhibits(results: Results) -> list[Exhibit]:
     return [
         Exhibit(
             "The worst case: the surest guess from any set",
-            "Privacy is preserved because an attacker who knows all quasi-identifiers of a person cannot know which of the "
-            "published values is the person's.",
-            "Decoys drawn one after the other give some members of a set away: how likely the set is depends on which of "
-            "its members is true. The balanced design makes it the same for all.",
+            "Privacy is preserved because an attacker who knows all quasi-identifiers of a person cannot know which "
+            "of the published values is the person's.",
+            "Decoys drawn one after the other give some members of a set away: how likely the set is depends on which "
+            "of its members is true. The balanced design makes it the same for all.",
             figures(WORST, "worst posterior, all values alike beforehand"),
         ),
         Exhibit(
@@ -128,8 +128,8 @@ def exhibits(results: Results) -> list[Exhibit]:
         Exhibit(
             "How far Equation 2 is from the truth",
             "Duplicate processing makes the probability of every dummy the one that the estimate takes it to be.",
-            "At l = 2 Equation 2 is exact for both. From l = 3 on it is exact for neither, because later dummies depend on "
-            "earlier ones.",
+            "At l = 2 Equation 2 is exact for both. From l = 3 on it is exact for neither, because later dummies "
+            "depend on earlier ones.",
             figures(OFF, "largest error of a selection probability"),
         ),
     ]
@@ -140,13 +140,13 @@ STUDY = Study(
     title="What a set tells somebody who knows the algorithm",
     source="Ours, about sections 5.1 and 5.3 of the journal paper",
     did=(
-        "The paper argues that l values which are far apart leave an attacker with l possibilities. It does not compute how "
-        "likely each of them is to somebody who knows how decoys are drawn, which is public.",
+        "The paper argues that l values which are far apart leave an attacker with l possibilities. It does not "
+        "compute how likely each of them is to somebody who knows how decoys are drawn, which is public.",
     ),
     ran=(
-        f"For {VALUES} ordered values and every (l, d) with l d <= {VALUES}, the exact probability of every set given every "
-        "true value, and from it the surest guess by Bayes' rule, all values alike beforehand. Algorithm 1 is the one "
-        "with the check of section 5.4, so that it always finishes. Algorithm 3 runs out of values from "
+        f"For {VALUES} ordered values and every (l, d) with l d <= {VALUES}, the exact probability of every set given "
+        "every true value, and from it the surest guess by Bayes' rule, all values alike beforehand. Algorithm 1 is "
+        "the one with the check of section 5.4, so that it always finishes. Algorithm 3 runs out of values from "
         "(l-1)(2d-1) >= F on, so its lines are shorter.",
     ),
     grid=grid,

@@ -5,8 +5,9 @@ are d or more apart. Valid sets of l that hold value i (from 1):
 
     valid(i) = sum over a + b = l - 1 of C(i - d - (a-1)(d-1), a) * C(F + 1 - i - d - (b-1)(d-1), b)
 
-with a of the decoys below i and b above: a values among n places, d or more apart, can be chosen in C(n - (a-1)(d-1), a)
-ways. The violation of value i is 1 - valid(i) / C(F-1, l-1); Equation 11 is that of the first value.
+with a of the decoys below i and b above: a values among n places, d or more apart, can be chosen in
+C(n - (a-1)(d-1), a) ways. The violation of value i is 1 - valid(i) / C(F-1, l-1); Equation 11 is that of the first
+value.
 """
 
 from __future__ import annotations

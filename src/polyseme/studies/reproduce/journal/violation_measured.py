@@ -100,8 +100,8 @@ def judge(results: Results) -> list[Finding]:
     )
     words = (
         f"They are at most {widest:.3f} apart ({panel} at {x}: {results.value(panel, _RATE, PLAIN, x):.3f} measured, "
-        f"{results.value(panel, _RATE, EQUATION, x):.3f} by the equation). The equation is for a value at the end; people with "
-        "inner values violate more often, and the mean over the people is exact."
+        f"{results.value(panel, _RATE, EQUATION, x):.3f} by the equation). The equation is for a value at the end; "
+        "people with inner values violate more often, and the mean over the people is exact."
     )
     almost = Finding(ALMOST, Verdict.REPRODUCED if widest <= ALIKE else Verdict.CORRECTED, words)
     return [bound, almost, _zero(results)]
@@ -110,7 +110,10 @@ def judge(results: Results) -> list[Finding]:
 def _zero(results: Results) -> Finding:
     rows = [row for name in OURS.values() for row in results.pick(measure=_RATE, series=name)]
     hits, sets = sum(row.value > 0 for row in rows), sum(row.repeats for row in rows)
-    words = f"None of {sets:,} sets drawn by Algorithm 1, by Algorithm 1 with Algorithm 3 and by the balanced design violates it."
+    words = (
+        f"None of {sets:,} sets drawn by Algorithm 1, by Algorithm 1 with Algorithm 3 and by the balanced design "
+        "violates it."
+    )
     return Finding(ZERO, Verdict.REPRODUCED if not hits else Verdict.NOT_REPRODUCED, words)
 
 
@@ -135,8 +138,9 @@ STUDY = Study(
     title="Measured violations of plain l-diversity decoys",
     source="Journal paper, section 7.3, Figures 14 and 15",
     did=(
-        "Decoys of plain l-diversity, which ignore distance, are drawn for every record; the share of records whose set "
-        "violates (l, d)-semantic diversity is measured over l at d = 3 and over d at l = 3, and drawn beside Equation 11.",
+        "Decoys of plain l-diversity, which ignore distance, are drawn for every record; the share of records whose "
+        "set violates (l, d)-semantic diversity is measured over l at d = 3 and over d at l = 3, and drawn beside "
+        "Equation 11.",
     ),
     ran=(
         "The same for our generated incomes (14 classes, distance in ranks) and, where the Adult table is at hand, for "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from polyseme.distances import LineDistance
 from polyseme.studies.reproduce.journal.violation import equation_11, room, violation
 from polyseme.studies.reproduce.pipelines import mechanism_or_none
@@ -92,8 +94,8 @@ def _bound(results: Results) -> Finding:
     ]
     equal = sum(abs(row.value - least) <= _EXACT for row, least in pairs)
     words = (
-        f"In {equal} of {len(pairs)} settings the equation, with its m read as F and the binomial symbol that Equation 17 "
-        "lost, is exactly the probability of an end value, and no true value has less."
+        f"In {equal} of {len(pairs)} settings the equation, with its m read as F and the binomial symbol that "
+        "Equation 17 lost, is exactly the probability of an end value, and no true value has less."
     )
     return Finding(BOUND, Verdict.CORRECTED if equal == len(pairs) else Verdict.NOT_REPRODUCED, words)
 
@@ -111,7 +113,7 @@ def _grows(results: Results) -> Finding:
     lines = [
         sorted((row.x, row.value) for row in results.pick(panel, _RATE, EQUATION)) for panel in results.panels(_RATE)
     ]
-    steps = [later[1] - before[1] for line in lines for before, later in zip(line, line[1:], strict=False)]
+    steps = [later[1] - before[1] for line in lines for before, later in pairwise(line)]
     falls = sum(step < -_EXACT for step in steps)
     words = f"It rises in {len(steps) - falls} of {len(steps)} steps of the grid and falls in {falls}."
     return Finding(GROWS, Verdict.REPRODUCED if not falls else Verdict.NOT_REPRODUCED, words)
@@ -123,9 +125,10 @@ def _feasible(results: Results) -> Finding:
 
     every, printed, corrected = total("in all"), total("printed rule right"), total("l d <= F right")
     words = (
-        f"As printed it is right in {printed} of {every} settings of up to {max(_sizes(results))} values: the inequality is "
-        f"the wrong way round. l d <= F is exactly the condition for a balanced design ({corrected} of {every}); Algorithm 1 "
-        f"itself needs 1 + floor((i-1)/d) + floor((F-i)/d) >= l for every value i ({total('kept by Algorithm 1')} settings)."
+        f"As printed it is right in {printed} of {every} settings of up to {max(_sizes(results))} values: the "
+        f"inequality is the wrong way round. l d <= F is exactly the condition for a balanced design ({corrected} of "
+        f"{every}); Algorithm 1 itself needs 1 + floor((i-1)/d) + floor((F-i)/d) >= l for every value i "
+        f"({total('kept by Algorithm 1')} settings)."
     )
     return Finding(THEOREM, Verdict.CORRECTED if corrected == every else Verdict.NOT_REPRODUCED, words)
 
@@ -149,8 +152,8 @@ def exhibits(results: Results) -> list[Exhibit]:
         Exhibit(
             "Which (l, d) exist at all (Theorem 5.1)",
             "Algorithm 1 always achieves (l, d)-semantic diversity if and only if l d >= F.",
-            "The opposite is near the truth: many or distant candidates need many values. l d <= F is exactly when every "
-            "value can be equally likely to appear.",
+            "The opposite is near the truth: many or distant candidates need many values. l d <= F is exactly when "
+            "every value can be equally likely to appear.",
             (Figure("Theorem 5.1", _FEASIBLE, "F, number of values", "settings (l, d)"),),
         ),
     ]
@@ -162,13 +165,13 @@ STUDY = Study(
     source="Journal paper, Figure 6, Theorems 5.1 and 5.2, Equations 11 to 17",
     did=(
         "Section 5.4 derives the probability that decoys drawn without regard to distance come too near to each other, "
-        "and Figure 6 draws it over the number of values F, over l and over d. The printed values of F, l and d are not "
-        "in the text.",
+        "and Figure 6 draws it over the number of values F, over l and over d. The printed values of F, l and d are "
+        "not in the text.",
     ),
     ran=(
-        "The probability of every true value is counted exactly, in closed form, and compared with Equation 11. For every "
-        "(l, d) of small domains we try to build the paper's algorithm and the balanced design, and compare with what "
-        "Theorem 5.1 says.",
+        "The probability of every true value is counted exactly, in closed form, and compared with Equation 11. For "
+        "every (l, d) of small domains we try to build the paper's algorithm and the balanced design, and compare "
+        "with what Theorem 5.1 says.",
     ),
     grid=grid,
     measure=measure,

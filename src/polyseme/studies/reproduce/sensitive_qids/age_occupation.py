@@ -118,9 +118,9 @@ def judge(results: Results) -> list[Finding]:
 
 def _flattened(kept: dict[str, float]) -> Finding:
     words = (
-        f"Of the records in cells above the average, ValueAdding shows {kept[VALUEADDING]:.0%}, Rating {kept[RATING]:.0%} read "
-        f"as fixed groups of values and {kept[RATING_DRAWN]:.0%} read as values of other records; Random {kept[RANDOM]:.0%}. Only the "
-        "first reading of Rating shows what the paper reports."
+        f"Of the records in cells above the average, ValueAdding shows {kept[VALUEADDING]:.0%}, Rating "
+        f"{kept[RATING]:.0%} read as fixed groups of values and {kept[RATING_DRAWN]:.0%} read as values of other "
+        f"records; Random {kept[RANDOM]:.0%}. Only the first reading of Rating shows what the paper reports."
     )
     flat = max(kept[VALUEADDING], kept[RATING]) <= FLAT
     return Finding(FLATTENED, Verdict.REPRODUCED if flat else Verdict.NOT_REPRODUCED, words)
@@ -129,8 +129,8 @@ def _flattened(kept: dict[str, float]) -> Finding:
 def _almost(kept: dict[str, float], apart: dict[str, float]) -> Finding:
     share = apart[PROPOSAL] / apart[VALUEADDING]
     words = (
-        f"It keeps {kept[PROPOSAL]:.0%} of the records above the average. Its L2 is {share:.2f} of ValueAdding's: much nearer, but "
-        "single cells are off by as much as chance makes them, see the intervals."
+        f"It keeps {kept[PROPOSAL]:.0%} of the records above the average. Its L2 is {share:.2f} of ValueAdding's: "
+        "much nearer, but single cells are off by as much as chance makes them, see the intervals."
     )
     right = PERFECT[0] <= kept[PROPOSAL] <= PERFECT[1]
     return Finding(ALMOST, Verdict.REPRODUCED if right else Verdict.CORRECTED, words)
@@ -138,8 +138,9 @@ def _almost(kept: dict[str, float], apart: dict[str, float]) -> Finding:
 
 def _better(apart: dict[str, float]) -> Finding:
     words = (
-        f"L2 of shares: Proposal {apart[PROPOSAL]:.4f}, maximum likelihood {apart[OURS]:.4f}, smoothing {apart[SMOOTH]:.4f}; "
-        f"ValueAdding {apart[VALUEADDING]:.4f}, which is {apart[VALUEADDING] / apart[SMOOTH]:.1f} times the last."
+        f"L2 of shares: Proposal {apart[PROPOSAL]:.4f}, maximum likelihood {apart[OURS]:.4f}, smoothing "
+        f"{apart[SMOOTH]:.4f}; ValueAdding {apart[VALUEADDING]:.4f}, which is "
+        f"{apart[VALUEADDING] / apart[SMOOTH]:.1f} times the last."
     )
     better = apart[SMOOTH] < apart[PROPOSAL] and apart[OURS] < apart[PROPOSAL] * 1.02
     return Finding(BETTER, Verdict.REPRODUCED if better else Verdict.NOT_REPRODUCED, words)
@@ -150,8 +151,8 @@ def exhibits(results: Results) -> list[Exhibit]:
     return [
         Exhibit(
             "Age and occupation at l = 5 (Figure 7)",
-            "ValueAdding and Rating are much too small where the original is above the average, and too large below; the Proposal "
-            "reconstructs the distribution almost perfectly.",
+            "ValueAdding and Rating are much too small where the original is above the average, and too large below; "
+            "the Proposal reconstructs the distribution almost perfectly.",
             "L2 of shares, smallest first: " + ", ".join(f"{row.series} {row.value:.4f}" for row in rows) + ".",
             tuple(Figure(f"ages {age}", RECORDS, "occupation", "people") for age in _SHOWN),
         )
@@ -163,11 +164,12 @@ STUDY = Study(
     title="Age and occupation, reconstructed at l = 5",
     source="Sensitive-QID paper, Figure 7",
     did=(
-        "Age and occupation of the 45,222 Adult records are anonymized at l = 5 and shown beside what each method reconstructs.",
+        "Age and occupation of the 45,222 Adult records are anonymized at l = 5 and shown beside what each method "
+        "reconstructs.",
     ),
     ran=(
-        "The same, ages in classes of ten years, anonymized anew for every run. Rating is run in two readings. Ours is maximum "
-        "likelihood on the sets, and `smooth`, which uses that ages stand in an order.",
+        "The same, ages in classes of ten years, anonymized anew for every run. Rating is run in two readings. Ours "
+        "is maximum likelihood on the sets, and `smooth`, which uses that ages stand in an order.",
     ),
     grid=grid,
     measure=measure,

@@ -3,14 +3,14 @@
 Continuous columns stand in classes; the paper does not say which, only that domains have 2 to 41 values. Ages and hours
 stand in classes of 5, fnlwgt in classes of 50,000, gains in classes of 1,000 and losses in classes of 250.
 
-| name        | sets by                                           | table by                                            |
-|-------------|---------------------------------------------------|-----------------------------------------------------|
-| Proposal    | decoys drawn evenly                               | Equations 26 and 27, iterated (`bayes`)             |
-| ValueAdding | the same sets                                     | every record shared evenly, Equation 18             |
-| Rating      | fixed groups of l values (our reading of it)      | records shared evenly within groups                 |
-| Rating, drawn | values of other records                         | every record shared evenly                          |
-| Random      | none                                              | records thrown into cells                           |
-| ours        | the sets of the Proposal                          | maximum likelihood on the sets                      |
+| name          | sets by                                      | table by                                |
+|---------------|----------------------------------------------|-----------------------------------------|
+| Proposal      | decoys drawn evenly                          | Equations 26 and 27, iterated (`bayes`) |
+| ValueAdding   | the same sets                                | every record shared evenly, Equation 18 |
+| Rating        | fixed groups of l values (our reading of it) | records shared evenly within groups     |
+| Rating, drawn | values of other records                      | every record shared evenly              |
+| Random        | none                                         | records thrown into cells               |
+| ours          | the sets of the Proposal                     | maximum likelihood on the sets          |
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -47,7 +47,7 @@ _L_GRID = {1: (2, 3, 4, 5, 7, 10), 2: (2, 3, 4, 5, 7, 10), 3: (2, 3, 5), 4: (2,)
 _T_GRID = {1: (0.1, 0.2, 0.3, 0.4, 0.5), 2: (0.1, 0.2, 0.3, 0.4, 0.5), 3: (0.5,)}
 
 
-def _grid(name: str, values: dict[int, tuple[float, ...]], quick: bool, _: Sources) -> list[Point]:
+def _grid(name: str, values: Mapping[int, tuple[float, ...]], quick: bool, _: Sources) -> list[Point]:
     if quick:
         chosen = {1: (values[1][0], values[1][3])}
         return [Point.of(q=q, repeats=4, seconds=1.0, **{name: x}) for q, xs in chosen.items() for x in xs]
@@ -150,7 +150,8 @@ def _beats(results: Results, claim: Claim, others: Sequence[str]) -> Finding:
         ""
         if wins == tries
         else (
-            " Where tables have more cells than the records can fill, unbiased noise costs more than a flat table loses."
+            " Where tables have more cells than the records can fill, unbiased noise costs more than a flat table "
+            "loses."
         )
     )
     return Finding(claim, verdict, f"Closer than {', than '.join(words)} means.{why}")
@@ -189,9 +190,9 @@ def _half(results: Results, claim: Claim, methods: Sequence[str], end: Callable[
 
 
 def _better(results: Results) -> Finding:
-    pairs = _pairs(results, OURS, PROPOSAL, "L2")
-    ratios = [row.value / other.value for row, other in pairs]
-    words = f"Its L2 is {min(ratios):.2f} to {max(ratios):.2f} times the Proposal's, {float(np.median(ratios)):.2f} in the middle."
+    ratios = [row.value / other.value for row, other in _pairs(results, OURS, PROPOSAL, "L2")]
+    middle = float(np.median(ratios))
+    words = f"Its L2 is {min(ratios):.2f} to {max(ratios):.2f} times the Proposal's, {middle:.2f} in the middle."
     return Finding(BETTER, Verdict.REPRODUCED if max(ratios) <= 1.05 else Verdict.CORRECTED, words)
 
 
@@ -208,9 +209,9 @@ def _exhibits(x: str, says: str, sees: str, results: Results) -> list[Exhibit]:
 
 
 _RAN = (
-    "45,222 complete records, 15 attributes in 2 to 41 values. For every point new questions about q' attributes are drawn at "
-    "random; all methods answer the same questions. Distances are those of shares of the records. q' = 3 and 4 are run where "
-    "the sets of a record have few combinations. The US Census table could not be had, so Figures "
+    "45,222 complete records, 15 attributes in 2 to 41 values. For every point new questions about q' attributes are "
+    "drawn at random; all methods answer the same questions. Distances are those of shares of the records. q' = 3 and "
+    "4 are run where the sets of a record have few combinations. The US Census table could not be had, so Figures "
 )
 
 BY_L = Study(
@@ -218,9 +219,9 @@ BY_L = Study(
     title="Reconstruction over l, for questions about random attributes",
     source="Sensitive-QID paper, Figure 1 (Adult)",
     did=(
-        "All attributes of the Adult table are anonymized with the same l, or with one less than the number of values where "
-        "that is smaller. Random questions about q' attributes are answered by the Proposal, ValueAdding, Rating and Random, and "
-        "the mean distances from the true table are drawn over l.",
+        "All attributes of the Adult table are anonymized with the same l, or with one less than the number of values "
+        "where that is smaller. Random questions about q' attributes are answered by the Proposal, ValueAdding, "
+        "Rating and Random, and the mean distances from the true table are drawn over l.",
     ),
     ran=(_RAN + "2 is left out.",),
     grid=partial(_grid, "l", _L_GRID),
@@ -230,8 +231,8 @@ BY_L = Study(
         _exhibits,
         "l",
         "The Proposal reduces all three distances more than ValueAdding and Rating, also where l is large.",
-        "ValueAdding and Rating share records out over their candidates and so flatten the table; the Proposal inverts what "
-        "the decoys did. With many cells and large l its noise grows.",
+        "ValueAdding and Rating share records out over their candidates and so flatten the table; the Proposal "
+        "inverts what the decoys did. With many cells and large l its noise grows.",
     ),
     thresholds={
         "About half": f"between {HALF[0]} and {HALF[1]} of Random's L2",
@@ -245,13 +246,13 @@ BY_T = Study(
     title="Reconstruction over t, for questions about random attributes",
     source="Sensitive-QID paper, Figure 3 (Adult)",
     did=(
-        "All attributes are anonymized to be t-close, with a size of sets and a truth probability that are best for each "
-        "attribute; distances from the true table are drawn over t.",
+        "All attributes are anonymized to be t-close, with a size of sets and a truth probability that are best for "
+        "each attribute; distances from the true table are drawn over t.",
     ),
     ran=(
         _RAN + "4 is left out.",
-        "The paper's search over all sets is replaced by the closed form that gives the same truth probability; Rating has no "
-        "form for closeness.",
+        "The paper's search over all sets is replaced by the closed form that gives the same truth probability; "
+        "Rating has no form for closeness.",
     ),
     grid=partial(_grid, "t", _T_GRID),
     measure=partial(_measure, "t"),
