@@ -15,6 +15,7 @@ from polyseme.studies.reproduce.journal import (
     worked_example,
 )
 from polyseme.studies.reproduce.le_diversity import buckets
+from polyseme.studies.reproduce.ours import learnt
 from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions
 from polyseme.studies.reproduce.study import Study
 
@@ -32,6 +33,7 @@ _ALL = (
     questions.BY_L,
     questions.BY_T,
     buckets.STUDY,
+    learnt.STUDY,
 )
 
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
