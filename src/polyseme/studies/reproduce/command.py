@@ -69,7 +69,7 @@ def prepare(names: Sequence[str], out: Path, quick: bool, data: dict[str, str]) 
     sources = Sources(folder)
     left = [point for study in studies for point in missing(study, out / _KEPT, quick, sources)]
     total = sum(len(study.points(quick, sources)) for study in studies)
-    notes = tuple(_left_out(study) for study in studies if study.adult != "none" and folder is None)
+    notes = tuple(note for study in studies if (note := _left_out(study, sources)))
     seconds = sum(point.seconds for point in left)
     return Work(studies, out, quick, sources, words, seconds, total, total - len(left), notes)
 
@@ -85,15 +85,19 @@ def reproduce(work: Work, jobs: int, progress: Progress, cancellation: Cancellat
         outcome = kept_outcome(study, kept, work.quick, work.sources)
         listed.append((study, outcome))
         if outcome is not None:
-            partly = study.adult == "some" and work.sources.adult is None
-            findings[study.name] = write_study(work.out, outcome, [_left_out(study)] if partly else [])
-    write_index(work.out, listed, findings, work.quick, work.adult)
+            note = _left_out(study, work.sources)
+            findings[study.name] = write_study(work.out, outcome, [note] if note else [])
+    write_index(work.out, listed, findings, work.quick, work.sources, work.adult)
     return Done(work.out / "index.html", findings)
 
 
-def _left_out(study: Study) -> str:
-    part = "The part of it that needs" if study.adult == "some" else "The study needs"
-    return f"{study.name}: {part} the Adult table, which is not here; it was left out."
+def _left_out(study: Study, sources: Sources) -> str:
+    """What of a study cannot be run here, and why; empty where everything can."""
+    lacking = study.lacks(sources)
+    if lacking:
+        return f"{study.name}: left out, it needs {lacking}."
+    partly = study.adult == "some" and sources.adult is None
+    return f"{study.name}: the part of it that needs the Adult table is left out." if partly else ""
 
 
 def _refuse_foreign(out: Path) -> None:

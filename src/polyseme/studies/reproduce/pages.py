@@ -21,7 +21,7 @@ from polyseme.files.whole import whole_file
 from polyseme.reports.page import is_page
 from polyseme.studies.reproduce.lines import LINE_STYLE, Look, draw, look_of, number, swatch
 from polyseme.studies.reproduce.running import Outcome
-from polyseme.studies.reproduce.study import Exhibit, Finding, Results, Row, Study, Verdict
+from polyseme.studies.reproduce.study import Exhibit, Finding, Results, Row, Sources, Study, Verdict
 from polyseme.version import __version__
 
 __all__ = ["write_index", "write_study"]
@@ -48,6 +48,7 @@ def write_index(
     studies: Sequence[tuple[Study, Outcome | None]],
     findings: Mapping[str, Sequence[Finding]],
     quick: bool,
+    sources: Sources,
     adult: str,
 ) -> None:
     """Write the index and the claims as CSV."""
@@ -61,7 +62,9 @@ def write_index(
             tally=[(verdict.value.capitalize(), tally[verdict]) for verdict in Verdict if tally[verdict]],
             quick=quick,
             adult=adult,
-            studies=[(study, outcome, _time(outcome) if outcome else _why_not(study)) for study, outcome in studies],
+            studies=[
+                (study, outcome, _time(outcome) if outcome else _why_not(study, sources)) for study, outcome in studies
+            ],
             claims_table=_claims(linked),
             version=__version__,
         )
@@ -70,8 +73,9 @@ def write_index(
     _write(out / "claims.csv", _claims_csv(linked))
 
 
-def _why_not(study: Study) -> str:
-    return "not run here: it needs the Adult table" if study.adult == "all" else "not run here"
+def _why_not(study: Study, sources: Sources) -> str:
+    lacking = study.lacks(sources)
+    return f"not run here: it needs {lacking}" if lacking else "not run here"
 
 
 def _write(file: Path, text: str) -> None:

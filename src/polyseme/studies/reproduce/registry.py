@@ -16,6 +16,7 @@ from polyseme.studies.reproduce.journal import (
 )
 from polyseme.studies.reproduce.le_diversity import buckets
 from polyseme.studies.reproduce.ours import learnt
+from polyseme.studies.reproduce.rule_paper import rules
 from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions
 from polyseme.studies.reproduce.study import Study
 
@@ -33,6 +34,7 @@ _ALL = (
     questions.BY_L,
     questions.BY_T,
     buckets.STUDY,
+    rules.STUDY,
     learnt.STUDY,
 )
 

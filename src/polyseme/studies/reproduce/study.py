@@ -195,6 +195,7 @@ class Study:
     thresholds  by which claims are judged, with what they mean
     edition     counts up when numbers change with unchanged settings: what was kept before is then measured anew
     adult       whether some of it, or all, needs the Adult table
+    beside      what must lie beside the two files of the Adult table
     steady      False where numbers are times, which differ from run to run
     """
 
@@ -211,6 +212,7 @@ class Study:
     thresholds: Mapping[str, str] | None = None
     edition: int = 1
     adult: Literal["none", "some", "all"] = "none"
+    beside: tuple[str, ...] = ()
     steady: bool = True
 
     def seed_of(self, point: Point) -> int:
@@ -220,9 +222,14 @@ class Study:
 
     def points(self, quick: bool, sources: Sources) -> list[Point]:
         """The grid; nothing where the data it needs is missing."""
+        return [] if self.lacks(sources) else list(self.grid(quick, sources))
+
+    def lacks(self, sources: Sources) -> str:
+        """What is missing to run any of it; empty where nothing is."""
         if self.adult == "all" and sources.adult is None:
-            return []
-        return list(self.grid(quick, sources))
+            return "the Adult table"
+        lacking = [name for name in self.beside if sources.adult is None or not (sources.adult / name).exists()]
+        return f"{', '.join(lacking)} beside the files of the Adult table" if lacking else ""
 
     def run(self, point: Point, sources: Sources) -> list[Row]:
         return self.measure(point, self.seed_of(point), sources)
