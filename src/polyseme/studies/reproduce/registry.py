@@ -17,7 +17,7 @@ from polyseme.studies.reproduce.journal import (
 from polyseme.studies.reproduce.le_diversity import buckets
 from polyseme.studies.reproduce.ours import learnt
 from polyseme.studies.reproduce.rule_paper import rules
-from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions
+from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions, times
 from polyseme.studies.reproduce.study import Study
 
 __all__ = ["STUDIES"]
@@ -33,6 +33,7 @@ _ALL = (
     age_occupation.STUDY,
     questions.BY_L,
     questions.BY_T,
+    times.STUDY,
     buckets.STUDY,
     rules.STUDY,
     learnt.STUDY,
