@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from polyseme.studies.reproduce.conference import mondrian
 from polyseme.studies.reproduce.journal import (
     efficiency,
     errors,
@@ -30,6 +31,7 @@ _ALL = (
     errors.STUDY,
     histograms.STUDY,
     efficiency.STUDY,
+    mondrian.STUDY,
     age_occupation.STUDY,
     questions.BY_L,
     questions.BY_T,
