@@ -13,12 +13,17 @@ from html import escape
 
 from polyseme.studies.reproduce.study import Figure, Row
 
-__all__ = ["LINE_STYLE", "Look", "draw", "look_of", "number", "swatch"]
+__all__ = ["HEIGHT", "LINE_STYLE", "WIDTH", "Look", "draw", "look_of", "number", "swatch"]
 
-_WIDTH, _HEIGHT = 380, 250
+WIDTH, HEIGHT = 380, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 40
 _COLOURS = 9
-_DASHES = ("", "6 3", "2 3", "9 3 2 3", "1 4", "12 4", "4 2 1 2", "3 6", "8 2")
+_DASHES = ("", "6 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "3 5")
+"""Fewer than colours, and no divisor of them: no two of the first 63 series look the same."""
+_OURS, _MARKS = (
+    ("ours", "balanced", "conditional prior"),
+    ("the limit", "1/l", "original", "true", "floor of truthful sets"),
+)
 
 LINE_STYLE = """\
 :root {
@@ -58,8 +63,20 @@ class Look:
 
 
 def look_of(series: Sequence[str]) -> dict[str, Look]:
-    """A look for each series of a page."""
-    return {name: Look(place) for place, name in enumerate(dict.fromkeys(series))}
+    """A look for each series of a page: ours always in the first colour, what is compared with in grey."""
+    names = list(dict.fromkeys(series))
+    ours = [name for name in names if name.startswith(_OURS)]
+    marks = [name for name in names if name in _MARKS]
+    others = [name for name in names if name not in ours and name not in marks]
+    looks = {name: Look(0 if place == 0 else _COLOURS * (place + 1)) for place, name in enumerate(ours)}
+    looks |= {name: Look(_COLOURS - 1 + _COLOURS * place) for place, name in enumerate(marks)}
+    return looks | {name: Look(_other(place)) for place, name in enumerate(others)}
+
+
+def _other(place: int) -> int:
+    """Colours beside the first, which is ours, and the last, which is grey."""
+    turn, colour = divmod(place, _COLOURS - 2)
+    return _COLOURS * turn + colour + 1
 
 
 def number(value: float) -> str:
@@ -127,14 +144,14 @@ def draw(figure: Figure, rows: Sequence[Row], looks: dict[str, Look]) -> str:
     """The chart as an SVG element."""
     kept = [row for row in rows if math.isfinite(row.value) and (row.value > 0 or not figure.log)]
     names = _names(kept)
-    x = _Scale(*_span([_at(row, names) for row in kept], 0.04), _LEFT, _WIDTH - _RIGHT)
+    x = _Scale(*_span([_at(row, names) for row in kept], 0.04), _LEFT, WIDTH - _RIGHT)
     y = _upright(kept, figure.log)
     parts = [_frame(figure, x, y, names)]
     for series in dict.fromkeys(row.series for row in kept):
         line = sorted((row for row in kept if row.series == series), key=lambda row: _at(row, names))
         parts.append(_line(line, looks[series], x, y, names))
     about = escape(f"{figure.title or figure.panel}: {figure.y} over {figure.x}")
-    return f'<svg class="lines" role="img" aria-label="{about}" viewBox="0 0 {_WIDTH} {_HEIGHT}">{"".join(parts)}</svg>'
+    return f'<svg class="lines" role="img" aria-label="{about}" viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(parts)}</svg>'
 
 
 def _names(rows: Sequence[Row]) -> list[str]:
@@ -158,30 +175,28 @@ def _upright(rows: Sequence[Row], log: bool) -> _Scale:
     highest = max((row.high for row in rows if math.isfinite(row.high)), default=1.0)
     if log:
         lowest = min((row.value for row in rows), default=0.1)
-        return _Scale(lowest / 1.6, max(highest, lowest) * 1.3, _HEIGHT - _BOTTOM, _TOP, True)
+        return _Scale(lowest / 1.6, max(highest, lowest) * 1.3, HEIGHT - _BOTTOM, _TOP, True)
     lowest = min(min((row.low for row in rows if math.isfinite(row.low)), default=0.0), 0.0)
-    return _Scale(lowest, highest * 1.05 if highest > lowest else lowest + 1.0, _HEIGHT - _BOTTOM, _TOP)
+    return _Scale(lowest, highest * 1.05 if highest > lowest else lowest + 1.0, HEIGHT - _BOTTOM, _TOP)
 
 
 def _frame(figure: Figure, x: _Scale, y: _Scale, names: Sequence[str]) -> str:
     parts = []
     for tick in y.ticks():
-        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
         parts.append(f'<text x="{_LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{number(tick)}</text>')
     whole = [tick for tick in x.ticks() if tick == round(tick)] if x.high - x.low >= 1.0 else x.ticks()
     places = _named_ticks(names) if names else [(tick, number(tick)) for tick in whole]
     for tick, label in places:
-        parts.append(
-            f'<text x="{x(tick):.1f}" y="{_HEIGHT - _BOTTOM + 15}" text-anchor="middle">{escape(label)}</text>'
-        )
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(f'<text x="{middle}" y="{_HEIGHT - 6}" text-anchor="middle">{escape(figure.x)}</text>')
+        parts.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - _BOTTOM + 15}" text-anchor="middle">{escape(label)}</text>')
+    middle = (_LEFT + WIDTH - _RIGHT) / 2
+    parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(figure.x)}</text>')
     return "".join(parts)
 
 
 def _named_ticks(names: Sequence[str]) -> list[tuple[float, str]]:
     """As many names as there is room for."""
-    step = max(1, math.ceil(len(names) * max(map(len, names)) * 7 / (_WIDTH - _LEFT - _RIGHT)))
+    step = max(1, math.ceil(len(names) * max(map(len, names)) * 7 / (WIDTH - _LEFT - _RIGHT)))
     return [(float(place), name) for place, name in enumerate(names) if place % step == 0]
 
 

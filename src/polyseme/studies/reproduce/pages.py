@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
 from functools import cache
 from pathlib import Path
@@ -20,6 +20,7 @@ from markupsafe import Markup
 from polyseme.files.whole import whole_file
 from polyseme.reports.page import is_page
 from polyseme.studies.reproduce.lines import LINE_STYLE, Look, draw, look_of, number, swatch
+from polyseme.studies.reproduce.pictures import picture
 from polyseme.studies.reproduce.running import Outcome
 from polyseme.studies.reproduce.study import Exhibit, Finding, Results, Row, Sources, Study, Verdict
 from polyseme.version import __version__
@@ -40,7 +41,20 @@ def write_study(out: Path, outcome: Outcome, notes: Sequence[str] = ()) -> list[
     findings = outcome.study.judge(outcome.results)
     _write(out / f"{outcome.study.name}.csv", _csv(outcome.results))
     _write(out / f"{outcome.study.name}.html", _study_page(outcome, findings, notes))
+    for name, svg in _pictures(outcome):
+        _write(out / "pictures" / name, svg)
     return findings
+
+
+def _pictures(outcome: Outcome) -> Iterator[tuple[str, str]]:
+    """Every chart as a file of its own."""
+    study, results = outcome.study, outcome.results
+    looks = look_of([row.series for row in results.rows])
+    figures = [figure for exhibit in study.exhibits(results) for figure in exhibit.figures]
+    for place, figure in enumerate(figures, 1):
+        rows = results.pick(figure.panel, figure.measure)
+        if rows:
+            yield f"{study.name}-{place}.svg", picture(figure, rows, looks)
 
 
 def write_index(
