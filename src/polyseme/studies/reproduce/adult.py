@@ -30,7 +30,16 @@ from polyseme.errors import InvalidInput, Problem
 from polyseme.files.whole import whole_file
 from polyseme.studies.reproduce.coded import Coded
 
-__all__ = ["COLUMNS", "adult_rows", "education", "education_codes", "education_tree", "find_adult", "weights"]
+__all__ = [
+    "COLUMNS",
+    "adult_rows",
+    "education",
+    "education_codes",
+    "education_paths",
+    "education_tree",
+    "find_adult",
+    "weights",
+]
 
 FILES = {"adult.data": 32_561, "adult.test": 16_281}
 """The files, and how many records each holds."""
@@ -123,13 +132,17 @@ def adult_rows(folder: Path, both: bool = False, complete: bool = True) -> dict[
     return {name: np.array(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
 
 
+def education_paths() -> list[tuple[str, ...]]:
+    """Each of the 16 values with what is above it, up to the half of the tree."""
+    text = files("polyseme.studies.reproduce").joinpath("data", "education-tree.csv").read_text(encoding="utf-8")
+    lines = csv.DictReader(text.splitlines())
+    return [(line["value"], line["branch"], line["kind"], line["half"]) for line in lines]
+
+
 def education_tree() -> tuple[tuple[str, ...], TreeDistance]:
     """The 16 values, and the tree of the journal paper's Figure 7."""
-    text = files("polyseme.studies.reproduce").joinpath("data", "education-tree.csv").read_text(encoding="utf-8")
-    lines = list(csv.DictReader(text.splitlines()))
-    labels = tuple(line["value"] for line in lines)
-    tree = TreeDistance.from_paths([(line["value"], line["branch"], line["kind"], line["half"]) for line in lines])
-    return labels, tree
+    paths = education_paths()
+    return tuple(path[0] for path in paths), TreeDistance.from_paths(paths)
 
 
 def education_codes(rows: dict[str, np.ndarray]) -> Ints:

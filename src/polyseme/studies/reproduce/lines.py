@@ -149,7 +149,7 @@ def draw(figure: Figure, rows: Sequence[Row], looks: dict[str, Look]) -> str:
     parts = [_frame(figure, x, y, names)]
     for series in dict.fromkeys(row.series for row in kept):
         line = sorted((row for row in kept if row.series == series), key=lambda row: _at(row, names))
-        parts.append(_line(line, looks[series], x, y, names))
+        parts.append(_line(line, looks[series], x, y, names, figure.joined))
     about = escape(f"{figure.title or figure.panel}: {figure.y} over {figure.x}")
     return f'<svg class="lines" role="img" aria-label="{about}" viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(parts)}</svg>'
 
@@ -200,11 +200,11 @@ def _named_ticks(names: Sequence[str]) -> list[tuple[float, str]]:
     return [(float(place), name) for place, name in enumerate(names) if place % step == 0]
 
 
-def _line(rows: Sequence[Row], look: Look, x: _Scale, y: _Scale, names: Sequence[str]) -> str:
+def _line(rows: Sequence[Row], look: Look, x: _Scale, y: _Scale, names: Sequence[str], joined: bool) -> str:
     places = [(x(_at(row, names)), y(row.value)) for row in rows]
     path = "M" + "L".join(f"{across:.1f} {up:.1f}" for across, up in places)
     dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
-    parts = [f'<path class="{look.colour}" d="{path}"{dash}/>']
+    parts = [f'<path class="{look.colour}" d="{path}"{dash}/>'] if joined else []
     for row, (across, up) in zip(rows, places, strict=True):
         if row.high > row.low:
             low, high = y(row.low), y(row.high)

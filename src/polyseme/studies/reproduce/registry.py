@@ -16,7 +16,7 @@ from polyseme.studies.reproduce.journal import (
     worked_example,
 )
 from polyseme.studies.reproduce.le_diversity import buckets
-from polyseme.studies.reproduce.ours import learnt
+from polyseme.studies.reproduce.ours import attacks, learnt
 from polyseme.studies.reproduce.rule_paper import rules
 from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions, times
 from polyseme.studies.reproduce.study import Study
@@ -39,6 +39,7 @@ _ALL = (
     buckets.STUDY,
     rules.STUDY,
     learnt.STUDY,
+    attacks.STUDY,
 )
 
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})

@@ -156,7 +156,8 @@ class Finding:
 class Figure:
     """A chart: the rows of one panel and one measure, a line for each series.
 
-    log  whether the upright axis is logarithmic
+    log     whether the upright axis is logarithmic
+    joined  whether points of a series are joined by a line: not where they stand beside each other in no order
     """
 
     panel: str
@@ -165,6 +166,7 @@ class Figure:
     y: str
     log: bool = False
     title: str = ""
+    joined: bool = True
 
 
 @dataclass(frozen=True)
