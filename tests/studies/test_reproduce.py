@@ -8,6 +8,7 @@ import re
 from functools import cache
 from itertools import combinations
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -123,6 +124,10 @@ def test_the_command_writes_pages_that_stand_alone(tmp_path: Path) -> None:
         assert not re.search(r'(src|href)="(https?:)?//', page)
         assert "prefers-color-scheme: dark" in page
         assert "{{" not in page
+    pictures = sorted((out / "pictures").iterdir())
+    assert len(pictures) > 5
+    for file in pictures:
+        ElementTree.fromstring(file.read_text(encoding="utf-8"))  # noqa: S314 - made by us a moment ago
     assert not (out / "sensitive-qids-table.html").exists()
     claims = (out / "claims.csv").read_text(encoding="utf-8")
     assert "not reproduced" in claims
@@ -186,6 +191,13 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert abs(np.mean([row.low <= 5.0 <= row.high for row in rows]) - 0.95) < 0.02
     shares = [share_row("", "", "", 1, int(generator.binomial(60, 0.1)), 60) for _ in range(2_000)]
     assert abs(np.mean([row.low <= 0.1 <= row.high for row in shares]) - 0.95) < 0.03
+
+
+def test_no_two_series_look_the_same() -> None:
+    names = ["the limit", *(f"method {number}" for number in range(20)), "ours", "ours, smooth", "original"]
+    looks = look_of(names)
+    assert len({(look.colour, look.dash) for look in looks.values()}) == len(names)
+    assert (looks["ours"].colour, looks["the limit"].colour) == ("c0", "c8")
 
 
 def test_charts_escape_names_and_have_no_nonsense() -> None:

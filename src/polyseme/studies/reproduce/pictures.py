@@ -17,7 +17,8 @@ _LETTER, _SWATCH, _GAP, _LINE = 6.2, 40, 14, 18
 _STYLE = """
 :root { --ink: #1b222c; --muted: #5b6572; --grid: #e3e6ea; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e7eaee; --muted: #a3acb8; --grid: #2a313a; } }
-text { font: 11px -apple-system, "Segoe UI", Roboto, Arial, system-ui, sans-serif; fill: var(--muted); }
+svg { font-family: -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, system-ui, sans-serif; }
+text { font-size: 11px; fill: var(--muted); }
 text.title { font-size: 13px; font-weight: 600; fill: var(--ink); }
 """
 

@@ -48,7 +48,7 @@ def grid(quick: bool, _: Sources) -> list[Point]:
     designs = ("simple", "balanced") if quick else tuple(DESIGNS)
     repeats = 20 if quick else 200
     return [
-        Point.of(design=design, l=l, d=d, records=RECORDS, repeats=repeats, seconds=0.4 if quick else 5.0)
+        Point.of(design=design, l=l, d=d, records=RECORDS, repeats=repeats, seconds=0.2 if quick else 0.8)
         for l, d in settings
         for design in designs
     ]

@@ -66,7 +66,7 @@ def _people() -> Coded:
 
 
 def grid(quick: bool, _: Sources) -> list[Point]:
-    return [Point.of(part="tables"), Point.of(part="anew", repeats=20 if quick else 400, seconds=0.5 if quick else 8.0)]
+    return [Point.of(part="tables"), Point.of(part="anew", repeats=20 if quick else 400, seconds=0.5 if quick else 2.5)]
 
 
 def measure(point: Point, seed: int, _: Sources) -> list[Row]:

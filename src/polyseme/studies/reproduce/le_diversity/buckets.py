@@ -46,7 +46,7 @@ def grid(quick: bool, _: Sources) -> list[Point]:
     repeats = 3 if quick else 20
     ns, ls = ((2_000, 4_000), (2, 4)) if quick else (_NS, _LS)
     most = ns[-1]
-    seconds = 0.3 if quick else 12.0
+    seconds = 0.3 if quick else 4.0
     points = [Point.of(over="n", n=n, l=4, repeats=repeats, seconds=seconds * n / most) for n in ns]
     return points + [Point.of(over="l", n=most, l=l, repeats=repeats, seconds=seconds) for l in ls]
 

@@ -47,7 +47,7 @@ _LS = (2, 3, 4, 5, 6)
 def grid(quick: bool, _: Sources) -> list[Point]:
     nodes, ls = (NODES[:1], (3,)) if quick else (NODES, _LS)
     return [
-        Point.of(levels=",".join(map(str, levels)), model=model, L=l, seconds=2.0)
+        Point.of(levels=",".join(map(str, levels)), model=model, L=l, seconds=0.5)
         for levels in nodes
         for l in ls
         for model in (ENTROPY, RECURSIVE)
