@@ -49,8 +49,7 @@ def command(
     \b
     Examples:
       polyseme reproduce --list
-      polyseme reproduce --quick --out pages
-      polyseme reproduce posterior mse --data adult=data/adult --out pages
+      polyseme reproduce posterior --quick --out pages
     """
     from polyseme.studies.reproduce.command import chosen_studies, prepare, reproduce
 
