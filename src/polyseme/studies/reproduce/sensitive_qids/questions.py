@@ -44,6 +44,7 @@ __all__ = ["BY_L", "BY_T"]
 
 HALF = (0.4, 0.65)
 _L_GRID = {1: (2, 3, 4, 5, 7, 10), 2: (2, 3, 4, 5, 7, 10), 3: (2, 3, 5), 4: (2,)}
+_REPEATS, _SECONDS = {1: 20, 2: 20, 3: 6, 4: 2}, {1: 5.0, 2: 20.0, 3: 60.0, 4: 60.0}
 _T_GRID = {1: (0.1, 0.2, 0.3, 0.4, 0.5), 2: (0.1, 0.2, 0.3, 0.4, 0.5), 3: (0.5,)}
 
 
@@ -52,9 +53,7 @@ def _grid(name: str, values: Mapping[int, tuple[float, ...]], quick: bool, _: So
         chosen = {1: (values[1][0], values[1][3])}
         return [Point.of(q=q, repeats=4, seconds=1.0, **{name: x}) for q, xs in chosen.items() for x in xs]
     return [
-        Point.of(q=q, repeats=20 if q < 3 else 8, seconds=10.0 * q**2, **{name: x})
-        for q, xs in values.items()
-        for x in xs
+        Point.of(q=q, repeats=_REPEATS[q], seconds=_SECONDS[q], **{name: x}) for q, xs in values.items() for x in xs
     ]
 
 
