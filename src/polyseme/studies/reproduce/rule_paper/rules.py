@@ -136,9 +136,7 @@ def _larger(results: Results) -> Finding:
         "vulnerable, the less changes, and at large L few are. The levels are held here while L changes; what the "
         "paper held is not in its text."
     )
-    verdict = Verdict.NOT_REPRODUCED
-    if never_smaller:
-        verdict = Verdict.REPRODUCED if at_large else Verdict.CORRECTED
+    verdict = Verdict.REPRODUCED if never_smaller and at_large else Verdict.NOT_REPRODUCED
     return Finding(LARGEST, verdict, text)
 
 
@@ -204,7 +202,7 @@ STUDY = Study(
     measure=measure,
     judge=judge,
     exhibits=exhibits,
-    thresholds={"Largest, more": "not smaller than before in any setting, and larger in some"},
+    thresholds={"Largest when L is large": "larger than before at the largest L, and never smaller"},
     adult="all",
     beside=("hierarchies",),
 )
