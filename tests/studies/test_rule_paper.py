@@ -46,3 +46,9 @@ def test_merging_leaves_none_vulnerable_and_costs_far_less_than_leaving_them_out
 def test_greedy_is_as_good_as_the_programme_where_nobody_wants_the_same_partner(records):
     found = prevented(records, NODES[2], RECURSIVE)
     assert found.greedy == pytest.approx(found.least, abs=1e-9)
+
+
+def test_nothing_is_merged_where_nothing_is_vulnerable(records):
+    found = prevented(records, NODES[0], {"entropy-diversity": {"l": 5}})
+    assert (found.vulnerable, found.left, found.least) == (0, 0, 0.0)
+    assert found.size_after == found.size

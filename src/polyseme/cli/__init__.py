@@ -36,6 +36,7 @@ COMMANDS = {
     "campaign": "Ask people whose devices draw the sets themselves.",
     "collect": "Take the reports of devices, and turn them into a release.",
     "demo": "Run every step on generated data.",
+    "reproduce": "Run the experiments of the papers anew.",
     "key": "Make a secret key for sticky decoys.",
     "taxonomy": "List, show and check the built-in taxonomies.",
     "hierarchy": "Show, check and build generalization hierarchies.",

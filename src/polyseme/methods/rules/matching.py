@@ -118,6 +118,8 @@ def exact(options: Options) -> Matching | None:
     from scipy.sparse import csr_array
 
     count, number = len(options.pairs), len(options.vulnerable)
+    if not number:
+        return _matching(options, (), ())
     rows, row_of = np.unique(np.concatenate((options.pairs.ravel(), options.vulnerable)), return_inverse=True)
     columns = np.concatenate((np.repeat(np.arange(count), 2), count + np.arange(number)))
     matrix = csr_array((np.ones(len(columns)), (row_of.ravel(), columns)), shape=(len(rows), count + number))

@@ -1,0 +1,1 @@
+"""The experiments of the conference paper that came before the journal paper."""

@@ -1,0 +1,1 @@
+"""The experiments of the journal paper on (l, d)-semantic diversity."""

@@ -1,0 +1,218 @@
+"""Line charts with intervals, as SVG without any library: a study has dozens of them.
+
+Colours are classes (`c0` .. `c8`), which the style sheet gives a light and a dark shade; lines also differ in their
+dashes, so that they can be told apart without colours. Every mark has its numbers as a title.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from polyseme.studies.reproduce.study import Figure, Row
+
+__all__ = ["HEIGHT", "LINE_STYLE", "WIDTH", "Look", "draw", "look_of", "number", "swatch"]
+
+WIDTH, HEIGHT = 380, 250
+_LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 40
+_COLOURS = 9
+_DASHES = ("", "6 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "3 5")
+"""Fewer than colours, and no divisor of them: no two of the first 63 series look the same."""
+_OURS, _MARKS = (
+    ("ours", "balanced", "conditional prior"),
+    ("the limit", "1/l", "original", "true", "floor of truthful sets"),
+)
+
+LINE_STYLE = """\
+:root {
+  --c0: #14609e; --c1: #b8560f; --c2: #17693f; --c3: #a8201a; --c4: #6b3fa0;
+  --c5: #0b7379; --c6: #806000; --c7: #b0307a; --c8: #5b6572;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --c0: #7cbcf0; --c1: #f0a15c; --c2: #7fd3a3; --c3: #ff9d95; --c4: #c3a2f0;
+    --c5: #6fd0d6; --c6: #e0c35c; --c7: #f08cc4; --c8: #a3acb8;
+  }
+}
+svg.lines { display: block; width: 100%; max-width: 26rem; height: auto; }
+svg.lines text { font-family: inherit; font-size: 11px; fill: var(--muted); }
+svg.lines .grid { stroke: var(--grid); }
+svg.lines path, svg.lines .bar { fill: none; stroke-width: 1.8; }
+svg.lines .bar { stroke-width: 1.2; }
+""" + "\n".join(
+    f"svg.lines .c{place} {{ stroke: var(--c{place}); }} svg.lines circle.c{place} {{ fill: var(--c{place}); }}"
+    for place in range(_COLOURS)
+)
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series is drawn, everywhere on a page."""
+
+    place: int
+
+    @property
+    def colour(self) -> str:
+        return f"c{self.place % _COLOURS}"
+
+    @property
+    def dash(self) -> str:
+        return _DASHES[self.place % len(_DASHES)]
+
+
+def look_of(series: Sequence[str]) -> dict[str, Look]:
+    """A look for each series of a page: ours always in the first colour, what is compared with in grey."""
+    names = list(dict.fromkeys(series))
+    ours = [name for name in names if name.startswith(_OURS)]
+    marks = [name for name in names if name in _MARKS]
+    others = [name for name in names if name not in ours and name not in marks]
+    looks = {name: Look(0 if place == 0 else _COLOURS * (place + 1)) for place, name in enumerate(ours)}
+    looks |= {name: Look(_COLOURS - 1 + _COLOURS * place) for place, name in enumerate(marks)}
+    return looks | {name: Look(_other(place)) for place, name in enumerate(others)}
+
+
+def _other(place: int) -> int:
+    """Colours beside the first, which is ours, and the last, which is grey."""
+    turn, colour = divmod(place, _COLOURS - 2)
+    return _COLOURS * turn + colour + 1
+
+
+def number(value: float) -> str:
+    """A number as it is written on an axis or in a table.
+
+    >>> [number(x) for x in (0.0, 3.0, 0.25, 12345.0, 0.0000123, 2e9)]
+    ['0', '3', '0.25', '12,345', '1.23e-05', '2e+09']
+    """
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    return f"{value:.3g}"
+
+
+def swatch(look: Look) -> str:
+    """A line of the legend."""
+    dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
+    return (
+        f'<svg class="lines" style="width:34px" viewBox="0 0 34 10" aria-hidden="true">'
+        f'<path class="{look.colour}" d="M0 5H34"{dash}/><circle class="{look.colour}" cx="17" cy="5" r="3"/></svg>'
+    )
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From numbers to places."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high, at = self.low, self.high, value
+        if self.log:
+            low, high, at = math.log10(low), math.log10(high), math.log10(max(value, self.low))
+        share = (at - low) / (high - low) if high > low else 0.5
+        return self.begin + min(max(share, 0.0), 1.0) * (self.end - self.begin)
+
+    def ticks(self) -> list[float]:
+        if not self.log:
+            return _even(self.low, self.high)
+        first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+        step = max((last - first) // 5, 1) if last > first else 1
+        decades = [10.0**power for power in range(first, last + 1, step)]
+        if len(decades) >= 2:
+            return decades
+        return [
+            x * 10.0**p for p in range(first - 1, last + 1) for x in (1, 2, 5) if self.low <= x * 10.0**p <= self.high
+        ]
+
+
+def _even(low: float, high: float) -> list[float]:
+    """Round numbers between two limits, some five of them."""
+    if high <= low:
+        return [low]
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough - 1e-12)
+    first = math.ceil(low / step - 1e-9)
+    return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def draw(figure: Figure, rows: Sequence[Row], looks: dict[str, Look]) -> str:
+    """The chart as an SVG element."""
+    kept = [row for row in rows if math.isfinite(row.value) and (row.value > 0 or not figure.log)]
+    names = _names(kept)
+    x = _Scale(*_span([_at(row, names) for row in kept], 0.04), _LEFT, WIDTH - _RIGHT)
+    y = _upright(kept, figure.log)
+    parts = [_frame(figure, x, y, names)]
+    for series in dict.fromkeys(row.series for row in kept):
+        line = sorted((row for row in kept if row.series == series), key=lambda row: _at(row, names))
+        parts.append(_line(line, looks[series], x, y, names, figure.joined))
+    about = escape(f"{figure.title or figure.panel}: {figure.y} over {figure.x}")
+    return f'<svg class="lines" role="img" aria-label="{about}" viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(parts)}</svg>'
+
+
+def _names(rows: Sequence[Row]) -> list[str]:
+    """The names along the axis, where it has names instead of numbers."""
+    return list(dict.fromkeys(row.x for row in rows if isinstance(row.x, str)))
+
+
+def _at(row: Row, names: Sequence[str]) -> float:
+    return float(names.index(row.x)) if isinstance(row.x, str) else float(row.x)
+
+
+def _span(values: Sequence[float], margin: float) -> tuple[float, float]:
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    room = (high - low) * margin or 0.5
+    return low - room, high + room
+
+
+def _upright(rows: Sequence[Row], log: bool) -> _Scale:
+    highest = max((row.high for row in rows if math.isfinite(row.high)), default=1.0)
+    if log:
+        lowest = min((row.value for row in rows), default=0.1)
+        return _Scale(lowest / 1.6, max(highest, lowest) * 1.3, HEIGHT - _BOTTOM, _TOP, True)
+    lowest = min(min((row.low for row in rows if math.isfinite(row.low)), default=0.0), 0.0)
+    return _Scale(lowest, highest * 1.05 if highest > lowest else lowest + 1.0, HEIGHT - _BOTTOM, _TOP)
+
+
+def _frame(figure: Figure, x: _Scale, y: _Scale, names: Sequence[str]) -> str:
+    parts = []
+    for tick in y.ticks():
+        parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
+        parts.append(f'<text x="{_LEFT - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{number(tick)}</text>')
+    whole = [tick for tick in x.ticks() if tick == round(tick)] if x.high - x.low >= 1.0 else x.ticks()
+    places = _named_ticks(names) if names else [(tick, number(tick)) for tick in whole]
+    for tick, label in places:
+        parts.append(f'<text x="{x(tick):.1f}" y="{HEIGHT - _BOTTOM + 15}" text-anchor="middle">{escape(label)}</text>')
+    middle = (_LEFT + WIDTH - _RIGHT) / 2
+    parts.append(f'<text x="{middle}" y="{HEIGHT - 6}" text-anchor="middle">{escape(figure.x)}</text>')
+    return "".join(parts)
+
+
+def _named_ticks(names: Sequence[str]) -> list[tuple[float, str]]:
+    """As many names as there is room for."""
+    step = max(1, math.ceil(len(names) * max(map(len, names)) * 7 / (WIDTH - _LEFT - _RIGHT)))
+    return [(float(place), name) for place, name in enumerate(names) if place % step == 0]
+
+
+def _line(rows: Sequence[Row], look: Look, x: _Scale, y: _Scale, names: Sequence[str], joined: bool) -> str:
+    places = [(x(_at(row, names)), y(row.value)) for row in rows]
+    path = "M" + "L".join(f"{across:.1f} {up:.1f}" for across, up in places)
+    dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
+    parts = [f'<path class="{look.colour}" d="{path}"{dash}/>'] if joined else []
+    for row, (across, up) in zip(rows, places, strict=True):
+        if row.high > row.low:
+            low, high = y(row.low), y(row.high)
+            parts.append(f'<path class="bar {look.colour}" d="M{across:.1f} {low:.1f}V{high:.1f}"/>')
+        about = f"{row.series}, {row.x if isinstance(row.x, str) else number(row.x)}: {number(row.value)}"
+        between = f" ({number(row.low)} to {number(row.high)})" if row.repeats else ", exact"
+        parts.append(
+            f'<circle class="{look.colour}" cx="{across:.1f}" cy="{up:.1f}" r="2.6">'
+            f"<title>{escape(about + between)}</title></circle>"
+        )
+    return "".join(parts)

@@ -1,0 +1,1 @@
+"""Experiments of ours, about what the papers leave out."""
