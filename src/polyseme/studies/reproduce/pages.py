@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -198,7 +199,5 @@ def _environment() -> jinja2.Environment:
 @cache
 def _style() -> Markup:
     """The style sheet of the report, and what studies have beside it."""
-    loader = jinja2.PackageLoader("polyseme", "reports")
-    template = loader.get_source(jinja2.Environment(autoescape=True), "page.html.j2")[0]
-    house = template.partition("<style>")[2].partition("</style>")[0]
+    house = (files("polyseme.reports") / "style.css").read_text(encoding="utf-8")
     return Markup(house + _OWN_STYLE + LINE_STYLE)  # noqa: S704 - files of this package
