@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from polyseme.collection.server.collector import Known
 from polyseme.collection.server.problems import Refused
+from polyseme.web import client_module
 
 __all__ = ["admin_files", "client_files", "page_files", "policy_for", "respondent_page"]
 
@@ -23,18 +24,21 @@ _HEADERS = {
 }
 
 
-def policy_for(relay: str | None = None) -> str:
-    """The content security policy of a page: its own scripts and styles, and the relay where the campaign names one."""
-    connect = "'self'" if relay is None else f"'self' {_origin(relay)}"
+def policy_for(*others: str | None) -> str:
+    """The content security policy of a page: its own scripts and styles, and what else its campaign names.
+
+    others  addresses that the page may send to, such as that of a relay; None for none
+    """
+    connect = " ".join(["'self'", *(_origin(address) for address in others if address is not None)])
     return (
-        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; manifest-src 'self'; "
-        f"connect-src {connect}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'"
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src {connect}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types polyseme"
     )
 
 
 def _origin(address: str) -> str:
-    """Scheme and host of a relay; nothing else could be written into the policy."""
+    """Scheme and host of an address; nothing else could be written into the policy."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc}" if parts.scheme == "https" else "'none'"
 
@@ -52,10 +56,11 @@ def respondent_page(known: Known) -> Response:
 class _Files:
     """The files of one folder, with the headers of pages; nothing where the folder is not there."""
 
-    def __init__(self, folder: Path, policy: str) -> None:
-        self._files = StaticFiles(directory=folder, check_dir=False)
-        self._headers = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-        self._headers += [(b"content-security-policy", policy.encode()), (b"cache-control", b"no-cache")]
+    def __init__(self, folder: Path, **headers: str) -> None:
+        self._files = StaticFiles(directory=folder, check_dir=False, html=True)
+        policy = {"content-security-policy": policy_for(), "cache-control": "no-cache"}
+        given = {**_HEADERS, **policy, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        self._headers = [(name.encode(), value.encode()) for name, value in given.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: dict[str, object]) -> None:
@@ -66,19 +71,33 @@ class _Files:
         await self._files(scope, receive, with_headers)  # type: ignore[arg-type]
 
 
-def client_files() -> _Files:
+async def _module(scope: Scope, receive: Receive, send: Send) -> None:
+    """A module of the client without its comments, for pages of others too."""
+    name = scope["path"].rsplit("/", 1)[-1]
+    if scope["method"] not in ("GET", "HEAD"):
+        raise Refused("method")
+    try:
+        content = client_module(name)
+    except KeyError:
+        raise Refused("unknown") from None
+    headers = {**_HEADERS, "cache-control": "no-cache", "access-control-allow-origin": "*"}
+    headers["cross-origin-resource-policy"] = "cross-origin"
+    await Response(content, media_type="text/javascript", headers=headers)(scope, receive, send)
+
+
+def client_files() -> ASGIApp:
     """The modules of the client."""
-    return _Files(_folder("client"), policy_for())
+    return _module
 
 
-def page_files() -> _Files:
-    """What the respondent's page is made of."""
-    return _Files(_folder("page"), policy_for())
+def page_files() -> ASGIApp:
+    """What the respondent's page is made of; its worker serves the pages of campaigns, which are not below it."""
+    return _Files(_folder("page"), service_worker_allowed="/")
 
 
-def admin_files() -> _Files:
+def admin_files() -> ASGIApp:
     """The analyst's view."""
-    return _Files(_folder("admin"), policy_for())
+    return _Files(_folder("admin"))
 
 
 def _folder(name: str) -> Path:

@@ -1,0 +1,86 @@
+/** A campaign's own words, in a language that it may not have. */
+
+import { filled } from "./dom.js";
+import { base, textsOf } from "./texts.js";
+
+/**
+ * @typedef {import("../client/campaign.js").Campaign} Campaign
+ * @typedef {import("../client/campaign.js").Spoken} Spoken
+ * @typedef {import("./texts.js").Texts} Texts
+ */
+
+const RANGE = /^\[(-?[\d.]+), (-?[\d.]+)\)$/;
+
+/** What a person reads in one language. */
+export class Wording {
+  /** @param {Campaign} campaign @param {string} language */
+  constructor(campaign, language) {
+    this.campaign = campaign;
+    this.language = language;
+    /** @type {Texts} */
+    this.texts = textsOf(language);
+    const { languages } = campaign;
+    /** The language of the questions. */
+    this.own = languages.find((one) => one === language) ?? languages.find((one) => base(one) === base(language)) ?? languages[0];
+    /** @type {Map<string, string[]>} */
+    this.known = new Map();
+  }
+
+  /** @param {Spoken} text */
+  said(text) {
+    return text[this.own];
+  }
+
+  /** @param {string} column */
+  question(column) {
+    return this.said(this.campaign.questions[column].text);
+  }
+
+  /** The texts of a column's values. @param {string} column @returns {string[]} */
+  labels(column) {
+    let found = this.known.get(column);
+    if (!found) {
+      const { open, protected: hidden, questions } = this.campaign;
+      const { labels } = /** @type {any} */ ([...open, ...hidden].find(({ name }) => name === column));
+      found = questions[column].labels?.[this.own] ?? labels.map((/** @type {any} */ label) => this.#plain(String(label)));
+      this.known.set(column, /** @type {string[]} */ (found));
+    }
+    return /** @type {string[]} */ (found);
+  }
+
+  /** Intervals as people say them. @param {string} label */
+  #plain(label) {
+    const parts = RANGE.exec(label);
+    return parts ? filled(textsOf(this.own).range, { from: this.number(parts[1]), to: this.number(parts[2]) }) : label;
+  }
+
+  /** @param {string} digits */
+  number(digits) {
+    const value = Number(digits);
+    // Years are not written with a separator.
+    return Number.isFinite(value) && Math.abs(value) >= 10000 ? value.toLocaleString(this.own) : digits;
+  }
+
+  /** A probability, rounded up: it is a promise. @param {number} share */
+  percent(share) {
+    const digits = share < 0.1 ? 1 : 0;
+    const scale = 100 * 10 ** digits;
+    const up = Math.min(Math.ceil(share * scale - 1e-4) / scale, 1);
+    return up.toLocaleString(this.language, { style: "percent", maximumFractionDigits: digits });
+  }
+
+  /** @param {number} moment */
+  time(moment) {
+    const near = Math.abs(moment - Date.now()) < 12 * 3600e3;
+    /** @type {Intl.DateTimeFormatOptions} */
+    const style = near ? { timeStyle: "medium" } : { dateStyle: "long", timeStyle: "short" };
+    return new Date(moment).toLocaleString(this.language, style);
+  }
+
+  /** @param {number} seconds */
+  duration(seconds) {
+    const [unit, one] = seconds >= 7200 ? ["hour", 3600] : seconds >= 120 ? ["minute", 60] : ["second", 1];
+    const amount = Math.ceil(seconds / Number(one));
+    return amount.toLocaleString(this.language, { style: "unit", unit: String(unit), unitDisplay: "long" });
+  }
+}
