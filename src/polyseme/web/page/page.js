@@ -187,11 +187,13 @@ function form() {
   const { texts, own } = wording;
   const hidden = new Set(campaign.protected.map(({ name }) => name));
   const names = campaign.document.columns.map((/** @type {{name: string}} */ { name }) => name);
+  const missing = h("p", { class: "error", id: "missing", role: "alert" });
   /** @type {Map<string, import("./form.js").Field>} */
   const fields = new Map();
   names.forEach((/** @type {string} */ name, /** @type {number} */ at) => {
     const field = questionField(wording, name, `q${at}`, hidden.has(name), possible(name), codes[name], (code) => {
       codes[name] = code;
+      missing.textContent = "";
       if (!hidden.has(name)) for (const other of hidden) narrow(other);
     });
     fields.set(name, field);
@@ -203,7 +205,6 @@ function form() {
     fields.get(name)?.offer(left);
   }
   const code = campaign.collection.tokens === "none" ? null : invitationField();
-  const missing = h("p", { class: "error", id: "missing", role: "alert" });
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
     const first = [...names.filter((/** @type {string} */ name) => codes[name] === undefined).map((/** @type {string} */ name) => {

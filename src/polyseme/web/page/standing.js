@@ -58,9 +58,13 @@ export function standing(wording, item, actions) {
       waitingFor(wording, item),
       h("div", { class: "actions" }, ...buttons),
     ),
-    h("h2", {}, item.state === "stored" ? texts.wasSent : texts.willBeSent),
-    leaving(wording, report, null),
-    exactMessage(wording, report),
+    ...(item.state === "waiting" || item.state === "stored"
+      ? [
+          h("h2", {}, item.state === "stored" ? texts.wasSent : texts.willBeSent),
+          leaving(wording, report, null),
+          exactMessage(wording, report),
+        ]
+      : []),
   );
 }
 

@@ -63,10 +63,8 @@ export class Wording {
 
   /** A probability, rounded up: it is a promise. @param {number} share */
   percent(share) {
-    const digits = share < 0.1 ? 1 : 0;
-    const scale = 100 * 10 ** digits;
-    const up = Math.min(Math.ceil(share * scale - 1e-4) / scale, 1);
-    return up.toLocaleString(this.language, { style: "percent", maximumFractionDigits: digits });
+    const up = Math.min(Math.ceil(share * 1e3 - 1e-4) / 1e3, 1);
+    return up.toLocaleString(this.language, { style: "percent", maximumFractionDigits: 1 });
   }
 
   /** @param {number} moment */

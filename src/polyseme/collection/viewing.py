@@ -1,0 +1,143 @@
+"""What an analyst sees of a campaign: the error to expect while it runs, and the estimates when it is closed.
+
+Estimates come from the reports that a release would hold, by the estimator that everybody uses, and are refused where a
+release would be.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polyseme.arrays import Floats
+from polyseme.campaigns import summary
+from polyseme.collection.releasing import write_release
+from polyseme.collection.store import Store
+from polyseme.collection.survey import Survey
+from polyseme.device.campaign import Campaign
+from polyseme.errors import Problem, QuestionError, nearest
+from polyseme.estimators.estimate import Estimate
+from polyseme.release import Release
+from polyseme.verbs.estimate import estimate
+
+__all__ = ["Expected", "estimated", "expected_errors"]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How exact one protected column will be.
+
+    l         candidates to a set
+    promised  the posterior that no set exceeds; None where none is promised
+    worst     the same as computed from the document
+    error     expected error of a share, as root mean square, of one report; None where it is not known
+    """
+
+    name: str
+    question: str
+    values: int
+    l: int
+    promised: float | None
+    worst: float
+    error: float | None
+
+    def at(self, reports: int) -> float | None:
+        """The expected error of a share after so many reports: errors shrink with the root of the number."""
+        return None if self.error is None or reports < 1 else float(self.error / np.sqrt(reports))
+
+    def to_dict(self, reports: int, planned: int) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "name": self.name,
+            "question": self.question,
+            "values": self.values,
+            "l": self.l,
+            "promised": self.promised,
+            "worst": self.worst,
+            "now": self.at(reports),
+            "planned": self.at(planned),
+        }
+
+
+def expected_errors(survey: Survey) -> tuple[Expected, ...]:
+    """What can be expected of each protected column."""
+    campaign = survey.campaign
+    return tuple(
+        Expected(
+            name=item.name,
+            question=_question(campaign, item.name),
+            values=item.size,
+            l=item.l,
+            promised=item.promised,
+            worst=item.worst,
+            error=item.error,
+        )
+        for item in summary(campaign, records=1).columns
+    )
+
+
+def estimated(store: Store, campaign: str, of: str, by: str | None = None) -> dict[str, Any]:
+    """The shares of a protected column with their intervals, by group where an open column is named."""
+    survey = Survey.read(store.campaign(campaign).document)
+    _require_column("of", of, [column.name for column in survey.sets])
+    if by is not None:
+        _require_column("by", by, [column.name for column in survey.open])
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        release = write_release(store, campaign, Path(folder) / "release")
+        return _shown(survey.campaign, release, of, by)
+
+
+def _require_column(word: str, name: str, names: list[str]) -> None:
+    if name not in names:
+        raise QuestionError(Problem(word, "the campaign has no such column", nearest(name, names)))
+
+
+def _shown(campaign: Campaign, release: Release, of: str, by: str | None) -> dict[str, Any]:
+    table = estimate(release, [of], [] if by is None else [by])
+    return {
+        "of": of,
+        "by": by,
+        "question": _question(campaign, of),
+        "labels": _texts(campaign, of, table.labels[0]),
+        "groups": _groups(campaign, table, by),
+        "level": table.level,
+        "records": table.records,
+        "estimator": table.estimator,
+        "notes": list(table.notes),
+    }
+
+
+def _groups(campaign: Campaign, table: Estimate, by: str | None) -> list[dict[str, Any]]:
+    """The shares of each group, with the number of its records."""
+    names = [""] if by is None else _texts(campaign, by, table.by[by])
+    shares = table.proportions()
+    return [
+        {
+            "name": name,
+            "records": round(float(table.totals[place])),
+            "share": _numbers(shares.values[place]),
+            "low": _numbers(shares.low[place]),
+            "high": _numbers(shares.high[place]),
+        }
+        for place, name in enumerate(names)
+    ]
+
+
+def _numbers(found: Floats) -> list[float | None]:
+    return [float(number) if np.isfinite(number) else None for number in found]
+
+
+def _question(campaign: Campaign, name: str) -> str:
+    return str(campaign.document["questions"][name]["text"][campaign.languages[0]])
+
+
+def _texts(campaign: Campaign, name: str, values: tuple[Any, ...]) -> list[str]:
+    """Values as the campaign's first language has them."""
+    column = next(item for item in (*campaign.open, *campaign.protected) if item.name == name)
+    texts = campaign.document["questions"][name].get("labels", {}).get(campaign.languages[0])
+    spoken = dict(zip(map(str, column.labels), texts)) if texts else {}
+    return [spoken.get(str(value), str(value)) for value in values]
