@@ -1,22 +1,17 @@
 """What an analyst sees of a campaign: the error to expect while it runs, and the estimates when it is closed.
 
-Estimates come from the reports that a release would hold, by the estimator that everybody uses, and are refused where a
-release would be.
+Estimates come from a release, by the estimator that everybody uses.
 """
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from polyseme.arrays import Floats
 from polyseme.campaigns import summary
-from polyseme.collection.releasing import write_release
-from polyseme.collection.store import Store
 from polyseme.collection.survey import Survey
 from polyseme.device.campaign import Campaign
 from polyseme.errors import Problem, QuestionError, nearest
@@ -24,7 +19,7 @@ from polyseme.estimators.estimate import Estimate
 from polyseme.release import Release
 from polyseme.verbs.estimate import estimate
 
-__all__ = ["Expected", "estimated", "expected_errors"]
+__all__ = ["Expected", "expected_errors", "require_columns", "shares"]
 
 
 @dataclass(frozen=True)
@@ -80,15 +75,11 @@ def expected_errors(survey: Survey) -> tuple[Expected, ...]:
     )
 
 
-def estimated(store: Store, campaign: str, of: str, by: str | None = None) -> dict[str, Any]:
-    """The shares of a protected column with their intervals, by group where an open column is named."""
-    survey = Survey.read(store.campaign(campaign).document)
+def require_columns(survey: Survey, of: str, by: str | None) -> None:
+    """Raise unless shares of one column can be asked for within groups of the other."""
     _require_column("of", of, [column.name for column in survey.sets])
     if by is not None:
         _require_column("by", by, [column.name for column in survey.open])
-    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        release = write_release(store, campaign, Path(folder) / "release")
-        return _shown(survey.campaign, release, of, by)
 
 
 def _require_column(word: str, name: str, names: list[str]) -> None:
@@ -96,8 +87,9 @@ def _require_column(word: str, name: str, names: list[str]) -> None:
         raise QuestionError(Problem(word, "the campaign has no such column", nearest(name, names)))
 
 
-def _shown(campaign: Campaign, release: Release, of: str, by: str | None) -> dict[str, Any]:
-    table = estimate(release, [of], [] if by is None else [by])
+def shares(survey: Survey, release: Release, of: str, by: str | None = None) -> dict[str, Any]:
+    """The shares of a protected column with their intervals, by group where an open column is named."""
+    campaign, table = survey.campaign, estimate(release, [of], [] if by is None else [by])
     return {
         "of": of,
         "by": by,
@@ -114,21 +106,21 @@ def _shown(campaign: Campaign, release: Release, of: str, by: str | None) -> dic
 def _groups(campaign: Campaign, table: Estimate, by: str | None) -> list[dict[str, Any]]:
     """The shares of each group, with the number of its records."""
     names = [""] if by is None else _texts(campaign, by, table.by[by])
-    shares = table.proportions()
+    found = table.proportions()
     return [
         {
             "name": name,
             "records": round(float(table.totals[place])),
-            "share": _numbers(shares.values[place]),
-            "low": _numbers(shares.low[place]),
-            "high": _numbers(shares.high[place]),
+            "share": _numbers(found.values[place]),
+            "low": _numbers(found.low[place]),
+            "high": _numbers(found.high[place]),
         }
         for place, name in enumerate(names)
     ]
 
 
-def _numbers(found: Floats) -> list[float | None]:
-    return [float(number) if np.isfinite(number) else None for number in found]
+def _numbers(row: Floats) -> list[float | None]:
+    return [float(number) if np.isfinite(number) else None for number in row]
 
 
 def _question(campaign: Campaign, name: str) -> str:
@@ -137,7 +129,7 @@ def _question(campaign: Campaign, name: str) -> str:
 
 def _texts(campaign: Campaign, name: str, values: tuple[Any, ...]) -> list[str]:
     """Values as the campaign's first language has them."""
-    column = next(item for item in (*campaign.open, *campaign.protected) if item.name == name)
+    domains = {item.name: item.labels for item in campaign.open} | {item.name: item.labels for item in campaign.protected}
     texts = campaign.document["questions"][name].get("labels", {}).get(campaign.languages[0])
-    spoken = dict(zip(map(str, column.labels), texts)) if texts else {}
+    spoken = dict(zip(map(str, domains[name]), texts)) if texts else {}
     return [spoken.get(str(value), str(value)) for value in values]

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from polyseme.collection.metrics import MEDIA_TYPE
 from polyseme.collection.operating import add_document, invite, standing, standings
-from polyseme.collection.releasing import release_campaign
+from polyseme.collection.releasing import release_campaign, write_release
 from polyseme.collection.server.bodies import read_body
 from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.pages import admin_files
@@ -29,7 +29,7 @@ from polyseme.collection.server.public import handlers, json_response
 from polyseme.collection.store import State, Store, UnknownCampaign
 from polyseme.collection.survey import Malformed, Survey, read_object
 from polyseme.collection.tokens import role_of
-from polyseme.collection.viewing import Expected, estimated, expected_errors
+from polyseme.collection.viewing import Expected, expected_errors, require_columns, shares
 from polyseme.errors import InvalidInput, StoreUnavailable
 
 __all__ = ["admin_app"]
@@ -181,11 +181,19 @@ class _Admin:
         elif question in self._estimates:
             # Nothing changes after closing.
             return json_response(self._estimates[question])
-        found = await self.collector.read(lambda store: estimated(store, *question))
+        found = await self._estimated(Survey.read(kept.document), *question[1:])
         if len(self._estimates) >= MOST_ESTIMATES:
             self._estimates.clear()
         self._estimates[question] = found
         return json_response(found)
+
+    async def _estimated(self, survey: Survey, of: str, by: str | None) -> dict[str, Any]:
+        """Refused wherever a release would be: while the campaign is open, and where too few have answered."""
+        require_columns(survey, of, by)
+        with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+            out = Path(folder) / "release"
+            release = await self.collector.read(lambda store: write_release(store, survey.id, out))
+            return await asyncio.to_thread(lambda: shares(survey, release, of, by))
 
     async def released(self, request: Request) -> Response:
         """The release of a closed campaign, as an archive."""
