@@ -19,7 +19,7 @@ from polyseme.estimators.estimate import Estimate
 from polyseme.release import Release
 from polyseme.verbs.estimate import estimate
 
-__all__ = ["Expected", "expected_errors", "require_columns", "shares"]
+__all__ = ["Expected", "expected_errors", "question_of", "require_columns", "shares"]
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,17 @@ class Expected:
 
 def expected_errors(survey: Survey) -> tuple[Expected, ...]:
     """What can be expected of each protected column."""
-    campaign = survey.campaign
     return tuple(
         Expected(
             name=item.name,
-            question=_question(campaign, item.name),
+            question=question_of(survey, item.name),
             values=item.size,
             l=item.l,
             promised=item.promised,
             worst=item.worst,
             error=item.error,
         )
-        for item in summary(campaign, records=1).columns
+        for item in summary(survey.campaign, records=1).columns
     )
 
 
@@ -93,7 +92,7 @@ def shares(survey: Survey, release: Release, of: str, by: str | None = None) -> 
     return {
         "of": of,
         "by": by,
-        "question": _question(campaign, of),
+        "question": question_of(survey, of),
         "labels": _texts(campaign, of, table.labels[0]),
         "groups": _groups(campaign, table, by),
         "level": table.level,
@@ -123,7 +122,9 @@ def _numbers(row: Floats) -> list[float | None]:
     return [float(number) if np.isfinite(number) else None for number in row]
 
 
-def _question(campaign: Campaign, name: str) -> str:
+def question_of(survey: Survey, name: str) -> str:
+    """What people are asked for a column, in the campaign's first language."""
+    campaign = survey.campaign
     return str(campaign.document["questions"][name]["text"][campaign.languages[0]])
 
 

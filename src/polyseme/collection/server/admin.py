@@ -29,7 +29,7 @@ from polyseme.collection.server.public import handlers, json_response
 from polyseme.collection.store import State, Store, UnknownCampaign
 from polyseme.collection.survey import Malformed, Survey, read_object
 from polyseme.collection.tokens import role_of
-from polyseme.collection.viewing import Expected, expected_errors, require_columns, shares
+from polyseme.collection.viewing import Expected, expected_errors, question_of, require_columns, shares
 from polyseme.errors import InvalidInput, StoreUnavailable
 
 __all__ = ["admin_app"]
@@ -161,13 +161,15 @@ class _Admin:
         """How exact the shares of each protected column are expected to be, now and at the planned number."""
         campaign = request.path_params["campaign"]
         found = await self.collector.read(lambda store: standing(store, campaign))
+        kept = await self.collector.read(lambda store: store.campaign(campaign))
+        survey = Survey.read(kept.document)
         if campaign not in self._expected:
-            kept = await self.collector.read(lambda store: store.campaign(campaign))
             # Reports do not wait for this: it is not done by the thread that reads for them.
-            self._expected[campaign] = await asyncio.to_thread(lambda: expected_errors(Survey.read(kept.document)))
+            self._expected[campaign] = await asyncio.to_thread(expected_errors, survey)
         reports, planned = found.counts.reports, found.planned
         columns = [item.to_dict(reports, planned) for item in self._expected[campaign]]
-        return json_response({"reports": reports, "planned": planned, "columns": columns})
+        opened = [{"name": column.name, "question": question_of(survey, column.name)} for column in survey.open]
+        return json_response({"reports": reports, "planned": planned, "columns": columns, "open": opened})
 
     async def estimates(self, request: Request) -> Response:
         """The shares of a protected column of a closed campaign, with intervals."""
