@@ -94,6 +94,7 @@ def shares(survey: Survey, release: Release, of: str, by: str | None = None) -> 
         "by": by,
         "question": question_of(survey, of),
         "labels": _texts(campaign, of, table.labels[0]),
+        "ordered": _ordered(campaign, of),
         "groups": _groups(campaign, table, by),
         "level": table.level,
         "records": table.records,
@@ -116,6 +117,12 @@ def _groups(campaign: Campaign, table: Estimate, by: str | None) -> list[dict[st
         }
         for place, name in enumerate(names)
     ]
+
+
+def _ordered(campaign: Campaign, name: str) -> bool:
+    """Whether the values have an order of their own."""
+    column = next(item for item in campaign.protected if item.name == name)
+    return column.strata[0].sampling.document["kind"] in ("line", "circle")
 
 
 def _numbers(row: Floats) -> list[float | None]:

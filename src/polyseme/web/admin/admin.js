@@ -144,22 +144,26 @@ function expectedTable({ columns, reports, planned }) {
       "tr",
       {},
       h("th", { scope: "row" }, one.question),
+      h("td", { class: "number" }, reports ? points(one.now) : "no reports"),
+      h("td", { class: "number" }, points(one.planned)),
       h("td", { class: "number" }, count(one.values)),
       h("td", { class: "number" }, count(one.l)),
       h("td", { class: "number" }, one.promised === null ? "none" : percent(one.promised)),
-      h("td", { class: "number" }, reports ? points(one.now) : "no reports"),
-      h("td", { class: "number" }, points(one.planned)),
     ),
   );
-  const head = ["Question", "Values", "Set of", "Posterior at most", `Error now (${count(reports)})`, `At plan (${count(planned)})`];
+  const head = ["Question", `Error now (${count(reports)})`, `At plan (${count(planned)})`, "Values", "Set of", "Posterior at most"];
   const table = h(
     "table",
-    {},
-    h("caption", {}, "Expected error of a share, in percentage points (root mean square)"),
+    { "aria-label": "Expected errors" },
     h("thead", {}, h("tr", {}, ...head.map((text, at) => h("th", { scope: "col", class: at ? "number" : undefined }, text)))),
     h("tbody", {}, ...rows),
   );
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Expected errors" }, table);
+  return h(
+    "div",
+    { class: "expected" },
+    h("p", { class: "help" }, "Expected error of a share, in percentage points (root mean square), and what is promised"),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Expected errors" }, table),
+  );
 }
 
 /** The estimates, one column at a time. @param {Standing} one @param {Precision} known */
@@ -196,8 +200,9 @@ function shares(found) {
   const all = found.labels.map((_, code) => code);
   const mean = (/** @type {number} */ code) =>
     found.groups.reduce((sum, group) => sum + (group.share[code] ?? 0) * group.records, 0);
-  all.sort((one, other) => mean(other) - mean(one));
-  let most = FIRST;
+  // What lies on a line or a circle is read in that order.
+  if (!found.ordered) all.sort((one, other) => mean(other) - mean(one));
+  let most = found.ordered ? all.length : FIRST;
   const picture = h("div", { class: "picture" });
   const table = h("div", {});
   const more = h("button", { type: "button", click: () => ((most = all.length), render()) }, `Show all ${count(all.length)}`);
@@ -217,11 +222,11 @@ function shares(found) {
   return h(
     "div",
     {},
-    h("p", { class: "help" }, `Share of ${count(found.records)} reports; the bars are ${percent(found.level, 0)} intervals. Estimator: ${found.estimator}. Largest share first.`),
+    h("p", { class: "help" }, `Share of ${count(found.records)} reports; the bars are ${percent(found.level, 0)} intervals. Estimator: ${found.estimator}.${found.ordered ? "" : " Largest share first."}`),
     picture,
     more,
     h("details", {}, h("summary", {}, "The same as a table"), table),
-    notes.length > 0 && h("details", {}, h("summary", {}, `Notes (${notes.length})`), h("ul", { class: "notes" }, ...notes)),
+    notes.length > 0 && h("ul", { class: "notes", "aria-label": "Notes" }, ...notes),
   );
 }
 

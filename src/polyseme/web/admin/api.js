@@ -12,7 +12,7 @@
  * @typedef {{reports: number, planned: number, columns: Expected[], open: {name: string, question: string}[]}} Precision
  * @typedef {{name: string, records: number, share: (number | null)[], low: (number | null)[], high: (number | null)[]}} Group
  * @typedef {{
- *   of: string, by: string | null, question: string, labels: string[], groups: Group[], level: number, records: number,
+ *   of: string, by: string | null, question: string, labels: string[], ordered: boolean, groups: Group[], level: number, records: number,
  *   estimator: string, notes: string[],
  * }} Shares
  */

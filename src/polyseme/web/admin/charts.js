@@ -18,7 +18,7 @@ export function ticks(low, high, most) {
   const ten = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((one) => one * ten).find((one) => one >= rough - 1e-12) ?? 10 * ten;
   const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9; at += 1) found.push(at * step);
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9; at += 1) found.push(at * step || 0);
   return { found, step };
 }
 
@@ -57,7 +57,7 @@ export function sharesChart(shares, shown, width) {
   const [low, high] = range(shares, shown);
   const narrow = width < NARROW;
   const longest = Math.max(...shown.map((code) => shares.labels[code].length));
-  const left = narrow ? 8 : Math.min(Math.max(longest * 7.2 + 16, 90), width * 0.36);
+  const left = narrow ? 14 : Math.min(Math.max(longest * 7.2 + 16, 90), width * 0.36);
   const right = 76;
   const row = narrow ? ROW + 16 : ROW;
   const scale = (/** @type {number} */ share) => left + ((share - low) / (high - low)) * (width - left - right);
@@ -92,7 +92,7 @@ function mark(label, group, code, top, { scale, left, narrow, width, row }) {
     { class: "row" },
     s("title", {}, `${label}: ${percent(share)}, from ${percent(low)} to ${percent(high)}`),
     narrow
-      ? s("text", { class: "label", x: 8, y: top + 16 }, text)
+      ? s("text", { class: "label", x: left + 6, y: top + 18 }, text)
       : s("text", { class: "label", x: left - 12, y: middle + 4.5, "text-anchor": "end" }, text),
     low !== null && high !== null && s("line", { class: "interval", x1: scale(low), x2: scale(high), y1: middle, y2: middle }),
     low !== null && s("line", { class: "end", x1: scale(low), x2: scale(low), y1: middle - 5, y2: middle + 5 }),
@@ -117,7 +117,7 @@ export function sharesTable(shares, shown) {
       ),
     ),
   );
-  const titles = head.map((text) => h("th", { scope: "col" }, /** @type {string} */ (text)));
+  const titles = head.map((text, at) => h("th", { scope: "col", class: at >= head.length - 3 ? "number" : undefined }, /** @type {string} */ (text)));
   const caption = `Estimated shares with ${percent(shares.level, 0)} intervals`;
   const table = h("table", {}, h("caption", {}, caption), h("thead", {}, h("tr", {}, ...titles)), h("tbody", {}, ...rows));
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table" }, table);
