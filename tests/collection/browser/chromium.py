@@ -23,6 +23,9 @@ _SWITCHES = (
     "--disable-dev-shm-usage",
     "--no-first-run",
     "--disable-background-networking",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
     "--disable-component-update",
     "--disable-default-apps",
     "--disable-extensions",
@@ -48,16 +51,17 @@ def executable() -> str | None:
 
 
 class Chromium:
-    """A browser with a profile; what is in the profile survives the process."""
+    """A browser with a profile of its own, which survives the process.
 
-    def __init__(self, profile: Path | None = None) -> None:
-        self.profile = Path(tempfile.mkdtemp(prefix="chromium-")) if profile is None else profile
+    driver  of Playwright, which is running
+    """
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self.profile = Path(tempfile.mkdtemp(prefix="chromium-"))
 
     def __enter__(self) -> Chromium:
-        from playwright.sync_api import sync_playwright
-
         self.start()
-        self._driver = sync_playwright().start()
         self.connect()
         return self
 
@@ -101,11 +105,8 @@ class Chromium:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            self.kill()
-        finally:
-            self._driver.stop()
-            shutil.rmtree(self.profile, ignore_errors=True)
+        self.kill()
+        shutil.rmtree(self.profile, ignore_errors=True)
 
 
 def _port(told: Path, process: subprocess.Popen[bytes]) -> int:
