@@ -6,7 +6,7 @@ RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-slow test-lanes test-all check lint types contracts docs bench coverage clean
+.PHONY: help demo test test-slow test-lanes test-all check lint types contracts docs site pictures bench coverage clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -37,8 +37,8 @@ test-lanes: $(DEV)  ## kills, crashes and floods, with a real PostgreSQL (some m
 test-all: test test-slow test-lanes  ## every test
 
 lint: $(DEV)  ## format and lint
-	$(BIN)/ruff format --check src tests benchmarks docs/check.py
-	$(BIN)/ruff check src tests benchmarks docs/check.py
+	$(BIN)/ruff format --check src tests benchmarks docs/check.py docs/making docs/notebooks
+	$(BIN)/ruff check src tests benchmarks docs/check.py docs/making docs/notebooks
 
 types: $(DEV)  ## strict types
 	$(BIN)/mypy
@@ -46,10 +46,27 @@ types: $(DEV)  ## strict types
 contracts: $(DEV)  ## rooms import in one direction only
 	$(BIN)/lint-imports
 
-docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are up to date
+docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are up to date, the site can be built
 	$(BIN)/python docs/check.py
+	$(BIN)/python docs/making/pages.py
+
+site: $(DEV)  ## the documentation as a site: open site/index.html
+	$(BIN)/python docs/making/pages.py
+
+pictures: $(DEV)  ## pictures, outputs of commands and notebooks in the documentation, made anew
+	$(BIN)/python docs/making/transcripts.py --write
+	$(BIN)/python docs/making/notebooks.py --write
+	$(BIN)/python docs/making/pictures.py
 
 check: test lint types contracts docs  ## all of it, as CI runs it
+
+$(VENV)/npm/node_modules/.bin/tsc:
+	npm install --silent --no-save --prefix $(VENV)/npm typescript@5.9.3
+
+.PHONY: client-types
+client-types: $(VENV)/npm/node_modules/.bin/tsc  ## the types of the client's modules (needs Node and npm)
+	$< --noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler \
+	  --lib es2022,dom,dom.iterable src/polyseme/web/client/*.js
 
 coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about two hours)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
@@ -58,4 +75,4 @@ bench: $(DEV)  ## speed and accuracy, as ratios
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove what was made
-	rm -rf $(VENV) demo-out build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) demo-out site build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

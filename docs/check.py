@@ -1,10 +1,13 @@
-"""Documentation that leads somewhere: relative links resolve, and the page of commands is what --help says."""
+"""Documentation that leads somewhere: links resolve, and pages about commands and Python are what the program says."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -62,14 +65,77 @@ def _help(command, parent, name: str) -> list[str]:
     return parts
 
 
+def _is_error(thing: Any) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, Exception)
+
+
+PARTS = {
+    "Verbs": lambda thing: not inspect.isclass(thing),
+    "Nouns": lambda thing: inspect.isclass(thing) and not _is_error(thing),
+    "Errors and warnings": _is_error,
+}
+"""The chapters of the page of Python, and what each takes."""
+
+
+def python_page() -> str:
+    """Every public name: how it is called, and its docstring."""
+    import polyseme as ps
+
+    parts = ["# Python", "", "Every name of `import polyseme as ps`.", "", PYTHON_NOTE, ""]
+    things = {name: getattr(ps, name) for name in ps.__all__}
+    for title, takes in PARTS.items():
+        taken = {name: thing for name, thing in things.items() if takes(thing)}
+        parts += [f"## {title}", "", *(line for name, thing in taken.items() for line in _described(name, thing))]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+PYTHON_NOTE = """\
+Tables may be polars, pandas or pyarrow objects, or paths. [Results](results.md) show themselves in notebooks, and
+[inside another program](embedding.md) says how runs are stopped, warned of and logged.
+
+Made from the docstrings by `python docs/check.py --write`."""
+
+
+def _described(name: str, thing: Any) -> list[str]:
+    head = f"ps.{name}" if inspect.isclass(thing) else f"ps.{name}{_signature(thing)}"
+    head = textwrap.fill(head, 110, subsequent_indent="    ", break_on_hyphens=False)
+    lines = [f"### {name}", "", "```text", head, "", inspect.getdoc(thing) or "", "```", ""]
+    return lines[:-2] + _methods(thing) if inspect.isclass(thing) and not _is_error(thing) else lines
+
+
+def _methods(noun: type) -> list[str]:
+    """The ways in and out of a noun, each with the first line of its docstring."""
+    lines = []
+    for name, member in sorted(inspect.getmembers(noun)):
+        if not name.startswith("_") and callable(member) and (inspect.getdoc(member) or ""):
+            lines += [f"    .{name}{_signature(member)}", f"        {inspect.getdoc(member).splitlines()[0]}"]
+    return ["", *lines, "```", ""] if lines else ["```", ""]
+
+
+def _signature(thing: Any) -> str:
+    """The names and defaults of the parameters: types are for the type checker."""
+    given = inspect.signature(thing)
+    plain = [one.replace(annotation=inspect.Parameter.empty) for one in given.parameters.values() if one.name != "self"]
+    text = str(given.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+    return re.sub(r"<(?:[^<>]|<[^<>]*>)*>", "..", text)
+
+
+MADE = {"commands.md": commands_page, "python.md": python_page}
+"""Pages that the program writes."""
+
+
 def main() -> int:
-    page = ROOT / "docs" / "commands.md"
+    made = {ROOT / "docs" / name: page() for name, page in MADE.items()}
     if "--write" in sys.argv:
-        page.write_text(commands_page(), encoding="utf-8")
+        for page, text in made.items():
+            page.write_text(text, encoding="utf-8")
     problems = [f"broken link: {link}" for link in broken_links()]
     problems += [f"no page links to {name}" for name in orphans()]
-    if not page.exists() or page.read_text(encoding="utf-8") != commands_page():
-        problems.append("docs/commands.md is not what --help says: run python docs/check.py --write")
+    problems += [
+        f"docs/{page.name} is not what the program says: run python docs/check.py --write"
+        for page, text in made.items()
+        if not page.exists() or page.read_text(encoding="utf-8") != text
+    ]
     print("\n".join(problems) or f"{len(pages())} pages, all links lead somewhere")
     return 1 if problems else 0
 

@@ -20,6 +20,8 @@ from polyseme.verbs import recoding
 ROOT = Path(__file__).resolve().parent.parent
 # Tests run side by side, one for each core: threads of the linear algebra library would only wait for one another.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Lines are folded to what this says, and tests look for sentences in them.
+os.environ.pop("COLUMNS", None)
 
 SHARED = ROOT.parent / "shared" / "data"
 

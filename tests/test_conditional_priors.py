@@ -204,7 +204,7 @@ def test_the_manifest_comes_back_and_everything_holds(tmp_path: Path, text: str,
     verification = ps.verify(opened)
     assert verification.holds, verification
     assert ps.estimate(opened, of=["income"]).values.sum() == pytest.approx(table.height)
-    assert "The prior was declared by sex and age." in ps.report(opened)
+    assert "was declared by sex and age." in ps.report(opened)
 
 
 def test_without_conditions_the_manifest_is_of_format_1(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import click
 import polars as pl
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from polyseme.cli import cli
 from polyseme.studies.income import INCOME_POLICY, income_table
@@ -72,6 +74,7 @@ EXAMPLE = re.compile(r"^ +(?:Example: )?(polyseme \S.*)$", re.M)
 ELSEWHERE = (
     ("polyseme demo", "polyseme demo --records 2000"),
     ("of disease", "of income"),
+    ("--out campaign", "--out campaign-2"),
 )
 """What the examples leave out, or call by another name than the table at hand."""
 
@@ -89,12 +92,29 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "models.yaml").write_text(
         "attributes: {sex: {role: quasi-identifier}, income: {role: sensitive}}\nmodels: [{k-anonymity: {k: 2}}]\n"
     )
+    _survey(folder)
     result = run("polyseme anonymize policy.yaml people.csv --out release --seed 1", folder)
     assert result.returncode == 0, result.stderr
     for out, ledger in (("published", ""), ("before", "--ledger ledger.json --people patients")):
         result = run(f"polyseme anonymize policy.yaml people.csv --out {out} {ledger}", folder)
         assert result.returncode == 0, result.stderr
     return folder
+
+
+def _survey(folder: Path) -> None:
+    """A campaign: what it is made of, itself, and a key to sign it with."""
+    (folder / "survey.yaml").write_text(
+        "attributes:\n  sex: {role: quasi-identifier, domain: [f, m]}\n"
+        "  income: {role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}}\n"
+    )
+    (folder / "questions.yaml").write_text(
+        "name: incomes\ntitle: Incomes\nquestions: {sex: Your sex, income: Your income}\n"
+        "collection: {planned: 5000, purpose: To see., contact: survey@example.org}\n"
+    )
+    key = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    (folder / "key.pem").write_bytes(key)
+    result = run("polyseme campaign new survey.yaml --questions questions.yaml --out campaign", folder)
+    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize("path", HELPS)

@@ -14,6 +14,7 @@ from polyseme.version import __version__ as __version__
 # What a type checker reads. `_NAMES` below says the same while the program runs; a test compares the two.
 if TYPE_CHECKING:
     from polyseme.cancellation import Cancellation as Cancellation
+    from polyseme.errors import CampaignError as CampaignError
     from polyseme.errors import Cancelled as Cancelled
     from polyseme.errors import ImpossibleError as ImpossibleError
     from polyseme.errors import InvalidInput as InvalidInput
@@ -58,8 +59,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "cancellation": "Cancellation",
-    "errors": "Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning PolysemeError "
-    "PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError "
+    "errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning "
+    "PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError "
     "TableError",
     "estimators.estimate": "Estimate",
     "policy": "Policy",

@@ -23,7 +23,7 @@
 A broken privacy model is not an exception: it is a verdict.
 
 An `InvalidInput` carries every problem that was found, not only the first. A problem never holds a value of
-the original table: places, names, counts and declared domains only.
+the original table in its text: places, names, counts and declared domains only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ import difflib
 import sys
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from polyseme.sightings import Numbering, Sightings
 
 __all__ = [
     "CampaignError",
@@ -61,11 +63,23 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong: where, what, and what would help."""
+    """One thing that is wrong: where, what, and what would help.
+
+    seen  the records that it is about, where there are some; their values are for `--show-values` only
+    """
 
     where: str
     what: str
     hint: str = ""
+    seen: Sightings | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def in_rows(cls, where: str, what: str, hint: str, seen: Sightings | None, numbering: Numbering) -> Problem:
+        """A problem with some records of a table: what it says ends with where they are."""
+        if seen is None:
+            return cls(where, what, hint)
+        seen = seen.numbered(numbering)
+        return cls(where, f"{what}, {seen.words()}" if seen.rows else what, hint, seen)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.what}" if self.where else self.what

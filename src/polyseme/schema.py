@@ -33,6 +33,7 @@ __all__ = [
     "Resolved",
     "Role",
     "Schema",
+    "Weighting",
 ]
 
 
@@ -44,6 +45,7 @@ class Role(Enum):
     SENSITIVE = "sensitive"
     SENSITIVE_QID = "sensitive-qid"
     INSENSITIVE = "insensitive"
+    WEIGHT = "weight"
 
     @property
     def is_published(self) -> bool:
@@ -54,6 +56,11 @@ class Role(Enum):
     def is_secret(self) -> bool:
         """Whether it must not be published as it is."""
         return self in (Role.SENSITIVE, Role.SENSITIVE_QID)
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether records are found by it; survey weights follow from what people are, and few share one."""
+        return self in (Role.QUASI_IDENTIFIER, Role.WEIGHT)
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,30 @@ class Domain:
     def codes(self) -> Mapping[str, int]:
         """The code of each value, by the way it is written: to Python true and 1 are the same key."""
         return {written(value): code for code, value in enumerate(self.values)}
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How survey weights are published: coarser, so that fewer records can be told apart by them.
+
+    round  the step that they are multiples of; None for no rounding
+    trim   what a larger weight is published as; None for no limit
+    """
+
+    round: float | None = None
+    trim: float | None = None
+
+    def applied(self, weights: Floats) -> Floats:
+        """The weights as they are published; no record loses its weight by rounding.
+
+        >>> Weighting(round=10, trim=80).applied(np.array([0.0, 2.0, 26.0, 91.5]))
+        array([ 0., 10., 30., 80.])
+        """
+        if self.trim is not None:
+            weights = np.minimum(weights, self.trim)
+        if self.round is not None:
+            weights = np.where(weights > 0.0, np.maximum(np.rint(weights / self.round), 1.0), 0.0) * self.round
+        return np.asarray(weights, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -206,6 +237,7 @@ class Attribute:
     distributions  what is publicly expected of the values
     conditional    what is expected of them under conditions that exclude each other
     members        of a joint attribute, whose values are combinations: the columns that it is made of
+    weighting      of a survey weight: how it is published
     """
 
     name: str
@@ -217,6 +249,7 @@ class Attribute:
     distributions: Distributions = field(default_factory=Distributions)
     conditional: tuple[Conditional, ...] = ()
     members: tuple[Member, ...] = ()
+    weighting: Weighting | None = None
 
     def expected(self, condition: Condition) -> Distributions:
         """The distributions of the records under one of its conditions; everybody's where it is none of them."""

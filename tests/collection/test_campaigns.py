@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import random
 from copy import deepcopy
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -20,6 +24,7 @@ from polyseme.device.reports import answer, answer_codes, longest_report
 from polyseme.device.sampling import ONE
 from polyseme.errors import CampaignError, ImpossibleError, InvalidInput, PolicyError
 from polyseme.evidence.verdicts import posterior_verdict
+from polyseme.files.documents import parse
 from polyseme.policy import Policy
 from polyseme.release.columns import AsIs, Sets
 from polyseme.release.manifest import Manifest
@@ -165,6 +170,16 @@ def test_keys_and_tokens_fit_the_campaign(made, sticky):
     assert b'"token":"abc"' in answer(invited, RECORD, token="abc").body(invited.collection.size)  # noqa: S106
 
 
+def test_the_id_of_a_report_with_a_blind_token_is_its_hash():
+    issuer = {"address": "https://issuer.example", "key": "AAAA"}
+    campaign = make_campaign(Policy.loads(POLICY), questions(tokens="blind-rsa", issuer=issuer)).campaign
+    token = base64.urlsafe_b64encode(bytes(range(250, 256)) * 50).rstrip(b"=").decode()
+    found = {answer(campaign, RECORD, token=token).id for _ in range(3)}
+    digest = hashlib.sha256(bytes(range(250, 256)) * 50).digest()[:16]
+    assert found == {base64.urlsafe_b64encode(digest).rstrip(b"=").decode()}
+    assert campaign.collection.issuer.address == "https://issuer.example"
+
+
 def test_a_document_that_tells_more_than_it_promises_is_refused(made):
     document = deepcopy(made.campaign.document)
     document["promises"]["income"]["posterior"] = 0.33
@@ -207,7 +222,11 @@ def wrong_documents(document):
         "negative prior": changed(lambda d: d["promises"]["income"].update(priors=[[-1.0] * 9])),
         "draws": changed(lambda d: d["collection"].update(draws="often")),
         "wave": changed(lambda d: d["collection"].update(wave=0)),
-        "relay": changed(lambda d: d["collection"].update(relay="http://relay.example")),
+        "relay": changed(lambda d: d["collection"].update(relay="ftp://relay.example", gateway="AA")),
+        "no gateway": changed(lambda d: d["collection"].update(relay="https://relay.example")),
+        "gateway": changed(lambda d: d["collection"].update(relay="https://relay.example", gateway="+/=")),
+        "no issuer": changed(lambda d: d["collection"].update(tokens="blind-rsa")),
+        "issuer": changed(lambda d: d["collection"].update(issuer={"address": "https://i.example"})),
         "size": changed(lambda d: d["collection"].update(size=5000)),
         "delay": changed(lambda d: d["collection"].update(delay=-1)),
         "no contact": changed(lambda d: d["collection"].pop("contact")),
@@ -253,6 +272,8 @@ def test_schema_and_device_know_the_same_fields(schema):
         (lambda d: d["collection"].update(closes="2026-12-01T00:00:00"), "moment"),
         (lambda d: d["collection"].update(closes="2026-11-01T00:00:00Z"), "not after it opens"),
         (lambda d: d["columns"].append(d["columns"][0]), "more than once"),
+        (lambda d: d["collection"].update(relay="http://relay.example", gateway="AA"), "https://"),
+        (lambda d: d["collection"].update(relay="http://localhost.example", gateway="AA"), "https://"),
     ],
 )
 def test_what_a_schema_cannot_say_is_refused_too(made, change, said):
@@ -266,6 +287,59 @@ def test_what_a_schema_cannot_say_is_refused_too(made, change, said):
 def test_damaged_bytes_are_refused(data):
     with pytest.raises(CampaignError, match="JSON in UTF-8"):
         Campaign.read(data)
+
+
+def places(node, path=()):
+    """The places of all parts of a document."""
+    for key, inner in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield (*path, key)
+        yield from places(inner, (*path, key))
+
+
+def spoiled(document, rng):
+    """A document in which some parts are missing or something else."""
+    other, somewhere = deepcopy(document), list(places(document))
+    strange = [None, True, 0, -1, 2**53, 10**30, 1.5, "", "x", "\ud800", [], {}, [[]], [None], {"a": 1}, [0] * 9, 3]
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        *way, last = rng.choice(somewhere)
+        try:
+            node = other
+            for key in way:
+                node = node[key]
+            if rng.random() < 0.2:
+                del node[last]
+            else:
+                node[last] = deepcopy(rng.choice(strange))
+        except (KeyError, IndexError, TypeError):
+            continue
+    return json.dumps(other).encode()
+
+
+def test_a_spoiled_document_is_refused_and_nothing_else_happens(made):
+    rng, document, refused = random.Random(7), json.loads(made.data), 0
+    codes = {"sex": 0, "region": 0, "age": 0, "income": 3, "disease": 1}
+    for _ in range(500):
+        try:
+            campaign = Campaign.read(spoiled(document, rng))
+            answer_codes(campaign, codes)
+            columns_of(campaign)
+        except CampaignError:
+            refused += 1
+    assert refused > 300
+
+
+def test_a_release_with_other_strata_than_devices_is_refused(made):
+    document = json.loads(made.data)
+    document["columns"][4]["impossible"][0]["when"] = {"sex": ["female"]}
+    with pytest.raises(CampaignError, match=r"sampling.disease: other strata"):
+        columns_of(Campaign.read(compact(document)))
+
+
+def test_a_column_that_is_no_entry_of_a_manifest_is_refused(made):
+    document = json.loads(made.data)
+    document["columns"][3]["mechanism"]["design"] = 7
+    with pytest.raises(CampaignError, match=r"columns\[3\].mechanism.design: does not match the manifest's schema"):
+        columns_of(Campaign.read(compact(document)))
 
 
 def test_all_problems_at_once():
@@ -409,6 +483,15 @@ def _pem():
 
     key = Ed25519PrivateKey.from_private_bytes(KEY)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def test_the_questions_of_the_protocol_page_can_be_asked():
+    page = (Path(__file__).parents[2] / "docs" / "collection" / "protocol.md").read_text(encoding="utf-8")
+    asked = parse(page.split("```yaml\n")[1].split("```")[0])
+    policy = "\n".join(line for line in POLICY.splitlines() if line.strip()[:4] not in ("regi", "age:"))
+    policy = policy.split("  disease:")[0]
+    campaign = make_campaign(Policy.loads(policy), asked).campaign
+    assert list(campaign.labels) == list(asked["questions"])
 
 
 def test_codes_can_be_answered_directly(sticky):

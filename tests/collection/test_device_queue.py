@@ -159,7 +159,7 @@ def test_a_clock_that_was_put_back_does_not_hold_reports_for_ever(queue, campaig
 
 
 def test_a_campaign_with_a_relay_is_never_sent_directly(queue, campaign):
-    relayed = campaign_with(relay="https://relay.example")
+    relayed = campaign_with(relay="https://relay.example", gateway="AAAA")
     put(queue, campaign)
     put(queue, relayed)
     collector = Collector()
@@ -169,7 +169,7 @@ def test_a_campaign_with_a_relay_is_never_sent_directly(queue, campaign):
 
 
 def test_the_relay_is_the_one_of_the_document(queue):
-    put(queue, campaign_with(relay="https://relay.example"))
+    put(queue, campaign_with(relay="https://relay.example", gateway="AAAA"))
     other = Collector()
     other.relay = "https://other.example"
     with pytest.raises(CampaignError, match="nothing was sent"):
@@ -261,12 +261,13 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         server = self.server
         server.seen.append((self.path, self.headers["content-type"], len(body)))
-        status = server.statuses.pop(0) if server.statuses else 201
+        status, said = server.answers.pop(0) if server.answers else (201, b'{"status":"stored"}')
         self.send_response(status)
         if status == 302:
             self.send_header("Location", "/elsewhere")
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(said)))
         self.end_headers()
+        self.wfile.write(said)
 
     def log_message(self, *_):
         pass
@@ -275,8 +276,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as found:
-        found.seen, found.statuses = [], []
-        thread = threading.Thread(target=found.serve_forever, daemon=True)
+        found.seen, found.answers = [], []
+        thread = threading.Thread(target=found.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         yield found
         found.shutdown()
@@ -284,7 +285,7 @@ def server():
 
 def test_over_http(queue, campaign, server):
     put(queue, campaign, 2)
-    server.statuses = [302]
+    server.answers = [(302, b"")]
     address = f"http://127.0.0.1:{server.server_port}"
     done = send(queue, address)
     # A redirection is not followed: the report waits.
@@ -292,6 +293,24 @@ def test_over_http(queue, campaign, server):
     path = f"/v1/campaigns/{campaign.id}/reports"
     assert server.seen == [(path, MEDIA_TYPE, campaign.collection.size)] * 2
     assert Direct().post(f"{address}{path}", b"{}", MEDIA_TYPE).status == 201
+
+
+@pytest.mark.parametrize(
+    "said", [b"<html>Welcome to our hotel</html>", b"", b'{"status":"fine"}', b"[]", b"x" * 100_000]
+)
+@pytest.mark.parametrize("status", [200, 201, 403, 404, 410])
+def test_an_answer_of_somebody_else_is_none(queue, campaign, server, status, said):
+    put(queue, campaign)
+    server.answers = [(status, said)]
+    assert send(queue, f"http://127.0.0.1:{server.server_port}").waiting == 1
+    assert [item.state for item in queue.all()] == ["waiting"]
+
+
+def test_a_refusal_of_the_collector_is_one(queue, campaign, server):
+    put(queue, campaign)
+    server.answers = [(410, b'{"type":"urn:polyseme:problem:closed","title":"The campaign is closed","status":410}')]
+    done = send(queue, f"http://127.0.0.1:{server.server_port}")
+    assert (done.refused, done.waiting) == (1, 0)
 
 
 def test_a_closed_port_is_waited_out(queue, campaign):

@@ -27,7 +27,7 @@ def drawn(mechanism: Mechanism, shares: np.ndarray, records: int, seed: int) -> 
 STEEP = 0.6 ** np.arange(9) / (0.6 ** np.arange(9)).sum()
 
 
-@pytest.mark.parametrize("p", [1.0, 0.6])
+@pytest.mark.parametrize("p", [1.0, 0.6, 0.3])
 @pytest.mark.parametrize(("l", "d"), [(2, 2), (3, 2)])
 def test_every_set_speaks_without_bias(l: int, d: int, p: float) -> None:
     """The mean of what a set says, over the sets that a value draws, is the chance of the rule for that value."""
@@ -49,10 +49,22 @@ def test_every_set_speaks_without_bias(l: int, d: int, p: float) -> None:
 def test_the_likeliest_value_may_be_outside_a_set_that_may_lie() -> None:
     mechanism = ranks(9, 2, 2, 0.3)
     sets, channel = mechanism.channel()
-    named = likeliest(STEEP[None, :], sets, *mechanism.weights(sets))[0]
+    members, beyond = likeliest(STEEP[None, :], sets, *mechanism.weights(sets))
+    assert beyond is not None
+    assert 0 < beyond.sum() < len(sets)
+    which = np.column_stack([*members, beyond])
+    assert (which.sum(axis=1) == 1).all()
+    named = np.column_stack([sets, np.full(len(sets), STEEP.argmax())])[which]
     joint = STEEP[:, None] * channel
     assert joint[named, np.arange(len(sets))] == pytest.approx(joint.max(axis=0), rel=1e-9)
-    assert not (sets == named[:, None]).any(axis=1).all()
+
+
+def test_the_first_of_several_alike_is_named() -> None:
+    sets, _ = ranks(9, 2, 2).channel()
+    (first, second), beyond = likeliest(np.ones((3, 9)), sets, np.ones(sets.shape), np.zeros(len(sets)))
+    assert first.all()
+    assert not second.any()
+    assert beyond is None
 
 
 def test_folds_are_a_partition_and_never_judge_themselves() -> None:

@@ -4,9 +4,11 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
+import polyseme as ps
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
 from polyseme.policy.drafting.looking import look
@@ -211,3 +213,33 @@ def test_many_missing_values_are_a_category_not_a_loss(tmp_path: Path) -> None:
     release = anonymize(path, Policy.loads(draft(open_table(path))))
     assert release.manifest.records == 100
     assert "missing" in release.manifest["disease"].domain.values
+
+
+def test_skewed_numbers_get_edges_that_follow_the_rows() -> None:
+    rng = np.random.default_rng(12)
+    income = np.exp(10.0 + 1.2 * rng.standard_normal(4_000)).round(2)
+    frame = pl.DataFrame({"income": income})
+    policy = ps.Policy.loads(ps.init(frame))
+    edges = policy.by_name["income"].edges
+    assert edges is not None
+    held = np.histogram(income, edges)[0]
+    assert len(held) >= 10
+    assert held.min() >= 5
+    assert held.max() < 0.2 * len(income)
+    # Open at both ends, and nobody's number: three digits say all of an edge.
+    assert (edges[0], edges[-1]) == (-np.inf, np.inf)
+    assert all(edge == float(f"{edge:.3g}") for edge in edges[1:-1])
+    assert not {*edges} & {*income.tolist()}
+    assert ps.plan(policy).usable
+
+
+def test_even_numbers_keep_bins_of_one_width_and_lumps_do_too() -> None:
+    rng = np.random.default_rng(13)
+    even = pl.DataFrame({"income": rng.normal(50_000, 9_000, 2_000).round()})
+    edges = ps.Policy.loads(ps.init(even)).by_name["income"].edges
+    assert edges is not None
+    assert len({*np.diff(edges)}) == 1
+    lumps = np.where(rng.random(2_000) < 0.94, 0.0, rng.uniform(1, 90_000, 2_000)).round()
+    edges = ps.Policy.loads(ps.init(pl.DataFrame({"income": lumps}))).by_name["income"].edges
+    assert edges is not None
+    assert np.isfinite(edges).all()

@@ -104,7 +104,7 @@ def test_a_page_of_a_release() -> None:
     assert made.outcome is Outcome.HOLDS
     assert made.findings is None
     text = render_page(made)
-    assert "Left out, missing values" in text
+    assert "7 left out for missing values" in text
     assert "Not for publication." in text
 
 

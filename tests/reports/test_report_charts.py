@@ -14,6 +14,7 @@ from report_samples import distribution
 
 from polyseme.errors import QuestionError
 from polyseme.reports.charts import (
+    COLOURS,
     AnyChart,
     chart_svg,
     distribution_chart,
@@ -23,6 +24,7 @@ from polyseme.reports.charts import (
     save_chart,
 )
 from polyseme.reports.document import shown_values
+from polyseme.reports.strips import strips
 from polyseme.results.table import Table
 
 
@@ -128,3 +130,37 @@ def test_frontier_marks_every_setting() -> None:
         assert text in svg
     assert svg.count('aria-label="l = 3, d = 4: possible') == 2
     assert svg.count('aria-label="l = 4, d = 5: impossible') == 1
+
+
+def test_strips_for_a_telephone_have_the_same_numbers() -> None:
+    sample = distribution(3, labels=["<low> & \0", "b" * 40, "c"], low=np.array([np.nan, -4.0, 5.0]))
+    svg = str(strips(sample, shown_values(sample))).split("</p>")[1]
+    tree = ElementTree.fromstring(svg)  # noqa: S314 - our own text
+    kinds = {tag: [one for one in tree.iter() if one.tag == tag] for tag in ("rect", "line", "circle", "text")}
+    end = 37.0  # the high end of the first interval, 30 + 7
+    bars, ticks = kinds["rect"][::2], kinds["rect"][1::2]
+    assert [float(bar.get("width", "").rstrip("%")) for bar in bars] == pytest.approx(
+        [100 * true / end for true in (30, 20, 10)], abs=0.01
+    )
+    assert {tick.get("x") for tick in ticks} == {f"{100 * 20 / end:.2f}%"}
+    assert [float(dot.get("cx", "").rstrip("%")) for dot in kinds["circle"]] == pytest.approx(
+        [100 * value / end for value in (31, 21, 11)], abs=0.01
+    )
+    whiskers = [(line.get("x1"), line.get("x2")) for line in kinds["line"]]
+    assert whiskers == [("0.00%", f"{100 * 27 / end:.2f}%"), (f"{100 * 5 / end:.2f}%", f"{100 * 17 / end:.2f}%")]
+    said = ["".join(text.itertext()) for text in kinds["text"]]
+    assert said == [
+        "<low> & ‹00›<low> & ‹00›",
+        "31",
+        "b" * 40 + "b" * 25 + "…",
+        "21 (−4 to 27)",
+        "cc",
+        "11 (5 to 17)",
+    ]
+    colours = {one.get(name) for one in tree.iter() for name in ("fill", "stroke")} - {None}
+    assert colours <= set(COLOURS.values())
+
+
+def test_a_strip_of_nothing_is_drawn() -> None:
+    nothing = distribution(2, original=False, estimate=np.zeros(2), high=np.zeros(2), published=np.zeros(2))
+    assert "nan" not in strips(nothing, shown_values(nothing))

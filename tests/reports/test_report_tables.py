@@ -11,12 +11,13 @@ import pytest
 from report_samples import verdict
 from rich.console import Console, RenderableType
 
+from polyseme.results.findings import Finding
 from polyseme.results.views.html import plan_table, verdict_table
 from polyseme.results.views.terminal import (
     estimate_view,
+    evaluation_view,
     findings_view,
     frontier_view,
-    metrics_view,
     plan_view,
     verdict_view,
 )
@@ -86,7 +87,7 @@ def estimate(rows: int = 3, label: str = "value") -> Any:
         },
         schema_overrides={"stderr": pl.Float64},
     )
-    return SimpleNamespace(to_polars=lambda: frame, notes=("not converged",), estimator="ml")
+    return SimpleNamespace(to_polars=lambda: frame, notes=("not converged",), estimator="ml", level=0.95, weight=None)
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])
@@ -95,11 +96,11 @@ def test_a_plan_fits_the_terminal(width: int) -> None:
     assert max(map(len, text.splitlines())) <= width
     assert "Plan for 100,000 records" in text
     rows = {line.split()[0]: line.split() for line in text.splitlines() if line.strip()}
-    assert rows["income"] == ["income", "balanced", "3", "4", "1", "yes", "yes", "0.333", "∞", "0.2"]
-    assert rows["education"] == ["education", "balanced", "2", "7", "1", "yes", "no", "0.333", "∞", "–"]
-    assert rows["disease"] == ["disease", "balanced", "3", "4", "–", "no", "–", "–", "–", "–"]
+    assert rows["income"] == ["income", "balanced", "3", "4", "1", "yes", "0.333", "∞", "0.2"]
+    assert rows["education"][:9] == ["education", "balanced", "2", "7", "1", "not", "estimable", "0.333", "∞"]
+    assert rows["disease"] == ["disease", "balanced", "3", "4", "–", "no", "–", "–", "–"]
     assert rows["region"][4] == "0.251"
-    assert rows["region"][8] == "2"
+    assert rows["region"][7] == "2"
 
 
 def test_a_plan_says_what_is_in_the_way() -> None:
@@ -143,7 +144,7 @@ def test_hostile_labels_are_shown_as_they_are() -> None:
         plan_view(plan),
         verdict_view(verdicts),
         estimate_view(estimate(label=HOSTILE)),
-        metrics_view({HOSTILE: 1.0}),
+        evaluation_view({HOSTILE: {HOSTILE: 1.0}}, {}),
     ]
     for view in views:
         text = printed(view, 120)
@@ -159,7 +160,7 @@ def test_estimates_show_cells_and_leave_out_many() -> None:
     assert "not converged" in text
     assert "nan" not in text
     many = printed(estimate_view(estimate(1_000)))
-    assert "940 more cells are not shown" in many
+    assert "940 more cells: use --csv FILE to see all" in many
 
 
 def test_bars_only_on_a_wide_terminal() -> None:
@@ -175,18 +176,32 @@ def test_answers_are_coloured_values_are_not() -> None:
 
 def test_findings_and_metrics() -> None:
     findings = [
-        SimpleNamespace(attack="bayes", attribute="income", success=0.32, bound=1 / 3, exceeded=False),
-        SimpleNamespace(attack="linkage", attribute=None, success=0.9, bound=None, exceeded=False),
-        SimpleNamespace(attack="repetition", attribute="income", success=0.9, bound=0.5, exceeded=True, helps="a key"),
+        Finding("bayes", "income", 0.32, 1 / 3, 0.1, False, "the set", "the value", "a larger l"),
+        Finding("linkage", None, 0.9, None, 0.00001, False, "the columns", "the record", "levels"),
+        Finding("skewness", "income", 0.7, None, 0.0, False, "the set; shown for the largest stratum", "", "t"),
+        Finding("repetition", "income", 0.9, 0.5, 0.2, True, "two releases", "the value", "a key"),
     ]
-    rows = [line.split() for line in printed(findings_view(findings)).splitlines()]
-    assert ["bayes", "income", "0.32", "0.333", "yes"] in rows
-    assert ["linkage", "–", "0.9", "–", "–"] in rows
-    assert ["repetition", "income", "0.9", "0.5", "no"] in rows
+    text = printed(findings_view(findings))
+    rows = [line.split() for line in text.splitlines()]
+    assert "4 attacks: 1 gets further than was promised; against 2 of them nothing" in text
+    assert ["bayes", "income", "32.0%", "10.0%", "33.3%", "yes"] in rows
+    assert ["linkage", "–", "90.0%", "<", "0.1%", "–", "–"] in rows
+    assert ["skewness", "income", "0.7", "0", "–", "–"] in rows
+    assert ["repetition", "income", "90.0%", "20.0%", "50.0%", "no"] in rows
     assert ["-", "repetition:", "a", "key"] in rows
-    assert "3.1 × 10⁻⁶" in printed(metrics_view({"mse": 3.1e-6}))
-    both = printed(metrics_view({"income": {"mse": 3.1e-6}, "income by sex": {"mse": 1e-7, "l1": 5.0}}))
-    assert ["l1", "–", "5"] in [line.split() for line in both.splitlines()]
+    assert ["knows", "two", "releases"] in rows
+    assert ["what", "helps", "levels"] in rows
+    assert ["knows", "the", "set"] in rows
+    assert "attacks on sets are shown for the largest stratum" in text
+    metrics = {
+        "income": {"mse": 3.1e-6},
+        "income by sex": {"l1": 5.0, "cells": 28.0, "covered": 26.0, "coverage": 26 / 28, "level": 0.95},
+    }
+    told = printed(evaluation_view(metrics, {}), 120)
+    assert "3.1 × 10⁻⁶" in told
+    assert "Estimated against true: income by sex" in told
+    assert "26 of 28 true numbers lie in their intervals" in told
+    assert "records that are off" in told
 
 
 def test_settings_are_listed() -> None:
@@ -199,4 +214,4 @@ def test_settings_are_listed() -> None:
     rows = [line.split() for line in printed(frontier_view("income", grid)).splitlines()]
     assert ["2", "3", "possible", "0.5", "0.2"] in rows
     assert ["2", "7", "not", "estimable", "–", "–"] in rows
-    assert ["4", "5", "impossible", "–", "–"] in rows
+    assert ["-", "impossible:", "l", "=", "4", "with", "d", "=", "5"] in rows

@@ -267,7 +267,9 @@ def test_an_unknown_option_is_refused_with_the_known_ones(release: ps.Release, p
         ps.QuestionError, match=r"leve: there is no such option\n.*estimator, level, population, nonneg"
     ):
         ps.estimate(release, of=["age"], leve=0.9)
-    with pytest.raises(ps.QuestionError, match=r"seperator: there is no such option\n.*nonnegative, separator"):
+    with pytest.raises(
+        ps.QuestionError, match=r"seperator: there is no such option\n.*nonnegative, unweighted, separator"
+    ):
         ps.evaluate(release, people, seperator=";")
     with pytest.raises(ps.QuestionError, match=r"level.*\n.*population: 'people' is not a choice"):
         ps.estimate(release, of=["age"], level=2.0, population="people")

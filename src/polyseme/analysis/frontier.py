@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from polyseme.designs import make_design
 from polyseme.distances.base import Distance
 from polyseme.errors import ImpossibleError
 from polyseme.mechanism import Mechanism
+from polyseme.progress import tracked
 
 __all__ = ["Setting", "frontier", "nearest_settings", "thresholds"]
 
@@ -44,8 +46,8 @@ def frontier(
 
     make  the mechanism of a setting; `ImpossibleError` when there is none
     """
-    thresholds_ = list(ds)
-    return [_setting(make, l, d, records, prior) for l in ls for d in thresholds_]
+    grid = list(product(ls, list(ds)))
+    return [_setting(make, l, d, records, prior) for l, d in tracked(grid, "Trying settings")]
 
 
 def _setting(

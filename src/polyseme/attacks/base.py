@@ -11,7 +11,7 @@ Two kinds of success, two rules:
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy.special import betaincinv
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.results.findings import Finding
@@ -39,7 +39,7 @@ def significantly_above(hits: float, trials: int, bound: float | None) -> bool:
     whole = int(np.floor(hits + TOLERANCE))
     if whole == 0:
         return False
-    return float(stats.beta.ppf(1.0 - CONFIDENCE, whole, trials - whole + 1)) > bound
+    return float(betaincinv(whole, trials - whole + 1, 1.0 - CONFIDENCE)) > bound
 
 
 def hit_rate(score: Floats, right: Bools) -> Floats:

@@ -6,38 +6,46 @@ devices drew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from polyseme.campaigns.placing import placing_of
 from polyseme.designs.described import described
 from polyseme.designs.restriction import restrict
 from polyseme.device.campaign import Campaign
+from polyseme.device.sampling import ONE
 from polyseme.distances import distance_from
 from polyseme.distances.structure import Clusters, Structure
 from polyseme.errors import CampaignError, InvalidInput, Problem
 from polyseme.release.codec import columns_from
-from polyseme.release.columns import AsIs, Column
+from polyseme.release.columns import AsIs, Column, Sets
+from polyseme.release.documents import MANIFEST, check_entries
 from polyseme.release.manifest import Manifest
 
 __all__ = ["columns_of", "manifest_of"]
 
 
 def columns_of(campaign: Campaign) -> tuple[Column, ...]:
-    """The columns of a release; open ones with the domain whose codes are sent."""
-    entries = []
-    for entry in campaign.document["columns"]:
-        try:
-            entries.append(_whole(entry, campaign.document["sampling"].get(entry["name"])))
-        except (KeyError, TypeError, AttributeError):
-            raise CampaignError(Problem(f"columns.{entry['name']}", "not an entry of a manifest")) from None
-        except InvalidInput as error:
-            where = f"columns.{entry['name']}"
-            raise CampaignError(Problem(where, item.what, item.hint) for item in error.problems) from None
-    return columns_from(entries)
+    """The columns of a release; open ones with the domain whose codes are sent.
+
+    Raises `CampaignError` where the document does not say the same to devices and to a release.
+    """
+    entries = deepcopy(list(campaign.document["columns"]))
+    try:
+        check_entries([_with_parameters(entry) for entry in entries])
+        for entry in entries:
+            _complete(entry, campaign.document)
+        columns = columns_from(entries)
+    except InvalidInput as error:
+        raise CampaignError(
+            Problem(f"columns{item.where.removeprefix(MANIFEST)}", item.what, item.hint) for item in error.problems
+        ) from None
+    _require_same(campaign, columns)
+    return columns
 
 
 def manifest_of(campaign: Campaign, records: int, data: Mapping[str, Any] | None = None, dropped: int = 0) -> Manifest:
@@ -58,21 +66,50 @@ def _published(column: Column) -> Column:
     return replace(column, attribute=replace(column.attribute, domain=None)) if isinstance(column, AsIs) else column
 
 
-def _whole(entry: Mapping[str, Any], sampling: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The entry with the parameters of its designs."""
-    whole: dict[str, Any] = deepcopy(dict(entry))
-    if sampling is None:
-        return whole
-    structure = _structure(whole)
-    mechanisms = [whole["mechanism"], *(item["mechanism"] for item in whole.get("strata", ()))]
-    if len(mechanisms) != len(sampling["strata"]):
+def _mechanisms(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Those of all strata of a protected column, in their order; none where something else stands there."""
+    strata = entry.get("strata", ())
+    found = [entry.get("mechanism"), *(item.get("mechanism") for item in strata if isinstance(item, dict))]
+    return [item for item in found if isinstance(item, dict)]
+
+
+def _with_parameters(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry as a manifest has it, the parameters of its designs still to come."""
+    for mechanism in _mechanisms(entry) if isinstance(entry.get("strata", []), list) else ():
+        mechanism["parameters"] = {}
+    return entry
+
+
+def _complete(entry: dict[str, Any], document: Mapping[str, Any]) -> None:
+    """Put in what devices draw from and what they check; it stands nowhere else in the document."""
+    if entry["published"] != "sets":
+        return
+    structure, strata = _structure(entry), document["sampling"][entry["name"]]["strata"]
+    entry["posterior"] = document["promises"][entry["name"]]["posterior"]
+    if len(_mechanisms(entry)) != len(strata):
         raise CampaignError("as many strata as sampling documents are expected")
-    for mechanism, stratum in zip(mechanisms, sampling["strata"], strict=True):
-        allowed = np.delete(np.arange(structure.size), stratum["excluded"])
+    for mechanism, stratum in zip(_mechanisms(entry), strata, strict=True):
+        allowed = np.delete(np.arange(structure.size), np.array(stratum["excluded"], dtype=np.int64))
         left = restrict(structure, allowed)[0] if stratum["excluded"] else structure
         design = described(stratum["document"], left, mechanism["design"])
-        mechanism["parameters"] = dict(design.parameters())
-    return whole
+        mechanism |= {"l": design.l, "p": stratum["document"]["p53"] / ONE, "parameters": dict(design.parameters())}
+
+
+def _require_same(campaign: Campaign, columns: Sequence[Column]) -> None:
+    """Refuse where devices would find other strata than those who estimate."""
+    opened = {item.name: item.attribute.domain for item in columns if isinstance(item, AsIs) and item.attribute.domain}
+    for column in columns:
+        if not isinstance(column, Sets):
+            continue
+        sampling = campaign.document["sampling"][column.name]
+        excluded = [list(member.excluded) for member in column.strata.members]
+        same = excluded == [stratum["excluded"] for stratum in sampling["strata"]]
+        if column.stratified:
+            same = same and placing_of(column.strata, opened) == sampling.get("placing")
+        if not same:
+            raise CampaignError(
+                Problem(f"sampling.{column.name}", "other strata than those of the column's own conditions")
+            )
 
 
 def _structure(entry: Mapping[str, Any]) -> Structure:

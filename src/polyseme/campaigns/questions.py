@@ -4,8 +4,8 @@
     languages: [en, de]
     title: {en: Health survey, de: Gesundheitsumfrage}
     questions:
-      sex: {text: {en: Your sex?, de: Ihr Geschlecht?}, labels: {de: [weiblich, männlich]}}
-      income: {text: {en: Your income?, de: Ihr Einkommen?}, help: {en: Before tax., de: Vor Steuern.}}
+      sex: {text: {en: "Your sex?", de: "Ihr Geschlecht?"}, labels: {de: [weiblich, männlich]}}
+      income: {text: {en: "Your income?", de: "Ihr Einkommen?"}, help: {en: Before tax., de: Vor Steuern.}}
     collection:
       planned: 5000
       purpose: {en: How incomes differ by region., de: Wie sich Einkommen unterscheiden.}
@@ -43,7 +43,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "delay": 0,
 }
 """What is taken where the file says nothing; a size of None is the smallest that fits."""
-_COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact")
+_COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact", "gateway", "issuer")
 
 
 @dataclass(frozen=True)

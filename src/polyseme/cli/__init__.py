@@ -156,16 +156,18 @@ def _leave(interruption: Interruption) -> NoReturn:
 
 
 def _say(error: PolysemeError) -> None:
+    from polyseme.cli.console import say
+
     if not isinstance(error, InvalidInput):
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         return
     if len(error.problems) > 1:
-        click.echo(f"{len(error.problems)} problems:", err=True)
+        say(f"{len(error.problems)} problems:", err=True)
     for problem in error.problems:
         where = f"{problem.where}: " if problem.where else ""
-        click.echo(f"{click.style('Error', fg='red', bold=True)}: {where}{problem.what}", err=True)
+        say(f"{click.style('Error', fg='red', bold=True)}: {where}{problem.what}", err=True, hang=2)
         if problem.hint:
-            click.echo(f"  {click.style('hint', fg='cyan')}: {problem.hint}", err=True)
+            say(f"  {click.style('hint', fg='cyan')}: {problem.hint}", err=True, hang=2)
 
 
 def _confess(error: BaseException) -> None:

@@ -15,7 +15,9 @@ from polyseme.cli.console import (
     json_option,
     policy_places,
     print_json,
-    progress_bar,
+    say,
+    show,
+    show_values_option,
     write_text,
 )
 from polyseme.cli.interruption import current_cancellation
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
 @allow_outside_option
 @force_option
 @json_option
+@show_values_option
 @policy_places
 def command(
     policy: Path,
@@ -132,6 +135,7 @@ def command(
     allow_outside: bool,
     force: bool,
     as_json: bool,
+    show_values: bool,
 ) -> None:
     """Publish the table DATA as POLICY says, into the folder --out.
 
@@ -142,7 +146,8 @@ def command(
     Example:
       polyseme anonymize policy.yaml people.csv --out release
     """
-    from polyseme.errors import QuestionError
+    from polyseme.cli.replacing import is_explanation
+    from polyseme.files.whole import require_place
     from polyseme.policy import Policy
     from polyseme.verbs.anonymize import anonymize
     from polyseme.verbs.inputs import source_given
@@ -151,8 +156,8 @@ def command(
         _require_terminal(force_preview, as_json)
     elif out is None:
         raise click.UsageError("Missing option '--out'.")
-    if explain is not None and explain.exists() and not force:
-        raise QuestionError(f"{explain} exists already", "choose another name, or use --force")
+    if explain is not None and str(explain) != "-":
+        require_place(explain, force, is_explanation)
     rules = Policy.load(policy, allow_outside)
     source = source_given(data, rules)
     if preview is not None:
@@ -169,11 +174,11 @@ def command(
                 allow_changed_strata=allow_changed_strata,
                 cancellation=current_cancellation(),
             )
-        click.echo("\n".join(shown.lines()))
+        show(shown)
         return
     heard: list[str] = []
     try:
-        with progress_bar("Anonymizing", source.rows) as progress:
+        with busy("Anonymizing"):
             release = anonymize(
                 source,
                 rules,
@@ -191,7 +196,6 @@ def command(
                 accept_risk=accept_risk,
                 apply=apply,
                 overwrite=force,
-                progress=progress,
                 warn=heard.append,
                 cancellation=current_cancellation(),
                 explain=_explained(explain, force) if explain is not None else None,
@@ -200,7 +204,7 @@ def command(
     finally:
         # Last, so that they are what is read.
         for text in heard:
-            click.echo(f"Warning: {text}", err=True)
+            say(f"Warning: {text}", err=True, hang=2)
 
 
 def _require_terminal(forced: bool, as_json: bool) -> None:
@@ -241,14 +245,15 @@ def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | 
 
         withheld = manifest.applied.suppressed if manifest.applied.withheld else 0
         for line in applied_lines(manifest.applied, manifest.records + withheld):
-            click.echo(line)
-    for line in aligned([("column", "role", "published"), *done]):
-        click.echo(line)
+            say(line)
+    from polyseme.results.views.fitting import FittedTable
+
+    show(FittedTable((("column", False), ("role", False), ("published", False)), done))
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
-    click.echo(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
+    say(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
     for item in manifest.sets:
         if item.repeats > 1.0:
-            click.echo(
+            say(
                 f"{item.name}: records of one person with one value share a draw, {item.repeats:g} on average: "
                 f"intervals are as wide as for {manifest.records / item.repeats:,.0f} records"
             )
@@ -269,19 +274,15 @@ def column_lines(release: Release, policy: Policy, columns: Sequence[str]) -> li
     return lines
 
 
-def aligned(lines: Sequence[tuple[str, ...]]) -> list[str]:
-    """Lines of a small table; the last column is not padded."""
-    widths = [max(map(len, cells)) for cells in zip(*lines)]
-    return ["  ".join(f"{cell:{width}}" for cell, width in zip(line, widths)).rstrip() for line in lines]
-
-
 def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
     """Shows an explanation on standard error, or writes it into a file."""
 
     def told(explanation: Explanation) -> None:
         if str(file) == "-":
-            click.echo(str(explanation), err=True)
+            say(str(explanation), err=True)
         else:
-            write_text(explanation.to_csv(), file, force)
+            from polyseme.cli.replacing import is_explanation
+
+            write_text(explanation.to_csv(), file, force, is_explanation)
 
     return told

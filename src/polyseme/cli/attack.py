@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, json_option, print_json, show, text_table_options
+from polyseme.cli.console import PathType, busy, json_option, print_json, show, text_table_options
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -28,7 +28,8 @@ def command(
     """
     from polyseme.verbs.attack import attack
 
-    findings = attack(release, original, other, **written)
+    with busy("Attacking"):
+        findings = attack(release, original, other, **written)
     if as_json:
         print_json(findings.to_dict())
     else:

@@ -32,7 +32,7 @@ def command() -> None:
 
     \b
     Example:
-      polyseme campaign new policy.yaml --questions questions.yaml --out campaign
+      polyseme campaign new survey.yaml --questions questions.yaml --out campaign
       polyseme campaign show campaign
     """
 
@@ -56,7 +56,7 @@ def new(policy: Path, questions: Path, out: Path, allow_outside: bool, force: bo
 
     \b
     Example:
-      polyseme campaign new policy.yaml --questions questions.yaml --out campaign
+      polyseme campaign new survey.yaml --questions questions.yaml --out campaign
     """
     from polyseme.campaigns import make_campaign, summary
     from polyseme.campaigns.folder import write_campaign

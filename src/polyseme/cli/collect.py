@@ -257,6 +257,30 @@ def invite(campaign: str, address: str, count: int, out: Path) -> None:
     out.chmod(0o600)
 
 
+@command.command("demo")
+@click.option("--out", type=PathType, default=Path("crowd-out"), show_default=True, help="The folder to write.")
+@click.option("--devices", type=click.IntRange(min=200), default=3_000, show_default=True, help="Devices to simulate.")
+@force_option
+def demo(out: Path, devices: int, force: bool) -> None:
+    """Run a whole campaign on this machine: a collector, simulated devices, release and report.
+
+    Devices draw their own sets and send them over real connections. Leaves the campaign, its store, the release and
+    report.html in a folder.
+
+    \b
+    Example:
+      polyseme collect demo --out crowd-out
+    """
+    from polyseme.extras import require
+
+    require("collect", "a collector")
+    from polyseme.cli.interruption import current_cancellation
+    from polyseme.studies.crowd import run_crowd
+
+    for line in run_crowd(out, devices, force, current_cancellation()):
+        click.echo(line)
+
+
 @command.group("token")
 def token() -> None:
     """Say who may use the admin listener."""

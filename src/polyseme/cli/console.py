@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from polyseme.cli.interruption import current_cancellation
+
+if TYPE_CHECKING:
+    from polyseme.errors import Problem
 
 __all__ = [
     "PathType",
@@ -25,8 +30,11 @@ __all__ = [
     "names",
     "policy_places",
     "print_json",
-    "progress_bar",
+    "say",
+    "screen_width",
     "show",
+    "show_offending",
+    "show_values_option",
     "text_table_options",
     "write_text",
 ]
@@ -79,6 +87,68 @@ def policy_places(command: Command) -> Command:
             raise in_file(error, options["policy"]) from None
 
     return cast("Command", placed)
+
+
+def show_values_option(command: Command) -> Command:
+    """`--show-values`: which values a problem is about. They are shown to people, never to files.
+
+    The command is given `show_values` where it has something to show itself.
+    """
+
+    @wraps(command)
+    def shown(*arguments: Any, force_show_values: bool, **options: Any) -> Any:
+        from polyseme.errors import InvalidInput
+
+        options["show_values"] = options["show_values"] or force_show_values
+        if options["show_values"] and not force_show_values:
+            _require_watcher()
+        try:
+            return command(*arguments, **options)
+        except InvalidInput as error:
+            if options["show_values"]:
+                show_offending(error.problems)
+            raise
+
+    text = "Also list the values that a problem is about, on a terminal only; they are values of your table."
+    asked = click.option("--show-values", is_flag=True, help=text)
+    text = "List them although nobody watches a terminal."
+    return asked(click.option("--force-show-values", is_flag=True, help=text)(cast("Command", shown)))
+
+
+def _require_watcher() -> None:
+    from polyseme.errors import QuestionError
+
+    if not sys.stderr.isatty():
+        raise QuestionError(
+            "--show-values shows values of the table, and they would not go to a terminal",
+            "run it on a terminal, or use --force-show-values if whoever reads the output may see them",
+        )
+
+
+_LISTED = 50
+"""Values of one problem that are listed."""
+
+
+def show_offending(problems: Iterable[Problem]) -> None:
+    """The values that some problems are about, on standard error: how many records have each, and the first of them."""
+    from rich.console import Console, Group
+    from rich.text import Text
+
+    from polyseme.results.views.terminal import titled_view
+
+    views: list[Any] = []
+    for problem in problems:
+        seen = problem.seen
+        if seen is None or not seen.values:
+            continue
+        found = sorted(seen.values.items(), key=lambda entry: (-entry[1][0], entry[1][1]))
+        rows = [("(missing)" if text is None else text, f"{count:,}", f"{first:,}") for text, (count, first) in found]
+        head = (("value", False), ("records", True), (f"first {seen.unit}", True))
+        left = [f"{len(rows) - _LISTED:,} more values are not listed"] if len(rows) > _LISTED else []
+        title = f"{problem.where}: {problem.what}" if problem.where else problem.what
+        views += [titled_view(title, head, rows[:_LISTED], left), Text()]
+    width = screen_width(sys.stderr) or _PIPE_WIDTH
+    Console(stderr=True, highlight=False, width=width).print(Group(*(views or [Text("There are no values to show.")])))
 
 
 def text_table_options(command: Command) -> Command:
@@ -138,13 +208,52 @@ def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
     return found
 
 
+_PIPE_WIDTH = 120
+"""Characters in a line of a table that nobody sees on a terminal, unless COLUMNS says otherwise."""
+
+
+def screen_width(stream: IO[str]) -> int | None:
+    """Characters in a line of a terminal, or what COLUMNS says; None in a pipe or a file, where nothing is folded."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdigit() and int(asked):
+        return int(asked)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
+def say(text: str, err: bool = False, hang: int = 0) -> None:
+    """Lines for people; on a terminal broken between words, and indented like the line that they go on from.
+
+    hang  so many characters more
+    """
+    width = screen_width(sys.stderr if err else sys.stdout)
+    lines = text.splitlines() or [""]
+    click.echo(
+        "\n".join(lines if width is None else (part for line in lines for part in _broken(line, width, hang))), err=err
+    )
+
+
+def _broken(line: str, width: int, hang: int) -> list[str]:
+    """A line in lines that fit; colours take no room, and a word that is too long stays whole."""
+    indent = " " * (len(line) - len(line.lstrip()) + hang)
+    lines = [""]
+    for word in re.split(r"(?<=\S)(?=\s)", line):
+        if lines[-1].strip() and len(click.unstyle(lines[-1] + word)) > width:
+            lines.append(indent + word.lstrip())
+        else:
+            lines[-1] += word
+    return lines
+
+
 def show(view: Any) -> None:
     """A rich renderable on standard output; in a pipe it is not folded to the width of a terminal."""
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=120)
+        console = Console(highlight=False, width=screen_width(sys.stdout) or _PIPE_WIDTH)
     console.print(view)
 
 
@@ -164,27 +273,15 @@ def write_text(text: str, out: Path | None, force: bool, ours: Callable[[Path], 
 
 
 @contextmanager
-def progress_bar(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda rows: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(label, total=total)
-        yield lambda rows: progress.advance(task, rows)
-
-
-@contextmanager
 def busy(label: str) -> Iterator[None]:
-    """A sign of life on a terminal while something takes its time, nothing in a pipe."""
+    """While something takes its time: how far each stage of it is and how long it will take, on a terminal only.
+
+    It is all on standard error, and gone when the work is done; in a pipe there is nothing.
+    """
     if not sys.stderr.isatty():
         yield
         return
-    from rich.console import Console
+    from polyseme.cli.bars import shown_progress
 
-    with Console(stderr=True).status(label):
+    with shown_progress(label):
         yield

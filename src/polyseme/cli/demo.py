@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, force_option
+from polyseme.cli.console import PathType, busy, force_option, say
 from polyseme.cli.interruption import current_cancellation
 
 
@@ -21,5 +21,11 @@ def command(out: Path, records: int, force: bool) -> None:
     """
     from polyseme.studies.demo import run_demo
 
-    for line in run_demo(out, records, force, current_cancellation()):
-        click.echo(line)
+    steps = run_demo(out, records, force, current_cancellation())
+    while True:
+        with busy("Working"):
+            line = next(steps, None)
+        if line is None:
+            break
+        # A line goes on below what it says, not below the name of the step.
+        say(line, hang=0 if line.startswith(" ") else 12)

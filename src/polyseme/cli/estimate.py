@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, chart_place, force_option, json_option, names, print_json, show
+from polyseme.cli.console import (
+    PathType,
+    busy,
+    chart_place,
+    force_option,
+    json_option,
+    names,
+    print_json,
+    say,
+    show,
+    write_text,
+)
 from polyseme.cli.interruption import current_cancellation
 
 if TYPE_CHECKING:
@@ -13,7 +24,16 @@ if TYPE_CHECKING:
     from polyseme.estimators.options import Nonnegative
 
 
-@click.command("estimate")
+class _EstimateCommand(click.Command):
+    """`--csv` prints, and `--csv FILE` writes: FILE is told from a release by its name, which ends in .csv."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        following = [*args[1:], ""]
+        alone = (word == "--csv" and not after.lower().endswith(".csv") for word, after in zip(args, following))
+        return super().parse_args(ctx, ["--csv=-" if bare else word for word, bare in zip(args, alone)])
+
+
+@click.command("estimate", cls=_EstimateCommand)
 @click.argument("release", type=PathType)
 @click.option(
     "--of", multiple=True, callback=names, required=True, help="Protected or grouped attributes to recover, as A,B."
@@ -48,11 +68,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Linear estimators: leave negative cells, or project.",
 )
+@click.option("--unweighted", is_flag=True, help="Count the records also where the release has survey weights.")
 @click.option(
     "--csv",
-    "as_csv",
-    is_flag=True,
-    help="Print the cells as CSV; texts that begin like a formula get an apostrophe in front.",
+    "csv_file",
+    metavar="[FILE.csv]",
+    help="Print all cells as CSV, or write them into a file whose name ends in .csv; texts that begin like a formula "
+    "get an apostrophe in front.",
 )
 @click.option("--chart", type=PathType, help="Draw the table into this PNG, SVG or PDF file.")
 @force_option
@@ -66,7 +88,8 @@ def command(
     level: float,
     population: Population,
     nonnegative: Nonnegative,
-    as_csv: bool,
+    unweighted: bool,
+    csv_file: str | None,
     chart: Path | None,
     force: bool,
     as_json: bool,
@@ -82,24 +105,36 @@ def command(
     from polyseme.verbs.inputs import release_given
     from polyseme.verbs.questions import size_note
 
-    if as_csv and as_json:
+    if csv_file is not None and as_json:
         raise click.UsageError("--csv and --json cannot be combined")
+    if csv_file not in (None, "-"):
+        from polyseme.files.whole import require_place
+
+        require_place(Path(csv_file), force)
     chart_place(chart, force)
     opened = release_given(release)
     if note := size_note(opened, of):
-        click.echo(f"Note: {note}", err=True)
+        say(f"Note: {note}", err=True)
     with busy("Estimating"):
         table = estimate(
-            opened, of, by, using, estimator=estimator, level=level, population=population, nonnegative=nonnegative
+            opened,
+            of,
+            by,
+            using,
+            estimator=estimator,
+            level=level,
+            population=population,
+            nonnegative=nonnegative,
+            unweighted=unweighted,
         )
     if as_json:
         print_json(table.to_dict())
-    elif as_csv:
+    elif csv_file is not None:
         from polyseme.tables.io.spreadsheets import csv_text
 
-        click.echo(csv_text(table.to_polars()), nl=False)
+        write_text(csv_text(table.to_polars()), None if csv_file == "-" else Path(csv_file), force)
         for note in table.notes:
-            click.echo(f"Note: {note}", err=True)
+            say(f"Note: {note}", err=True)
     else:
         show(table)
     if chart is not None:

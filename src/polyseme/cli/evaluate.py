@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, json_option, names, print_json, show, text_table_options
+from polyseme.cli.console import PathType, busy, json_option, names, print_json, show, text_table_options
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 @click.option("--by", multiple=True, callback=names, help="Untouched attributes, as C,D.")
 @click.option("--using", multiple=True, callback=names, help="Auxiliary attributes, as for estimate.")
 @click.option("--estimator", help="As for estimate.")
+@click.option("--unweighted", is_flag=True, help="Count the records, as for estimate.")
 @text_table_options
 @click.option("--learn", is_flag=True, help="Also predict each attribute from those of --by; needs polyseme[learn].")
 @json_option
@@ -30,6 +31,7 @@ def command(
     by: tuple[str, ...],
     using: tuple[str, ...],
     estimator: str | None,
+    unweighted: bool,
     learn: bool,
     as_json: bool,
     **written: Unpack[TableOptions],
@@ -46,7 +48,10 @@ def command(
     """
     from polyseme.verbs.evaluate import evaluate
 
-    result = evaluate(release, original, of, by, using, learn=learn, estimator=estimator, **written)
+    with busy("Evaluating"):
+        result = evaluate(
+            release, original, of, by, using, learn=learn, estimator=estimator, unweighted=unweighted, **written
+        )
     if as_json:
         print_json(result.to_dict())
     else:

@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, force_option, json_option, print_json, text_table_options, write_text
+from polyseme.cli.console import (
+    PathType,
+    json_option,
+    print_json,
+    say,
+    show_offending,
+    show_values_option,
+    text_table_options,
+    write_text,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from polyseme.errors import Problem
     from polyseme.hierarchies import ColumnValues, Coverage, DeclaredHierarchy, Hierarchy, Rule
     from polyseme.tables.io.options import TableOptions
+    from polyseme.tables.io.source import Source
 
 __all__ = ["command"]
 
@@ -83,6 +94,7 @@ def show(
 @click.argument("data", type=PathType)
 @click.option("--column", required=True, help="The column to check.")
 @json_option
+@show_values_option
 @text_table_options
 @click.pass_context
 def check(
@@ -91,29 +103,36 @@ def check(
     data: Path,
     column: str,
     as_json: bool,
+    show_values: bool,
     **written: Unpack[TableOptions],
 ) -> None:
     """Check whether a hierarchy has a place for every value of a column.
 
-    Values without a place are counted, never named: exit code 1. A hierarchy that is none (uneven depth, two parents)
-    is invalid input.
+    Values without a place are counted, and named only with --show-values: exit code 1. A hierarchy that is none
+    (uneven depth, two parents) is invalid input.
 
     \b
     Example:
       polyseme hierarchy check "intervals: [5, 10]" people.csv --column age
     """
-    from polyseme.hierarchies import Dates, Intervals, coverage
+    from polyseme.hierarchies import Dates, Intervals, coverage, values_of
+    from polyseme.policy.generalizing import column_values
     from polyseme.tables.io.dialects import dialect_hint
 
     _, rule = _opened(spec)
-    values = _values(data, column, **written)
-    found = coverage(rule, values)
+    source = _table(data, column, **written)
+    values = values_of(column_values(source, column))
+    found, problem = coverage(rule, values), _unplaced(rule, values, source)
     if as_json:
         print_json({**asdict(found), "complete": found.complete})
     else:
         _tell(found, rule)
+        if problem.seen is not None and problem.seen.rows:
+            say(f"Values without a place are {problem.seen.words()}.")
         if not found.complete and isinstance(rule, Intervals | Dates) and (hint := dialect_hint(values.leaves, False)):
-            click.echo(f"Hint: {hint}.")
+            say(f"Hint: {hint}.")
+    if show_values:
+        show_offending([problem])
     context.exit(0 if found.complete else 1)
 
 
@@ -123,7 +142,7 @@ def check(
 @click.argument("data", type=PathType)
 @click.option("--column", required=True, help="The column whose values are listed.")
 @click.option("--out", type=PathType, help="The file to write; standard output when omitted.")
-@force_option
+@click.option("--force", is_flag=True, help="Replace an earlier hierarchy.")
 @text_table_options
 def build(
     kind: str,
@@ -143,12 +162,16 @@ def build(
     Example:
       polyseme hierarchy build intervals 5,10,20 people.csv --column age --out age.csv
     """
+    from polyseme.cli.replacing import is_hierarchy
+    from polyseme.files.whole import require_place
     from polyseme.hierarchies import fit
     from polyseme.hierarchies.listed import arx_text
 
+    if out is not None:
+        require_place(out, force, is_hierarchy)
     _, rule = _opened(f"{kind}: {levels if kind == 'prefix' and ',' not in levels else f'[{levels}]'}")
     hierarchy = fit(rule, _values(data, column, **written))
-    write_text(arx_text(hierarchy), out, force)
+    write_text(arx_text(hierarchy), out, force, is_hierarchy)
 
 
 def _opened(spec: str) -> tuple[DeclaredHierarchy, Rule]:
@@ -167,16 +190,27 @@ def _values(data: Path, column: str, **written: Unpack[TableOptions]) -> ColumnV
     return values_of(_column(data, column, **written))
 
 
+def _unplaced(rule: Rule, values: ColumnValues, source: Source) -> Problem:
+    from polyseme.errors import Problem
+
+    return Problem.in_rows("", "values without a place", "", values.strangers(rule), source.row_numbers)
+
+
 def _column(data: Path, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:
-    from polyseme.errors import TableError
     from polyseme.policy.generalizing import column_values
+
+    return column_values(_table(data, column, **written), column)
+
+
+def _table(data: Path, column: str, **written: Unpack[TableOptions]) -> Source:
+    from polyseme.errors import TableError
     from polyseme.verbs.inputs import table_given
 
     source = table_given(data, **written)
     if column not in source.schema.names:
         # The first line may be data after all, so its cells are not shown.
         raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{column}'")
-    return column_values(source, column)
+    return source
 
 
 def _levels(hierarchy: Hierarchy, level: int | None) -> Sequence[int]:
@@ -207,18 +241,15 @@ def _document(hierarchy: Hierarchy, levels: Sequence[int]) -> dict[str, object]:
 
 
 def _show_table(hierarchy: Hierarchy, levels: Sequence[int]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
     from polyseme.cli.console import show as show_view
+    from polyseme.results.views.fitting import FittedTable
 
-    table = Table(*(f"level {level} ({len(hierarchy.labels[level]):,})" for level in levels), box=None)
+    head = [(f"level {level} ({len(hierarchy.labels[level]):,})", False) for level in levels]
     rows = list(_rows(hierarchy, levels))
-    for row in rows[:_SHOWN]:
-        table.add_row(*(Text(label) for label in row))
-    show_view(table)
+    show_view(FittedTable(head, rows[:_SHOWN]))
+    click.echo("In brackets: how many different labels a level has.")
     if len(rows) > _SHOWN:
-        click.echo(f".. and {len(rows) - _SHOWN:,} more values; --csv prints all")
+        click.echo(f"{len(rows) - _SHOWN:,} more values: use --csv to see all")
     if hierarchy.missing == "wildcard":
         click.echo("A missing value may be anything, at every level.")
 
@@ -232,4 +263,4 @@ def _tell(found: Coverage, rule: Rule) -> None:
     if rule.listed is not None:
         click.echo(f"not in the table {found.unused:>9,} values")
     if not found.complete:
-        click.echo(f"The hierarchy wants {rule.wants}.")
+        say(f"The hierarchy wants {rule.wants}.")

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, force_option, text_table_options, write_text
+from polyseme.cli.console import (
+    PathType,
+    busy,
+    show_offending,
+    show_values_option,
+    text_table_options,
+    write_text,
+)
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -15,8 +22,9 @@ if TYPE_CHECKING:
 @click.argument("data", type=PathType)
 @click.option("--out", type=PathType, help="Where to write the policy; standard output by default.")
 @text_table_options
-@force_option
-def command(data: Path, out: Path | None, force: bool, **written: Unpack[TableOptions]) -> None:
+@show_values_option
+@click.option("--force", is_flag=True, help="Replace an earlier policy.")
+def command(data: Path, out: Path | None, force: bool, show_values: bool, **written: Unpack[TableOptions]) -> None:
     """Look at the table DATA and draft a policy, with a comment on every guess.
 
     The draft works as it is: what looks like an identifier is dropped, what looks like a secret becomes sets of
@@ -27,6 +35,14 @@ def command(data: Path, out: Path | None, force: bool, **written: Unpack[TableOp
     Example:
       polyseme init people.csv --out policy.yaml
     """
-    from polyseme.verbs.init import init
+    from polyseme.cli.replacing import is_policy
+    from polyseme.files.whole import require_place
+    from polyseme.verbs.init import init, unknown_values
 
-    write_text(init(data, **written), out, force)
+    if out is not None:
+        require_place(out, force, is_policy)
+    with busy("Drafting"):
+        text = init(data, **written)
+    write_text(text, out, force, is_policy)
+    if show_values:
+        show_offending(unknown_values(text, data, **written))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType
+from polyseme.cli.console import PathType, say
 
 
 @click.group("key")
@@ -28,4 +28,4 @@ def new(file: Path) -> None:
     from polyseme.randomness import new_key
 
     new_key(file)
-    click.echo(f"Wrote a new key to {file}. Keep it secret, and do not lose it.", err=True)
+    say(f"Wrote a new key to {file}. Keep it secret, and do not lose it.", err=True)

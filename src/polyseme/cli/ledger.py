@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, busy, json_option, print_json, show
+from polyseme.cli.console import PathType, busy, json_option, print_json, say, show
 
 
 @click.group("ledger")
@@ -37,7 +37,8 @@ def add(ledger: Path, release: Path, people: str) -> None:
 
     with busy("Recording"):
         after = record(ledger, release, people)
-    click.echo(f"{ledger}: {len(after.about(people))} releases about {people}", err=True)
+    number = len(after.about(people))
+    say(f"{ledger}: {number} {'release' if number == 1 else 'releases'} about {people}", err=True)
 
 
 @command.command("show")
@@ -58,7 +59,8 @@ def show_command(ledger: Path, people: str | None, as_json: bool) -> None:
     from polyseme.verbs.ledger import exposures
 
     kept = Ledger.load(ledger)
-    found = exposures(kept, people)
+    with busy("Adding up"):
+        found = exposures(kept, people)
     if as_json:
         print_json({**kept.to_dict(), **found.to_dict()})
         return

@@ -9,12 +9,15 @@ import click
 from polyseme.cli.console import (
     PathType,
     allow_outside_option,
+    busy,
     chart_place,
     force_option,
     json_option,
     policy_places,
     print_json,
     show,
+    show_offending,
+    show_values_option,
 )
 from polyseme.cli.interruption import current_cancellation
 from polyseme.errors import PolicyError
@@ -43,6 +46,7 @@ from polyseme.errors import PolicyError
 @allow_outside_option
 @force_option
 @json_option
+@show_values_option
 @policy_places
 def command(
     policy: Path,
@@ -56,6 +60,7 @@ def command(
     allow_outside: bool,
     force: bool,
     as_json: bool,
+    show_values: bool,
 ) -> None:
     """Say what POLICY comes to before any record is touched.
 
@@ -80,11 +85,12 @@ def command(
     from polyseme.verbs.tradeoff import tradeoff
 
     chart_place(chart, force)
-    made = plan(Policy.load(policy, allow_outside), records, data, distribution)
-    wanted = frontier or chart is not None
-    grid = frontier_of(made) if wanted else {}
-    tried = tradeoff(made) if wanted else {}
-    advice = advise_on(made, learner) if advise else []
+    with busy("Planning"):
+        made = plan(Policy.load(policy, allow_outside), records, data, distribution)
+        wanted = frontier or chart is not None
+        grid = frontier_of(made) if wanted else {}
+        tried = tradeoff(made) if wanted else {}
+        advice = advise_on(made, learner) if advise else []
     if chart and not grid:
         raise PolicyError("no attribute has a distance, so there is no grid to draw", "leave --chart out")
     if as_json:
@@ -110,5 +116,7 @@ def command(
 
         with whole_file(chart, force, current_cancellation()) as partial:
             save_chart(frontier_chart(grid, tried=tried), partial)
+    if show_values:
+        show_offending(made.refused)
     if not made.usable:
         sys.exit(2)

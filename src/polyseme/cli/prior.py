@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, force_option, names, policy_places, write_text
+from polyseme.cli.console import PathType, busy, names, policy_places, say, write_text
 
 if TYPE_CHECKING:
     from polyseme.results.prior import Prior
@@ -32,7 +32,7 @@ def command() -> None:
 @_of
 @_by
 @_out
-@force_option
+@click.option("--force", is_flag=True, help="Replace an earlier prior.")
 def from_release(release: Path, of: str, by: tuple[str, ...], out: Path | None, force: bool) -> None:
     """The estimate of an earlier RELEASE. Anybody can make it, so nothing new is published with it.
 
@@ -59,7 +59,7 @@ def from_release(release: Path, of: str, by: tuple[str, ...], out: Path | None, 
 )
 @click.option("--policy", type=PathType, help="Says what the values are (bins, periods) and how the table is written.")
 @_out
-@force_option
+@click.option("--force", is_flag=True, help="Replace an earlier prior.")
 @policy_places
 def from_table(
     table: Path,
@@ -88,6 +88,8 @@ def from_table(
 
 
 def _finish(found: Prior, out: Path | None, force: bool) -> None:
-    write_text(found.to_csv(), out, force)
+    from polyseme.cli.replacing import is_prior
+
+    write_text(found.to_csv(), out, force, is_prior)
     for remark in found.remarks:
-        click.echo(f"{found.of}: {remark}", err=True)
+        say(f"{found.of}: {remark}", err=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, text_table_options, write_text
+from polyseme.cli.console import PathType, busy, say, text_table_options, write_text
 from polyseme.extras import installed, pip_line
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @click.argument("release", type=PathType)
 @click.option("--original", type=PathType, help="The original table, to compare with.")
 @click.option("--by", help="An untouched attribute to break the charts down by.")
+@click.option("--title", help="The name of the data set, at the head of the page; from the policy when omitted.")
+@click.option("--publisher", help="Who answers for the release, a person or an office; from the policy when omitted.")
 @click.option("--out", type=PathType, required=True, help="The HTML file to write.")
 @text_table_options
 @click.option("--force", is_flag=True, help="Replace an earlier report.")
@@ -23,13 +25,15 @@ def command(
     release: Path,
     original: Path | None,
     by: str | None,
+    title: str | None,
+    publisher: str | None,
     out: Path,
     force: bool,
     **written: Unpack[TableOptions],
 ) -> None:
-    """Write one self-contained HTML page: what was promised, what holds, what is not protected, charts.
+    """Write one self-contained HTML page: what it is, the risks, what was promised, what holds, charts.
 
-    With --original the page shows true distributions: it is for internal use only.
+    With --original the page shows true distributions: it is marked as internal, on screen and on every printed page.
 
     \b
     Example:
@@ -41,6 +45,7 @@ def command(
 
     require_place(out, force, is_page)
     if not installed("charts"):
-        click.echo(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
-    page = report(release, original, by, **written)
+        say(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
+    with busy("Reporting"):
+        page = report(release, original, by, title=title, publisher=publisher, **written)
     write_text(page, out, force, is_page)

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from polyseme.cli.console import say
+
 __all__ = ["command"]
 
 
@@ -26,7 +28,8 @@ def list_(as_json: bool) -> None:
         click.echo(json.dumps({"kinds": found}, indent=2))
         return
     for kind in kinds:
-        click.echo(f"{kind.name:<14} {kind.title}\n{'':<14} {', '.join(kind.tests)}")
+        say(f"{kind.name:<14} {kind.title}", hang=15)
+        say(f"{'':<14} {', '.join(kind.tests)}")
 
 
 @command.command("show", short_help="Print rules for a policy.", epilog="Example: polyseme rules show icd10")

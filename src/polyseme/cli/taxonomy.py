@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from polyseme.cli.console import say, show_offending, show_values_option
+
 if TYPE_CHECKING:
     from polyseme.distances.taxonomies import Coverage, Taxonomy
+    from polyseme.errors import Problem
 
 __all__ = ["command"]
 
@@ -34,7 +37,8 @@ def list_(as_json: bool) -> None:
         click.echo(json.dumps({"taxonomies": [_summary(taxonomy) for taxonomy in taxonomies]}, indent=2))
         return
     for taxonomy in taxonomies:
-        click.echo(f"{taxonomy.name:<12} {taxonomy.title}\n{'':<12} levels: {' < '.join(taxonomy.levels)}")
+        say(f"{taxonomy.name:<12} {taxonomy.title}", hang=13)
+        say(f"{'':<12} levels: {' < '.join(taxonomy.levels)}")
 
 
 @command.command("show", short_help="Print the tree of a taxonomy.", epilog="Example: polyseme taxonomy show icd10")
@@ -52,9 +56,9 @@ def show(name: str, as_json: bool) -> None:
         ]
         click.echo(json.dumps({**_summary(taxonomy), "nodes": nodes}, indent=2, ensure_ascii=False))
         return
-    click.echo(f"{taxonomy.title}\nlevels: {' < '.join(taxonomy.levels)}\n")
+    say(f"{taxonomy.title}\nlevels: {' < '.join(taxonomy.levels)}\n")
     for line in _branches(taxonomy, "", ""):
-        click.echo(line)
+        say(line, hang=2)
 
 
 @command.command(
@@ -66,33 +70,56 @@ def show(name: str, as_json: bool) -> None:
 @click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--column", metavar="C", help="Column with the values; by default the first.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@show_values_option
 @click.pass_context
-def check_(context: click.Context, name: str, data: Path, column: str | None, as_json: bool) -> None:
+def check_(context: click.Context, name: str, data: Path, column: str | None, as_json: bool, show_values: bool) -> None:
     """Count how many values of DATA (CSV or Parquet, or one value a line) have a place in the taxonomy.
 
-    Values themselves are never printed. Without --column, a first line that is no value of the taxonomy counts as the
-    header of a CSV file. Exit code 0 when every value has a place, 1 when some have none.
+    Values themselves are printed with --show-values only. Without --column, a first line that is no value of the
+    taxonomy counts as the header of a CSV file. Exit code 0 when every value has a place, 1 when some have none.
     """
     from polyseme.distances.taxonomies import check, load_taxonomy
 
     taxonomy = load_taxonomy(name)
     cells = _cells(data, column, taxonomy)
-    empty = 0
+    empty, seen = 0, dict[str, tuple[int, int]]()
 
     def filled() -> Iterator[str]:
         nonlocal empty
-        for cell in cells:
-            if cell.strip():
-                yield cell.strip()
+        for row, cell in enumerate(map(str.strip, cells)):
+            count, first = seen.get(cell, (0, row))
+            seen[cell] = (count + 1, first)
+            if cell:
+                yield cell
             else:
                 empty += 1
 
     coverage = check(name, filled())
+    strangers = _strangers(coverage, seen)
     if as_json:
         click.echo(json.dumps(_counts(coverage, empty), indent=2))
     else:
         _tell(coverage, empty)
+        if strangers.seen is not None and strangers.seen.rows:
+            say(f"Values that are not found are {strangers.seen.words()}.")
+    if show_values:
+        show_offending([strangers])
     context.exit(0 if not coverage.unknown else 1)
+
+
+def _strangers(coverage: Coverage, seen: Mapping[str, tuple[int, int]]) -> Problem:
+    """The values that the taxonomy does not know, with their rows."""
+    from polyseme.errors import Problem
+    from polyseme.sightings import Sightings
+    from polyseme.spelling import spelling
+
+    unknown = set(coverage.unknown)
+    found = {text: where for text, where in seen.items() if text in unknown or spelling(text) in unknown}
+    rows = sorted(first for _, first in found.values())
+    sightings = Sightings.of(found, rows, coverage.unknown_records)
+    return Problem.in_rows(
+        "", "values that are not found", "", sightings, lambda several: ("row", [row + 1 for row in several])
+    )
 
 
 def _summary(taxonomy: Taxonomy) -> dict[str, object]:
@@ -161,4 +188,4 @@ def _tell(coverage: Coverage, empty: int) -> None:
         click.echo(f"empty      {'':>9}        {empty:>12,} records")
     if coverage.repeated:
         words = sum(map(len, coverage.repeated))
-        click.echo(f"{words:,} values are words for only {len(coverage.repeated):,} places: merge them first")
+        say(f"{words:,} values are words for only {len(coverage.repeated):,} places: merge them first")

@@ -5,7 +5,17 @@ from pathlib import Path
 
 import click
 
-from polyseme.cli.console import PathType, allow_outside_option, json_option, policy_places, print_json, show
+from polyseme.cli.console import (
+    PathType,
+    allow_outside_option,
+    busy,
+    json_option,
+    policy_places,
+    print_json,
+    show,
+    show_offending,
+    show_values_option,
+)
 
 
 @click.command("verify")
@@ -13,8 +23,9 @@ from polyseme.cli.console import PathType, allow_outside_option, json_option, po
 @click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
 @allow_outside_option
 @json_option
+@show_values_option
 @policy_places
-def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bool) -> None:
+def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bool, show_values: bool) -> None:
     """Check every promise of a RELEASE, or the models of a policy on any TABLE.
 
     The check starts from the definitions and trusts nothing that the release says of itself. What cannot be
@@ -28,10 +39,13 @@ def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bo
     from polyseme.policy import Policy
     from polyseme.verbs.verify import verify
 
-    result = verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
+    with busy("Verifying"):
+        result = verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
     if as_json:
         print_json(result.to_dict())
     else:
         show(result)
+    if show_values:
+        show_offending(result.offending)
     if not result.holds:
         sys.exit(1)

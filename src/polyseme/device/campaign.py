@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +18,7 @@ from functools import cached_property
 from typing import Any
 
 from polyseme.device.fields import LARGEST, Fields
-from polyseme.device.fingerprint import fingerprint
+from polyseme.device.fingerprint import compact, fingerprint
 from polyseme.device.posterior import worst_posterior
 from polyseme.device.sampling import Sampling
 from polyseme.device.strata import Placing
@@ -29,6 +30,7 @@ __all__ = [
     "MEDIA_TYPE",
     "Campaign",
     "Collection",
+    "Issuer",
     "Open",
     "Protected",
     "campaign_id",
@@ -106,6 +108,17 @@ class Protected:
 
 
 @dataclass(frozen=True)
+class Issuer:
+    """Who signs blind tokens.
+
+    key  its public key: SPKI in base64url
+    """
+
+    address: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Collection:
     """How answers are collected; `docs/collection/protocol.md` says what each field means."""
 
@@ -121,6 +134,8 @@ class Collection:
     delay: int
     purpose: Mapping[str, str]
     contact: str
+    gateway: str | None = None
+    issuer: Issuer | None = None
 
     @property
     def sticky(self) -> bool:
@@ -160,6 +175,9 @@ class Campaign:
                 "nothing was sent; ask for a new link from whoever runs the campaign",
             )
         document = _parse(data)
+        if b"\\ud" in data.lower():
+            # Half of a pair of characters is none: nothing could be written of it.
+            compact(document)
         fields = Fields(document, "")
         if fields.given.get("format") != FORMAT:
             fields.wrong("format", f"expected {FORMAT}", "a newer campaign needs a newer program")
@@ -373,6 +391,8 @@ def _collection(fields: Fields, languages: Sequence[str]) -> Collection:
         delay=fields.integer("delay", 0, _LONGEST_DELAY),
         purpose=fields.spoken("purpose", languages),
         contact=fields.text("contact", 1_000),
+        gateway=_gateway(fields),
+        issuer=_issuer(fields),
     )
 
 
@@ -392,10 +412,42 @@ def _moment(fields: Fields, key: str) -> str | None:
 
 
 def _relay(fields: Fields) -> str | None:
-    value = fields.given.get("relay")
-    if value is None and "relay" in fields.given:
+    """The address of the relay, or null."""
+    if fields.given.get("relay") is None and "relay" in fields.given:
         return None
-    if not isinstance(value, str) or not value.startswith("https://"):
-        fields.wrong("relay", "expected an address that begins with https://, or null")
+    return _address(fields, "relay")
+
+
+def _address(fields: Fields, key: str) -> str:
+    """An address that is encrypted on the way; on this machine it need not be."""
+    value = fields.given.get(key)
+    local = ("http://localhost", "http://127.0.0.1", "http://[::1]")
+    if isinstance(value, str) and value.startswith(("https://", *(f"{one}{end}" for one in local for end in ":/"))):
+        return value
+    fields.wrong(key, "expected an address that begins with https://")
+    return ""
+
+
+def _gateway(fields: Fields) -> str | None:
+    """The key configurations of the gateway, which a relay cannot do without."""
+    if fields.given.get("relay") is not None and fields.given.get("gateway") is None:
+        fields.wrong("gateway", "missing: the key configurations of the gateway behind the relay")
+    return _encoded(fields, "gateway") if fields.given.get("gateway") is not None else None
+
+
+def _issuer(fields: Fields) -> Issuer | None:
+    """Who signs tokens, where they are blind."""
+    if fields.given.get("issuer") is None:
+        if fields.given.get("tokens") == "blind-rsa":
+            fields.wrong("issuer", "missing: the address and the key of who signs the tokens")
         return None
+    inner = fields.inner("issuer")
+    inner.only("address", "key")
+    return Issuer(_address(inner, "address"), _encoded(inner, "key"))
+
+
+def _encoded(fields: Fields, key: str) -> str:
+    value = fields.text(key, 4_000)
+    if value and not re.fullmatch(r"[A-Za-z0-9_-]+", value):
+        fields.wrong(key, "expected base64url without padding")
     return value

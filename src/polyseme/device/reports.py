@@ -6,6 +6,7 @@ Whatever leaves the device is in a `Report`; the true values of protected column
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -87,7 +88,15 @@ def answer_codes(
     _require_token(campaign, token)
     opened = {item.name: codes[item.name] for item in campaign.open}
     sets = {item.name: _drawn(item, opened, codes[item.name], key) for item in campaign.protected}
-    return Report(base64.urlsafe_b64encode(os.urandom(_ID_BYTES)).rstrip(b"=").decode("ascii"), opened, sets, token)
+    return Report(_id(campaign, token), opened, sets, token)
+
+
+def _id(campaign: Campaign, token: str | None) -> str:
+    """Random; with a blind token its hash, so that a token is good for one report however often it is sent."""
+    number = os.urandom(_ID_BYTES)
+    if campaign.collection.tokens == "blind-rsa" and token is not None:
+        number = hashlib.sha256(base64.urlsafe_b64decode(token + "==")).digest()[:_ID_BYTES]
+    return base64.urlsafe_b64encode(number).rstrip(b"=").decode("ascii")
 
 
 def code_of(value: object, labels: Sequence[Label], edges: Sequence[float | None] | None = None) -> int | None:

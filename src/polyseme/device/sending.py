@@ -28,6 +28,8 @@ __all__ = ["Direct", "Reply", "Sent", "Transport", "send", "withdraw"]
 
 _TIMEOUT = 30.0
 _LONGEST_BACKOFF = 3_600.0
+_LONGEST_ANSWER = 1 << 16
+_PROBLEM = "urn:polyseme:problem:"
 _REFUSED = {
     400: "the collector cannot read the report",
     401: "the token is missing, not valid or used already",
@@ -83,13 +85,29 @@ class Direct:
         request = urllib.request.Request(url, body, headers, method="POST")  # noqa: S310 - checked by `_require_safe`
         try:
             with self._opener.open(request, timeout=self.timeout) as answer:
-                answer.read()
-                return Reply(answer.status, _lower(answer.headers))
+                return _own(answer.status, answer.headers, answer.read(_LONGEST_ANSWER))
         except urllib.error.HTTPError as error:
-            error.close()
-            return Reply(error.code, _lower(error.headers))
+            with error:
+                return _own(error.code, error.headers, error.read(_LONGEST_ANSWER))
         except http.client.HTTPException as error:
             raise OSError(f"the answer broke off: {type(error).__name__}") from None
+
+
+def _own(status: int, headers: object, body: bytes) -> Reply:
+    """The collector's answer; `OSError` for a yes or a no of somebody else.
+
+    The page of a hotel's network answers everything with 200, a proxy with a 403 of its own: neither has the report.
+    """
+    try:
+        said = json.loads(body)
+    except ValueError:
+        said = None
+    said = said if isinstance(said, dict) else {}
+    yes = 200 <= status < 300 and said.get("status") in ("stored", "withdrawn")
+    no = 400 <= status < 500 and str(said.get("type")).startswith(_PROBLEM)
+    if (status < 300 and not yes) or (400 <= status < 500 and status != 429 and not no):
+        raise OSError("this is not an answer of a collector")
+    return Reply(status, _lower(headers))
 
 
 def _lower(headers: object) -> dict[str, str]:

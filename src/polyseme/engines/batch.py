@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Bools, Ints
 from polyseme.coupling import Coupled
 from polyseme.engines.conditions import Fulfilled
 from polyseme.engines.people import fingerprint_seed, record_keys
@@ -28,9 +28,11 @@ from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Pro
 from polyseme.randomness import StickyStream, Stream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
-from polyseme.tables.coding.codes import UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
+from polyseme.tables.coding.codes import MISSING, UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
+from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import strangers
+from polyseme.tables.coding.weights import read_weights
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
 from polyseme.tables.io.dialects import dialect_hint
 
@@ -155,12 +157,14 @@ class _Records:
 def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
     """The records of a batch, none of them when something in it is wrong; and what is counted of them in any case."""
     problems, rows = Problems(), batch.num_rows
-    batch = _without_dropped(job, batch)
-    coded = {item.name: _code(item, batch, job, problems) for item in job.sets}
-    keys = _record_keys(job, batch, problems)
-    untouched = {item.name: _untouched(item.name, batch, job, problems) for item in job.untouched}
+    kept = _not_dropped(job, batch)
+    batch = batch if kept.all() else batch.filter(pa.array(kept))
+    there = np.flatnonzero(kept)
+    coded = {item.name: _code(item, batch, job, problems, there) for item in job.sets}
+    keys = _record_keys(job, batch, problems, there)
+    untouched = {item.name: _untouched(item, batch, job, problems, there) for item in job.untouched}
     found = {item.name: item.strata.find(untouched, batch.num_rows) for item in job.sets}
-    places = {item.name: _places(item, found[item.name], coded[item.name], problems) for item in job.sets}
+    places = {item.name: _places(item, found[item.name], coded[item.name], batch, problems, there) for item in job.sets}
     complete = _complete(coded, batch.num_rows)
     records = _Records(untouched, {name: column.codes for name, column in coded.items()}, places, keys).take(complete)
     tally = BatchTally(
@@ -169,17 +173,18 @@ def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
         problems=dict(problems.counts),
         fulfilled=_fulfilled(job, found, complete),
         levels=_levels(job, batch, records.untouched),
+        seen=problems.seen,
     )
     return records.take(complete[:0]) if problems.counts else records, tally
 
 
-def _without_dropped(job: Job, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _not_dropped(job: Job, batch: pa.RecordBatch) -> Bools:
     """The records that have a value wherever those without one are dropped; nothing else about the others matters."""
     kept = np.ones(batch.num_rows, dtype=bool)
     for item in job.sets:
         if item.domain.missing.action == "drop":
             kept &= as_series(batch.column(item.name), job.missing_values).is_not_null().to_numpy()
-    return batch if kept.all() else batch.filter(pa.array(kept))
+    return kept
 
 
 def _complete(coded: Mapping[str, Coded], rows: int) -> Ints:
@@ -190,30 +195,38 @@ def _complete(coded: Mapping[str, Coded], rows: int) -> Ints:
     return np.flatnonzero(there)
 
 
-def _code(item: Sets, batch: pa.RecordBatch, job: Job, problems: Problems) -> Coded:
+def _code(item: Sets, batch: pa.RecordBatch, job: Job, problems: Problems, rows: Ints) -> Coded:
     domain = item.domain
     series = as_series(batch.column(item.name), job.missing_values).alias(item.name)
     coded = encode(series, domain)
     if coded.unseen:
         unread = series.filter(pl.Series(coded.codes) == UNSEEN) if domain.cut is not None else series.clear()
         otherwise = dialect_hint(unread)
-        for (what, hint), count in strangers(series, coded, domain).items():
-            problems.add(item.name, count, what, otherwise or hint)
+        for (what, hint), places in strangers(series, coded, domain).items():
+            problems.add(item.name, len(places), what, otherwise or hint, sighted(series, places, rows))
     if domain.missing.action == "refuse":
         hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
-        problems.add(item.name, coded.missing, "values are missing", hint)
+        places = np.flatnonzero(coded.codes == MISSING)
+        problems.add(item.name, len(places), "values are missing", hint, sighted(series, places, rows))
     return coded
 
 
-def _untouched(name: str, batch: pa.RecordBatch, job: Job, problems: Problems) -> pa.Array:
-    column = batch.column(name)
+def _untouched(item: Column, batch: pa.RecordBatch, job: Job, problems: Problems, rows: Ints) -> pa.Array:
+    name, column = item.name, batch.column(item.name)
+    if item.attribute.weighting is not None:
+        weights, flaws = read_weights(as_series(column, job.missing_values))
+        for (what, hint), count in flaws.items():
+            problems.add(name, count, what, hint)
+        return pa.array(item.attribute.weighting.applied(weights))
     if name not in job.types:
         return plain(column)
     series = as_series(column, job.missing_values)
     result, failures = cast_column(series, job.types[name])
     if failures:
         hint = dialect_hint(series.filter(result.is_null())) or "change or remove its type in the policy"
-        problems.add(name, failures, f"values cannot be read as {job.types[name]}", hint)
+        places = np.flatnonzero(result.is_null().to_numpy() & series.is_not_null().to_numpy())
+        what = f"values cannot be read as {job.types[name]}"
+        problems.add(name, failures, what, hint, sighted(series, places, rows))
     return result.to_arrow()
 
 
@@ -223,27 +236,31 @@ def _fulfilled(job: Job, found: Mapping[str, Found], kept: Ints) -> Fulfilled:
     return reduce(add, parts, Fulfilled())
 
 
-def _places(item: Sets, found: Found, coded: Coded, problems: Problems) -> Ints:
+def _places(item: Sets, found: Found, coded: Coded, batch: pa.RecordBatch, problems: Problems, rows: Ints) -> Ints:
     """The stratum of each record, as anyone can tell it from the columns that are published as they are."""
     places = item.strata.places_of(found)
-    count = item.strata.impossible(coded.codes, places)
+    wrong = item.strata.impossible(coded.codes, places)
     hint = "correct the table, or the policy's impossible combinations"
-    problems.add(item.name, count, "values are declared impossible for their record", hint)
+    seen = sighted(as_series(batch.column(item.name)), wrong, rows) if len(wrong) else None
+    problems.add(item.name, len(wrong), "values are declared impossible for their record", hint, seen)
     return places
 
 
-def _record_keys(job: Job, batch: pa.RecordBatch, problems: Problems) -> pl.Series | None:
+def _record_keys(job: Job, batch: pa.RecordBatch, problems: Problems, rows: Ints) -> pl.Series | None:
     """What names the person of each record; every record must have it where decoys are to be sticky."""
     if job.record_key is None:
         return None
     column = as_series(batch.column(job.record_key), job.missing_values)
     keys = record_keys(batch.column(job.record_key), job.record_key, job.missing_values)
     if job.key is not None:
-        broken = keys.null_count() - column.null_count() if column.dtype.is_float() else 0
+        absent = keys.is_null().to_numpy()
+        read = column.is_not_null().to_numpy() if column.dtype.is_float() else np.zeros(len(column), dtype=np.bool_)
+        broken, missing = np.flatnonzero(absent & read), np.flatnonzero(absent & ~read)
         hint = "keys are texts or whole numbers; floating-point numbers are exact only below 2^53"
-        problems.add(job.record_key, broken, "record keys are not whole numbers", hint)
-        missing = keys.null_count() - broken
-        problems.add(job.record_key, missing, "records have no record key", "sticky decoys need one for each")
+        what = "record keys are not whole numbers"
+        problems.add(job.record_key, len(broken), what, hint, sighted(column, broken, rows))
+        hint = "sticky decoys need one for each"
+        problems.add(job.record_key, len(missing), "records have no record key", hint, sighted(column, missing, rows))
     return keys
 
 

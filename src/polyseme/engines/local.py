@@ -18,6 +18,7 @@ from polyseme.engines.people import CHANGED, CHANGED_HINT, too_few_people
 from polyseme.engines.rows import expanded, labelled
 from polyseme.engines.run import Outcome, Run
 from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.progress import stage
 from polyseme.randomness import StreamKey
 from polyseme.tables.counting.matching import Fingerprints
 from polyseme.tables.counting.tally import HELD_BYTES, Tallied, Tally
@@ -38,18 +39,25 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
     total, people = BatchTally(), _People.begin(job, folder)
     rows = source.rows * job.rows_per_record if source.rows is not None else None
     with Shuffler(order.derive(0), folder, memory, rows=rows) as shuffler:
-        for batch, tally, read in ahead(_published(job, source, decoys)):
-            run.cancellation.check()
-            total += tally.counts
-            people.add(tally.prints)
-            for part in expanded(job, batch, PIECE) if batch is not None else ():
+        done = 0
+        with stage("Drawing sets", source.about) as told:
+            for batch, tally, read in ahead(_published(job, source, decoys)):
                 run.cancellation.check()
-                shuffler.add(part)
-            run.progress(read)
-        Problems(total.problems).raise_any()
+                total += tally.counts.moved(done)
+                done += read
+                people.add(tally.prints)
+                for part in expanded(job, batch, PIECE) if batch is not None else ():
+                    run.cancellation.check()
+                    shuffler.add(part)
+                run.progress(read)
+                told.advance(read)
+        Problems(total.problems, total.seen).raise_any(source)
         _report(job, total, people, run.outcome)
         pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
-        yield from ahead(labelled(job, piece, total.levels) for piece in pieces)
+        with stage("Writing", run.outcome.rows) as told:
+            for piece in ahead(labelled(job, piece, total.levels) for piece in pieces):
+                yield piece
+                told.advance(piece.num_rows)
 
 
 def _stream_keys(seed: int | None) -> tuple[StreamKey, StreamKey]:

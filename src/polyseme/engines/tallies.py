@@ -12,8 +12,10 @@ import numpy as np
 
 from polyseme.engines.conditions import Fulfilled
 from polyseme.errors import Problem, TableError
+from polyseme.sightings import Sightings
 from polyseme.tables.coding.dictionaries import Levels
 from polyseme.tables.counting.matching import Fingerprints
+from polyseme.tables.io.source import Source
 
 __all__ = ["DRAWS", "PEOPLE", "SETS", "BatchTally", "Print", "Problems"]
 
@@ -32,21 +34,32 @@ Value = TypeVar("Value")
 
 
 class Problems:
-    """Counts of what is wrong in the data, by place: column, what, hint."""
+    """Counts of what is wrong in the data, by place: column, what, hint; and where it was seen."""
 
-    def __init__(self, counts: Mapping[tuple[str, str, str], int] | None = None) -> None:
-        self.counts = Counter(counts)
+    def __init__(
+        self,
+        counts: Mapping[tuple[str, str, str], int] | None = None,
+        seen: Mapping[tuple[str, str, str], Sightings] | None = None,
+    ) -> None:
+        self.counts, self.seen = Counter(counts), dict(seen or {})
 
-    def add(self, column: str, count: int, what: str, hint: str = "") -> None:
+    def add(self, column: str, count: int, what: str, hint: str = "", seen: Sightings | None = None) -> None:
         if count:
             self.counts[column, what, hint] += count
+            if seen is not None:
+                self.seen[column, what, hint] = self.seen.get((column, what, hint), Sightings()) + seen
 
-    def raise_any(self) -> None:
+    def raise_any(self, source: Source | None = None) -> None:
+        """Raise if there is one; the table says how its rows are counted."""
         if self.counts:
-            raise TableError(
-                Problem(f"column '{column}'", f"{count:,} {what}", hint)
-                for (column, what, hint), count in self.counts.items()
-            )
+            raise TableError(self._problem(key, count, source) for key, count in self.counts.items())
+
+    def _problem(self, key: tuple[str, str, str], count: int, source: Source | None) -> Problem:
+        (column, what, hint), seen = key, self.seen.get(key)
+        where, told = f"column '{column}'", f"{count:,} {what}"
+        if seen is None or source is None:
+            return Problem(where, told, hint)
+        return Problem.in_rows(where, told, hint, seen, source.row_numbers)
 
 
 @dataclass(frozen=True)
@@ -54,7 +67,7 @@ class BatchTally:
     """What one batch, or several, add to what is known of the whole table.
 
     records, dropped  with all their values, and left out because one is missing
-    problems          how often something is wrong, by column, what and hint
+    problems          how often something is wrong, by column, what and hint; `seen` says where
     fulfilled         which conditions of impossible combinations some record fulfils
     levels            the published categories of ordered columns
     prints            fingerprints of the records, to count how often each occurs; there are as many as records, so an
@@ -67,6 +80,11 @@ class BatchTally:
     fulfilled: Fulfilled = field(default_factory=Fulfilled)
     levels: Levels = field(default_factory=Levels)
     prints: Mapping[Print, Fingerprints] = field(default_factory=dict, repr=False, compare=False)
+    seen: Mapping[tuple[str, str, str], Sightings] = field(default_factory=dict, repr=False, compare=False)
+
+    def moved(self, by: int) -> BatchTally:
+        """The same of a batch that begins so many rows further down."""
+        return replace(self, seen={key: found.moved(by) for key, found in self.seen.items()}) if self.seen else self
 
     def __add__(self, other: BatchTally) -> BatchTally:
         return BatchTally(
@@ -76,6 +94,7 @@ class BatchTally:
             self.fulfilled + other.fulfilled,
             self.levels + other.levels,
             _merged(self.prints, other.prints, lambda one, two: np.concatenate([one, two])),
+            _merged(self.seen, other.seen, add),
         )
 
     @property

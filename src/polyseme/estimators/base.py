@@ -33,6 +33,8 @@ class Reports:
     finer      the same reports split further, where columns help: `smooth` uses it
     repeats    the design effect of sticky decoys: records of one person with the same value are one draw, so variances
                are this many times those of as many independent draws
+    weights    the survey weight of each row's records, and the table then estimates sums of them: (n,); None where
+               records are counted
     """
 
     sets: tuple[Ints, ...]
@@ -43,6 +45,7 @@ class Reports:
     distances: tuple[Distance | None, ...] | None = None
     finer: Finer | None = None
     repeats: float = 1.0
+    weights: Floats | None = None
 
     def by_cell(self) -> Iterator[tuple[int, tuple[Ints, ...], Ints]]:
         """Each cell with its own rows: (cell, sets, counts)."""
@@ -62,8 +65,9 @@ class Reports:
         return order, np.searchsorted(self.cell[order], np.arange(self.cells + 1))
 
     def totals(self, mechanisms: Sequence[Mechanism]) -> Floats:
-        """How many records each cell has: (cells,). In the long form each record is counted l times."""
-        rows = np.bincount(self.cell, weights=self.counts.astype(np.float64), minlength=self.cells)
+        """How many records each cell has, or their weight: (cells,). In the long form each is counted l times."""
+        held = self.counts.astype(np.float64) if self.weights is None else self.counts * self.weights
+        rows = np.bincount(self.cell, weights=held, minlength=self.cells)
         return np.asarray(rows if self.paired else rows / mechanisms[0].l, dtype=np.float64)
 
 
@@ -125,6 +129,9 @@ class Fit:
     spread    variances of sums of cells; None where an estimator has none
     limits    interval limits that respect the boundary; None where normal limits are right
     repeats   the design effect of repeated draws, already in the variances
+    sampled   of a weighted table: the variance of each cell about the population; None where it is multinomial
+    given     of a weighted table: the same with the weight of every group taken as given, as for shares and means;
+              None where that makes no difference
     """
 
     values: Floats
@@ -136,6 +143,8 @@ class Fit:
     limits: Limits | None = None
     expected: Floats | None = None
     repeats: float = 1.0
+    sampled: Floats | None = None
+    given: Fit | None = None
 
     def about(self, population: Population) -> Fit:
         """The same fit with the values that are about the given population."""

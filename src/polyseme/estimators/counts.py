@@ -11,12 +11,14 @@ from polyseme.arrays import Floats, Ints
 from polyseme.estimators.base import Finer, Reports
 from polyseme.mechanism import Mechanism
 
-__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "shape_of"]
+__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "ranked", "shape_of"]
 
 _CHUNK = 4_000_000
 """Numbers in memory at a time (32 MB)."""
 _SPAN = 1 << 18
 """Possible sets up to which they are counted in an array (2 MB) instead of being sorted."""
+_DENSE = 4
+"""Up to so many times as many possible codes as records are numbered in an array instead of by sorting."""
 
 
 def shape_of(mechanisms: Sequence[Mechanism]) -> tuple[int, ...]:
@@ -55,6 +57,20 @@ def distinct(sets: Ints, size: int) -> tuple[Ints, Ints]:
     return sets[first], inverse.ravel()
 
 
+def ranked(codes: Ints) -> tuple[Ints, Ints]:
+    """The different codes, ascending, and the number of each code among them; sorted only where they are sparse.
+
+    >>> ranked(np.array([7, 3, 7]))[1].tolist()
+    [1, 0, 1]
+    """
+    if len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes):
+        there = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+        there[codes] = 1
+        return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
+    found, number = np.unique(codes, return_inverse=True)
+    return found, np.asarray(number, dtype=np.int64)
+
+
 def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
     """`w`: for each cell, how many reports contain each combination of values: (cells, F_1, .., F_q).
 
@@ -69,7 +85,8 @@ def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
     for start in range(0, len(reports.counts), step):
         rows = slice(start, start + step)
         flat = members([sets[rows] for sets in reports.sets], shape) + reports.cell[rows, None] * table
-        weights = np.broadcast_to(reports.counts[rows, None], flat.shape).ravel()
+        held = reports.counts[rows] if reports.weights is None else reports.counts[rows] * reports.weights[rows]
+        weights = np.broadcast_to(held[:, None], flat.shape).ravel()
         out += np.bincount(flat.ravel(), weights=weights, minlength=len(out))
     return out.reshape(reports.cells, *shape)
 
@@ -82,13 +99,16 @@ def numbered(*columns: Ints) -> tuple[Ints, Ints]:
 def merged(reports: Reports, cell: Ints, cells: int) -> Reports:
     """The reports in other cells, identical ones counted together."""
     numbers = [numbered(*sets.T)[1] for sets in reports.sets]
+    if reports.weights is not None:
+        numbers.append(np.unique(reports.weights, return_inverse=True)[1].ravel())
     _, place = numbered(cell, *numbers)
     first = np.empty(int(place.max(initial=-1)) + 1, dtype=np.int64)
     first[place] = np.arange(len(place))
     counts = np.zeros(len(first), dtype=np.int64)
     np.add.at(counts, place, reports.counts)
     sets = tuple(sets[first] for sets in reports.sets)
-    return replace(reports, sets=sets, cell=cell[first], counts=counts, cells=cells, finer=None)
+    weights = None if reports.weights is None else reports.weights[first]
+    return replace(reports, sets=sets, cell=cell[first], counts=counts, cells=cells, finer=None, weights=weights)
 
 
 def coarser(reports: Reports, group: Ints, cells: int, axes: Sequence[int]) -> Reports:

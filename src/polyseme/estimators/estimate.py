@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from scipy import special
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest
@@ -18,7 +19,7 @@ from polyseme.estimators.independence import Independence, independence_test
 from polyseme.estimators.intervals import intervals, presented, project, standard_errors, sum_intervals
 from polyseme.estimators.options import EstimateOptions, Nonnegative
 from polyseme.estimators.parts import Part
-from polyseme.estimators.stratified import fit_parts, unbiased_fit
+from polyseme.estimators.weighted import fit_table, unbiased_sums
 from polyseme.mechanism import Mechanism
 from polyseme.results.summary import Summary
 from polyseme.results.table import Table
@@ -83,33 +84,36 @@ class Estimate(Table):
             by,
             EstimateOptions(self.asked, self.level, self.population, self.nonnegative),
         )
-        return table.warned(*self.caveats)
+        return replace(table, weight=self.weight).warned(*self.caveats)
 
-    def sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
 
         Cells that all contrasts treat alike are estimated as one.
+
+        given  whether what the records of each cell weigh is taken as given, as for shares
         """
         if self.fit is None:
             raise QuestionError("this table was read from a file: sums with intervals need the release itself")
         if self.factor is not None:
-            contrasts = contrasts * self.factor.reshape(-1, *[1] * len(self.of))
+            contrasts, given = contrasts * self.factor.reshape(-1, *[1] * len(self.of)), True
         slices = np.moveaxis(contrasts, 1, 0).reshape(len(self.values), -1)
         distinct, first, group = np.unique(slices, axis=0, return_index=True, return_inverse=True)
         used = distinct.any(axis=1)
         if used.sum() == slices.any(axis=1).sum():
-            return self._own_sums(contrasts)
+            return self._own_sums(contrasts, given)
         number = np.where(used, np.cumsum(used) - 1, -1)
         coarse = self._regrouped(number[group.ravel()], range(len(self.of)), {})
-        return coarse._own_sums(contrasts[:, first[used]])
+        return coarse._own_sums(contrasts[:, first[used]], given)
 
-    def _own_sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def _own_sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         """The same of the cells as they are."""
         assert self.fit is not None  # noqa: S101 - only asked of tables with reports
         fit = self.fit
         touched = np.moveaxis(contrasts, 1, 0).reshape(len(self.values), len(contrasts), -1).any(axis=2).sum(axis=0)
         if fit.limits is not None and touched.max(initial=0) > _FEW:
-            fit = unbiased_fit(self.parts, self.values.shape) or fit
+            fit = unbiased_sums(self.parts, self.values.shape) or fit
+        fit = fit.given or fit if given else fit
         step = max(1, _CONTRASTS // max(fit.values.size, 1))
         parts = [
             sum_intervals(fit, contrasts[start : start + step], self.level, self.population)
@@ -138,11 +142,26 @@ class Estimate(Table):
     def _records(self, group: Ints, by: Mapping[str, tuple[Any, ...]]) -> Estimate:
         """How many records each group has, which is known without error."""
         totals = np.bincount(group, weights=self.totals).astype(np.float64)
+        if self.fit is not None and self.fit.given is not None and self.population == "super":
+            return self._weighed(group, by, totals)
         known, exact = replace(self, values=totals, low=totals, high=totals, totals=totals), np.zeros_like(totals)
         return replace(known, of=(), labels=(), by=by, notes=(), stderr=exact, fit=Fit(totals, exact, totals=totals))
 
+    def _weighed(self, group: Ints, by: Mapping[str, tuple[Any, ...]], totals: Floats) -> Estimate:
+        """How many people of the population each group stands for: the weights were drawn with the records."""
+        member = (group == np.arange(len(totals))[:, None]).astype(np.float64)
+        contrasts = np.broadcast_to(
+            member.reshape(*member.shape, *[1] * len(self.of)), (len(totals), *self.values.shape)
+        )
+        value, error, low, high = self.sums(contrasts)
+        fit = Fit(value, error**2, totals=totals, sampled=error**2)
+        shown = replace(self, values=value, stderr=error, low=low, high=high, totals=totals)
+        return replace(shown, of=(), labels=(), by=by, notes=(), fit=fit)
+
     def proportions(self) -> Estimate:
         """The same table as shares of the records of each cell."""
+        if self.fit is not None and self.fit.given is not None and self.population == "super":
+            return self._with(self.fit.given).proportions()
         share = np.divide(1.0, self.totals, out=np.zeros_like(self.totals), where=self.totals > 0)
         spread = share.reshape(-1, *[1] * len(self.of))
         factor = share if self.factor is None else share * self.factor
@@ -155,6 +174,12 @@ class Estimate(Table):
             totals=np.where(self.totals > 0, 1.0, 0.0),
             factor=factor,
         )
+
+    def _with(self, fit: Fit) -> Estimate:
+        """The same table with the errors and limits of this fit."""
+        low, high = intervals(fit, self.level, self.population)
+        stderr, low, high = presented(self.values, standard_errors(fit, self.population), low, high)
+        return replace(self, fit=fit, stderr=stderr, low=low, high=high)
 
     def _places(self, word: str, names: Sequence[str], wanted: Sequence[str] | str) -> list[int]:
         wanted = [wanted] if isinstance(wanted, str) else list(wanted)
@@ -197,7 +222,7 @@ class Estimate(Table):
         table, places = self._numeric(of, positions)
         cells = np.eye(len(table.values))
         share = np.divide(1.0, table.totals, out=np.zeros_like(table.totals), where=table.totals > 0)
-        return table._summary(*table.sums((cells * share)[:, :, None] * places))
+        return table._summary(*table.sums((cells * share)[:, :, None] * places, given=True))
 
     def quantile(self, q: float = 0.5, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
         """The smallest value that at least a share q of the records do not exceed; limits from those of the shares.
@@ -218,7 +243,7 @@ class Estimate(Table):
                 continue
             contrasts = np.zeros((len(order), *table.values.shape))
             contrasts[:, cell] = steps / total
-            value, _, low, high = table._own_sums(contrasts)
+            value, _, low, high = table._own_sums(contrasts, given=True)
             out.append([_reached(column, places[order], q) for column in (value, high, low)])
         value, low, high = np.array(out).T
         return table._summary(value, np.full(len(value), np.nan), low, high)
@@ -236,7 +261,7 @@ class Estimate(Table):
             weight[here] += sign / total if total > 0 else 0.0
         size = int(np.prod(self.values.shape[1:]))
         units = np.eye(size).reshape(size, 1, *self.values.shape[1:])
-        value, error, low, high = self.sums(units * weight.reshape(1, -1, *[1] * len(self.of)))
+        value, error, low, high = self.sums(units * weight.reshape(1, -1, *[1] * len(self.of)), given=True)
         grid = list(np.ndindex(*self.values.shape[1:]))
         columns = {
             name: [axis_labels[where[axis]] for where in grid]
@@ -280,6 +305,10 @@ class Estimate(Table):
         """
         if not self.parts:
             raise QuestionError("this table was read from a file: a test of independence needs the release itself")
+        if self.weight is not None:
+            raise QuestionError(
+                Problem("independence", "a weighted table is not tested", "ask with unweighted=True, and test that")
+            )
         given = [name for name in (left, right) if name is not None]
         self._places("independence", self.of, given)
         pair = [*given, *(name for name in self.of if name not in given)][:2]
@@ -287,7 +316,7 @@ class Estimate(Table):
             raise QuestionError(Problem("independence", "this table has no protected attribute", "keep one in `of`"))
         sides = [self.of.index(name) for name in pair]
         groups = np.arange(len(self.values))
-        with threadpool_limits(limits=1, user_api="blas"):
+        with _linear_algebra().limit(limits=1, user_api="blas"):
             return independence_test(self.parts, sides[0], sides[1] if len(sides) == 2 else groups)
 
     def _summary(self, value: Floats, error: Floats, low: Floats, high: Floats) -> Summary:
@@ -299,6 +328,12 @@ class Estimate(Table):
     def _unknown(self) -> tuple[str, ...]:
         """What must be said of sums of cells of this table."""
         return (NO_SUMS,) if self.fit is not None and self.fit.spread is None else ()
+
+
+@lru_cache(maxsize=1)
+def _linear_algebra() -> ThreadpoolController:
+    """The libraries of the process. To look for them takes as long as a small estimate."""
+    return ThreadpoolController()
 
 
 def estimate_table(
@@ -338,8 +373,8 @@ def estimate_parts(
     level, population = options.level, options.population
     by = {name: tuple(column) for name, column in (by_cells or {}).items()}
     # The matrices are too small to share: a second thread of the linear algebra library doubles the time.
-    with threadpool_limits(limits=1, user_api="blas"):
-        name, fit = fit_parts(parts, (cells, *(len(axis) for axis in labels)), options.estimator)
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        name, fit = fit_table(parts, (cells, *(len(axis) for axis in labels)), options.estimator)
         fit = fit.about(population)
         low, high = intervals(fit, level, population)
     assert fit.totals is not None  # noqa: S101 - every estimator gives them
@@ -362,7 +397,7 @@ def estimate_parts(
         low=low,
         high=high,
         estimator=name,
-        records=round(float(totals.sum())),
+        records=round(sum(float(part.records()) for part in parts)),
         totals=totals,
         gap=fit.gap,
         notes=tuple(notes),

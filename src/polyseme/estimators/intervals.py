@@ -14,7 +14,9 @@ __all__ = ["intervals", "normal_quantile", "presented", "project", "standard_err
 def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
     """Standard error of every cell; about the population it has the multinomial part `x (1 - x / n)` on top."""
     variance = fit.variance
-    if population == "super":
+    if population == "super" and fit.sampled is not None:
+        variance = fit.sampled
+    elif population == "super":
         x, total = np.maximum(fit.values, 0.0), _totals(fit)
         share = np.divide(x, total, out=np.zeros_like(x), where=total > 0)
         variance = variance + fit.repeats * x * np.clip(1.0 - share, 0.0, 1.0)
@@ -52,6 +54,9 @@ def sum_intervals(
     else:
         half = normal_quantile(level) * errors
         low, high = values - half, values + half
+    if fit.given is not None and population == "super":
+        # What the people of the population weigh together is estimated too, so no sum of weights is a bound.
+        return values, errors, low, high
     floor, roof = _possible(fit, contrasts)
     return values, errors, np.clip(low, floor, roof), np.clip(high, floor, roof)
 

@@ -23,11 +23,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
 from math import sqrt
 
 import numpy as np
+from scipy.sparse import csc_array
 
-from polyseme.arrays import Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.counts import distinct
 from polyseme.estimators.learnt import learnt_shares
 from polyseme.mechanism import Mechanism
@@ -42,8 +44,8 @@ _CELLS = 10_000_000
 """Values times sets, and kinds of records times values, that are held at a time at the most (80 MB)."""
 _WORK = 100_000_000
 """Kinds of records times sets times candidates that are gone through at the most: about three seconds."""
-_BLOCK = 4_000_000
-"""Cells worked on together."""
+_BLOCK = 200_000
+"""Cells worked on together: few enough to stay in the cache of a processor."""
 _EVEN = 0.05
 """Part of P(R) in which all values are alike, so that no set is taken to be impossible by mistake."""
 _TWICE = 2.0
@@ -135,17 +137,23 @@ class Judge:
 
     def _chances(self, belief: Floats) -> Floats:
         """`s(q, v)`: (kinds, F)."""
-        kinds, size = belief.shape
-        found = np.zeros((kinds, size))
+        found, step = np.zeros(belief.shape), max(_BLOCK // self.sets.size, 1)
         inside, outside = self.mechanism.weights(self.sets)
-        step = max(_BLOCK // self.sets.size, 1)
-        for start in range(0, kinds, step):
-            named = likeliest(belief[start : start + step], self.sets, inside, outside)
-            right = self.channel[named, np.arange(len(self.sets))]
-            cells = np.arange(len(named))[:, None] * size + named
-            counted = np.bincount(cells.ravel(), right.ravel(), len(named) * size)
-            found[start : start + step] = counted.reshape(-1, size)
+        for start in range(0, len(belief), step):
+            mine = slice(start, start + step)
+            named, beyond = likeliest(belief[mine], self.sets, inside, outside)
+            for drawing, right in zip(self._drawing, named):
+                found[mine] += (drawing @ right.astype(np.float64)).T
+            if beyond is not None:
+                mode = belief[mine].argmax(axis=1)
+                found[np.arange(len(belief))[mine], mode] += (self.channel[mode] * beyond.T).sum(axis=1)
         return found
+
+    @cached_property
+    def _drawing(self) -> list[csc_array]:
+        """For each place in a set, `P(R | v)` of the values that stand there: (F, S)."""
+        every, shape = np.arange(len(self.sets) + 1), self.channel.shape
+        return [csc_array((self.channel[value, every[:-1]], value, every), shape=shape) for value in self.sets.T]
 
     def _places(self, sets: Ints) -> Ints:
         """Which of all sets each record has; -1 for one that the mechanism never draws."""
@@ -155,24 +163,27 @@ class Judge:
         return place[which[len(self.sets) :]]
 
 
-def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> Ints:
-    """The likeliest value given each set, for each kind of record: (kinds, S).
+def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> tuple[list[Bools], Bools | None]:
+    """Whether the likeliest value given each set is the one at each place of it, for each kind of record: (S, kinds).
+
+    And whether it is none of them but the likeliest of all values; None where that cannot be.
 
     score    how likely each value is before, up to a factor: (kinds, F)
     inside   `P(R | v)` up to a factor of the set, for its members: (S, l)
     outside  the same for any other value: (S,)
     """
-    mine = score[:, sets] * inside
-    top = mine.argmax(axis=2)
-    named = np.take_along_axis(np.broadcast_to(sets, mine.shape), top[:, :, None], axis=2)[:, :, 0]
-    if not outside.any():
-        return named
-    best = np.take_along_axis(mine, top[:, :, None], axis=2)[:, :, 0]
-    # A value outside the set is named when it is likelier than all members. If the likeliest of all values is a member,
-    # then it is likelier still inside than outside, so nobody else has to be looked at.
-    mode = score.argmax(axis=1)
-    other = score.max(axis=1)[:, None] * outside
-    return np.where(other > best, mode[:, None], named)
+    rows = np.ascontiguousarray(score.T)
+    members = [rows[value] * weight[:, None] for value, weight in zip(sets.T, inside.T)]
+    best = reduce(np.maximum, members)
+    # If the likeliest of all values is a member, then it is likelier still inside than outside: nobody else has to be
+    # looked at.
+    beyond = outside[:, None] * rows.max(axis=0) > best if outside.any() else None
+    left, named = np.ones(best.shape, dtype=bool) if beyond is None else ~beyond, []
+    for member in members:
+        # Of several that are alike, the first one.
+        named.append((member == best) & left)
+        left &= ~named[-1]
+    return named, beyond
 
 
 def judged_groups(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.arrays import Floats, Ints
-from polyseme.estimators.counts import distinct
+from polyseme.estimators.counts import distinct, ranked
 from polyseme.mechanism import Mechanism
 
 __all__ = ["NEWS", "PEOPLE", "combined", "learnt_shares", "like_everybody", "most_groups", "telling"]
@@ -43,6 +43,8 @@ _LEFT_OUT = 5
 """Every fifth record is left out to see how many people like everybody else suit it."""
 NEWS = 5.0
 """Standard errors by which a column must tell more than chance alone, to be worth splitting groups for."""
+_CODES = 1 << 62
+"""Combinations of levels that fit into one number."""
 _COLUMNS = 3
 """Columns that are taken together at the most."""
 
@@ -97,11 +99,14 @@ def combined(features: Ints) -> Ints:
     >>> combined(np.array([[0, 5], [1, 0], [0, 5]])).tolist()
     [0, 1, 0]
     """
-    code = np.zeros(len(features), dtype=np.int64)
+    code, codes = np.zeros(len(features), dtype=np.int64), 1
     for column in features.T:
-        code = code * (int(column.max(initial=0)) + 1) + column
-        code = np.unique(code, return_inverse=True)[1]
-    return code
+        count = int(column.max(initial=0)) + 1
+        if codes * count > _CODES:
+            code = ranked(code)[1]
+            codes = int(code.max(initial=0)) + 1
+        code, codes = code * count + column, codes * count
+    return ranked(code)[1]
 
 
 def _told(group: Ints, sets: Ints, size: int) -> _Told:
@@ -158,20 +163,22 @@ def _fitted(sets: Ints, group: Ints, groups: int, mechanism: Mechanism, added: F
     pairs, counts = np.unique(group * len(different) + which, return_counts=True)
     group, sets = pairs // max(len(different), 1), different[pairs % max(len(different), 1)]
     inside, outside = mechanism.weights(sets)
-    places = group[:, None] * size + sets
+    # A row for each place in a set: sums over the few candidates of a set are then sums of long rows.
+    inside, places = np.ascontiguousarray(inside.T), np.ascontiguousarray((group[:, None] * size + sets).T)
+    flat = places.ravel()
     prior = np.zeros((groups, size)) if added is None else np.tile(added, (groups, 1))
     lies = bool(outside.any())
 
     def again(shares: Floats) -> Floats:
         mine = shares.ravel()[places]
         joint = mine * inside
-        total = joint.sum(axis=1)
+        total = joint.sum(axis=0)
         if lies:
-            total = total + np.maximum(1.0 - mine.sum(axis=1), 0.0) * outside
+            total = total + np.maximum(1.0 - mine.sum(axis=0), 0.0) * outside
         seen = np.divide(counts, total, out=np.zeros(len(total)), where=total > 0.0)
         # A value outside a set is believed in proportion to its share; what its members have of that is taken off.
-        members = joint - mine * outside[:, None] if lies else joint
-        told = np.bincount(places.ravel(), (seen[:, None] * members).ravel(), groups * size)
+        members = joint - mine * outside if lies else joint
+        told = np.bincount(flat, (seen * members).ravel(), groups * size)
         held: Floats = told.reshape(groups, size) + prior
         if lies:
             held = held + shares * np.bincount(group, seen * outside, groups)[:, None]

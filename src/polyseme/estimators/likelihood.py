@@ -115,7 +115,7 @@ class SetLikelihood(RecordLikelihood):
     margins: tuple[bool, ...]
 
     @classmethod
-    def of(cls, sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> SetLikelihood:
+    def of(cls, sets: Sequence[Ints], counts: Ints | Floats, mechanisms: Sequence[Mechanism]) -> SetLikelihood:
         """From the reports of one cell."""
         rows = len(counts)
         index, weight = np.zeros((rows, 1), dtype=np.int64), np.ones((rows, 1))
@@ -163,8 +163,13 @@ class SetLikelihood(RecordLikelihood):
         return np.asarray(self.matrix @ self._extend(x), dtype=np.float64)
 
     def pull(self, rows: Floats) -> Floats:
-        folded = self._fold((self.matrix.T @ rows).reshape(self._extended))
+        folded = self._fold((self._transposed @ rows).reshape(self._extended))
         return np.asarray(folded, dtype=np.float64).ravel()
+
+    @cached_property
+    def _transposed(self) -> sparse.csc_array:
+        """Made once: to make it takes longer than a product with few reports."""
+        return self.matrix.T
 
     @cached_property
     def _columns(self) -> tuple[Ints, Floats]:

@@ -15,7 +15,16 @@ from polyseme.estimators.likelihood import Likelihood
 from polyseme.estimators.profile import Path, Quadratic
 from polyseme.estimators.solver import MATRIX_CELLS, Solution
 
-__all__ = ["CellFit", "LikelihoodLimits", "LinearLimits", "Unbiased", "Widened", "around", "cell_fit"]
+__all__ = [
+    "CellFit",
+    "LikelihoodLimits",
+    "LinearLimits",
+    "Sampled",
+    "Unbiased",
+    "Widened",
+    "around",
+    "cell_fit",
+]
 
 _SINGULAR = 1e14
 """Condition number beyond which an inverse has no right digit left."""
@@ -33,28 +42,53 @@ value."""
 
 
 @dataclass(frozen=True, eq=False)
+class Sampled:
+    """Records with weights as a sample of a population, drawn with replacement.
+
+    squares  the unbiased estimate of the sum of squared weights for each value
+    records  how many records there are
+    given    whether the sum of the weights is taken as given, as for shares, instead of being drawn with the records
+    """
+
+    squares: Floats
+    records: float
+    given: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Unbiased:
     """An unbiased estimate of the table of one group, as a sum of what each report adds.
 
-    values  the estimate, flattened over the whole table
-    second  the sum over reports of the outer products of what they add
-    least   the covariance, about the people in the table, below which no variance is taken; None where there is none
+    values   the estimate, flattened over the whole table
+    second   the sum over reports of the outer products of what they add
+    least    the covariance, about the people in the table, below which no variance is taken; None where there is none
+    sampled  what drawing the records from a population adds; None where they all weigh the same
     """
 
     values: Floats
     second: Floats
     least: Floats | None = None
+    sampled: Sampled | None = None
 
     def variance(self, contrasts: Floats, population: Population, repeats: float) -> Floats:
         """Variances of sums of cells."""
-        drawn = contrasts**2 @ self.values
+        drawn = contrasts**2 @ (self.values if self.sampled is None else self.sampled.squares)
         variance = np.maximum(_forms(contrasts, self.second) - drawn, 0.0)
         if self.least is not None:
             variance = np.maximum(variance, _forms(contrasts, self.least))
         if population == "super":
-            sums = contrasts @ self.values
-            variance = variance + np.maximum(drawn - sums**2 / max(self.values.sum(), 1e-300), 0.0)
+            variance = variance + np.maximum(drawn - self._expected(contrasts), 0.0)
         return np.asarray(repeats * variance, dtype=np.float64)
+
+    def _expected(self, contrasts: Floats) -> Floats:
+        """What the squares of one record's share in a sum are by its mean alone, over all records."""
+        sums, total = contrasts @ self.values, max(self.values.sum(), 1e-300)
+        if self.sampled is None:
+            return np.asarray(sums**2 / total, dtype=np.float64)
+        if not self.sampled.given:
+            return np.asarray(sums**2 / max(self.sampled.records, 1.0), dtype=np.float64)
+        squares, mean = self.sampled.squares, sums / total
+        return np.asarray(2.0 * mean * (contrasts @ squares) - mean**2 * squares.sum(), dtype=np.float64)
 
     def limits(self, contrasts: Floats, level: float, population: Population, repeats: float) -> tuple[Floats, Floats]:
         """Normal limits of sums of cells."""

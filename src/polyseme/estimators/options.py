@@ -22,12 +22,14 @@ class EstimateOptions:
     level        of the intervals
     population   "finite": the people in the table; "super": the population they were drawn from
     nonnegative  for linear estimators: "project" gives the nearest table without negative cells
+    unweighted   whether records are counted also where the release has a weight for each
     """
 
     estimator: str | Estimator | None = None
     level: float = 0.95
     population: Population = "finite"
     nonnegative: Nonnegative = "no"
+    unweighted: bool = False
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with them; an estimator that does not exist is refused where it is looked up."""

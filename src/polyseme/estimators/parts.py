@@ -63,12 +63,17 @@ class Part:
             counts=self.reports.counts[rows],
             cells=int(kept.sum()),
             finer=None,
+            weights=None if self.reports.weights is None else self.reports.weights[rows],
         )
         return replace(self, reports=reports, cells=self.cells[kept])
 
     def totals(self) -> Floats:
         """The records of each of its cells."""
         return self.reports.totals(self.mechanisms)
+
+    def records(self) -> float:
+        """How many records it has, whatever they weigh."""
+        return float(replace(self.reports, weights=None).totals(self.mechanisms).sum())
 
     def flat(self, shape: tuple[int, ...]) -> Ints:
         """Where its values lie in the flattened table of one cell."""

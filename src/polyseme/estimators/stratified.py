@@ -36,9 +36,10 @@ from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.solver import MATRIX_CELLS, nonnegative_minimum
 from polyseme.estimators.target import margin_of
 from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, unbiased_map, unbiased_table
+from polyseme.progress import tracked
 from polyseme.randomness import experiment
 
-__all__ = ["fit_parts", "unbiased_fit"]
+__all__ = ["fit_parts", "halved", "nearest_table", "unbiased_fit"]
 
 MIXED = "this group mixes strata with different mechanisms: their unbiased estimates were combined"
 
@@ -100,7 +101,7 @@ def _fitted(part: Part, chosen: Estimator | None) -> tuple[str, Fit]:
 def _added(parts: Sequence[Part], shape: tuple[int, ...], chosen: Estimator | None, plain: Fit) -> tuple[str, Fit]:
     """The sum of the parts' own estimates, with the limits of the plain one."""
     values, expected, names, notes = np.zeros(shape), np.zeros(shape), [], []
-    for part in parts:
+    for part in tracked(parts, "Estimating groups"):
         name, fit = _fitted(part, chosen)
         part.added(values, fit.values)
         part.added(expected, fit.about("super").values)
@@ -232,7 +233,7 @@ class _Stratified:
     def _folds(self) -> dict[int, list[_Fold]]:
         """The two halves of each part, each with what a set adds by the other half and the other parts."""
         draw = experiment(_SEED)
-        halves = {id(part): _half(part.reports, draw) for part in self.parts}
+        halves = {id(part): halved(part.reports, draw) for part in self.parts}
         folds: dict[int, list[_Fold]] = {}
         known = [_Known(part, part.reports.counts, len(self.shape) - 1) for part in self.parts]
         everybody = [np.zeros(size) for size in self.shape[1:]]
@@ -276,17 +277,18 @@ class _Stratified:
         places = np.unique(np.concatenate([part.flat(self.shape) for part, _ in here]))
         total, repeats = float(values.sum()), here[0][0].reports.repeats
         unbiased, x = Unbiased(values, second, least), np.zeros(self.size)
-        x[places] = _nearest(values[places], least[np.ix_(places, places)], total)
+        x[places] = nearest_table(values[places], least[np.ix_(places, places)], total)
         lies = any(may_lie(part.mechanisms) for part, _ in here)
         return CellFit(x, 0.0, places, None, None if lies else ceiling, repeats, unbiased, places)
 
 
-def _half(reports: Reports, draw: np.random.Generator) -> Ints:
+def halved(reports: Reports, draw: np.random.Generator) -> Ints:
     """How many records of each report fall into the first of two halves at random, whatever the order of the rows.
 
     Records of one draw stay together: they would tell each half the noise of the other.
     """
-    order = np.lexsort([*(column for sets in reports.sets for column in sets.T), reports.cell])
+    weights = () if reports.weights is None else (reports.weights,)
+    order = np.lexsort([*weights, *(column for sets in reports.sets for column in sets.T), reports.cell])
     counts = reports.counts[order]
     draws = np.maximum(np.rint(counts / reports.repeats), 1).astype(np.int64)
     half = np.empty_like(reports.counts)
@@ -294,7 +296,7 @@ def _half(reports: Reports, draw: np.random.Generator) -> Ints:
     return half
 
 
-def _nearest(values: Floats, covariance: Floats, total: float) -> Floats:
+def nearest_table(values: Floats, covariance: Floats, total: float) -> Floats:
     """The nearest table without negative cells, in units of the errors."""
     # The total has no error at all, and where sets tell a value for sure, neither has that.
     ridge = _RIDGE * (np.maximum(values, 0.0) + total / len(values))

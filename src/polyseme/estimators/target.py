@@ -78,11 +78,11 @@ def _floored(table: Floats) -> Floats:
     return (1.0 - _FLOOR) * table + _FLOOR / len(table)
 
 
-def margin_of(sets: Ints, counts: Ints, mechanism: Mechanism) -> Floats:
+def margin_of(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> Floats:
     """The distribution of one attribute by maximum likelihood, all groups together."""
     rows, inverse = distinct(sets, mechanism.size)
     weights = np.bincount(inverse, weights=counts.astype(np.float64), minlength=len(rows))
-    return maximise(SetLikelihood.of([rows], weights.astype(np.int64), [mechanism])).x
+    return maximise(SetLikelihood.of([rows], weights, [mechanism])).x
 
 
 def _neighbours(x: Floats, structure: Line | Circle) -> Simpler:

@@ -32,10 +32,10 @@ import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.estimators.axes import AxisMap, exact_map, inverted
-from polyseme.estimators.limits import Unbiased
+from polyseme.estimators.limits import Sampled, Unbiased
 from polyseme.mechanism import Mechanism
 
-__all__ = ["UnbiasedMap", "assumed_covariance", "unbiased_map", "unbiased_table"]
+__all__ = ["UnbiasedMap", "assumed_covariance", "inverse_map", "unbiased_map", "unbiased_table"]
 
 _LISTED = 20_000_000
 """Largest number of values times sets for which the information is formed: 160 MB. A judgement."""
@@ -93,6 +93,16 @@ def unbiased_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
     return UnbiasedMap(mechanism, identifiable, working, inverse, assumed, (added * (assumed @ channel)) @ added.T)
 
 
+def inverse_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
+    """The map of `inverse`, with its moments if values are distributed like this."""
+    exact = exact_map(mechanism)
+    if mechanism.design.count() * mechanism.size > _LISTED:
+        return UnbiasedMap(mechanism, exact.identifiable)
+    sets, channel = mechanism.channel()
+    added = exact.contributions(sets).T
+    return UnbiasedMap(mechanism, exact.identifiable, assumed=assumed, moments=(added * (assumed @ channel)) @ added.T)
+
+
 def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:
     """The covariance that one record adds to the table of the people, if it were drawn from the assumed distribution.
 
@@ -108,10 +118,12 @@ def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:
     return moments - people
 
 
-def unbiased_table(maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: Ints) -> Unbiased:
-    """The estimate from the reports of one group."""
+def unbiased_table(
+    maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: Ints, weights: Floats | None = None
+) -> Unbiased:
+    """The estimate from the reports of one group; with weights, of the sum of them."""
     size = int(np.prod([axis.mechanism.size for axis in maps]))
-    values, second = np.zeros(size), np.zeros((size, size))
+    values, second, squares = np.zeros(size), np.zeros((size, size)), np.zeros(size)
     step = max(1, _CHUNK // size)
     for start in range(0, len(counts), step):
         rows = slice(start, start + step)
@@ -119,7 +131,9 @@ def unbiased_table(maps: Sequence[UnbiasedMap], sets: Sequence[Ints], counts: In
         for axis, codes in zip(maps, sets):
             more = axis.contributions(codes[rows])
             added = (added[:, :, None] * more[:, None, :]).reshape(len(added), -1)
-        weighted = added * counts[rows, None]
+        weight = 1.0 if weights is None else weights[rows, None]
+        weighted = added * counts[rows, None] * weight
         values += weighted.sum(axis=0)
-        second += weighted.T @ added
-    return Unbiased(values, second)
+        second += weighted.T @ (added * weight)
+        squares += (weighted * weight).sum(axis=0)
+    return Unbiased(values, second, sampled=None if weights is None else Sampled(squares, float(counts.sum())))

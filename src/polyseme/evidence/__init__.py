@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -93,13 +93,21 @@ def repeats_of(manifest: Manifest, item: Sets) -> float:
     return UNKNOWN_REPEATS if manifest.uncounted else item.repeats
 
 
-def doubts(manifest: Manifest, targets: Sequence[Sets], parts: Sequence[Part]) -> tuple[str, ...]:
-    """What an estimate must say of attributes whose sets do not fit their mechanism."""
+def doubts(
+    manifest: Manifest, targets: Sequence[Sets], parts: Sequence[Part], examined: Mapping[str, float] | None = None
+) -> tuple[str, ...]:
+    """What an estimate must say of attributes whose sets do not fit their mechanism.
+
+    examined  p-values of attributes, for those who have them examined already
+    """
     notes = []
     for target, item in enumerate(targets):
-        repeats = repeats_of(manifest, item)
-        found = [examine(part.reports, part.mechanisms[target], target, repeats) for part in parts]
-        if found and (p_value := together(found).p_value) < level_of(manifest):
+        p_value = (examined or {}).get(item.name)
+        if p_value is None:
+            repeats = repeats_of(manifest, item)
+            found = [examine(part.reports, part.mechanisms[target], target, repeats) for part in parts]
+            p_value = together(found).p_value if found else 1.0
+        if p_value < level_of(manifest):
             notes.append(
                 f"the published sets of {item.name} do not fit the mechanism in the manifest (p-value {p_value:.1e}): "
                 "this estimate and its intervals cannot be trusted; see polyseme verify"

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from polyseme.arrays import Ints
 from polyseme.errors import TableError
 from polyseme.hierarchies.hierarchy import Hierarchy, MissingAs
 from polyseme.hierarchies.rules import Rule
+from polyseme.sightings import Sightings
 from polyseme.spelling import spelled
 
 __all__ = ["ColumnValues", "Coverage", "coverage", "fit", "missing_from", "values_of"]
@@ -17,11 +19,26 @@ __all__ = ["ColumnValues", "Coverage", "coverage", "fit", "missing_from", "value
 
 @dataclass(frozen=True, eq=False)
 class ColumnValues:
-    """The different values of a column by their spelling, how many records have each, and how many have none."""
+    """The different values of a column by their spelling, how many records have each, and how many have none.
+
+    first  the row of the table (from 0) in which each of them stands first
+    """
 
     leaves: pl.Series = field(repr=False)
     counts: pl.Series = field(repr=False)
     missing: int = 0
+    first: pl.Series = field(default_factory=lambda: pl.Series([], dtype=pl.Int64), repr=False)
+
+    def strangers(self, rule: Rule, rows: Ints | None = None) -> Sightings:
+        """The values that have no place in a hierarchy.
+
+        rows  of the table that the elements of the column are, where some were left out
+        """
+        unknown = (~rule.known(self.leaves)).to_numpy()
+        counts, first = (series.to_numpy()[unknown] for series in (self.counts, self.first))
+        first = first if rows is None else rows[first]
+        found = zip(self.leaves.filter(pl.Series(unknown)).to_list(), zip(counts.tolist(), first.tolist()))
+        return Sightings.of(dict(found), sorted(first.tolist()), int(counts.sum()))
 
 
 @dataclass(frozen=True)
@@ -49,13 +66,23 @@ def values_of(batches: Iterable[pl.Series]) -> ColumnValues:
     >>> values_of([pl.Series([10, None, 9]), pl.Series([9])]).leaves.to_list()
     ['9', '10']
     """
-    found = [pl.DataFrame({"leaf": pl.Series([], dtype=pl.String), "count": pl.Series([], dtype=pl.UInt32)})]
-    found += [spelled(batch).alias("leaf").value_counts(name="count") for batch in batches]
-    table = pl.concat(found).group_by("leaf").agg(pl.col("count").cast(pl.Int64).sum())
+    kinds = {"leaf": pl.String, "count": pl.Int64, "first": pl.Int64}
+    found, done = [pl.DataFrame(schema=kinds)], 0
+    for batch in batches:
+        found.append(_counted(spelled(batch).alias("leaf"), done))
+        done += len(batch)
+    table = pl.concat(found).group_by("leaf").agg(pl.sum("count"), pl.min("first"))
     missing = int(table.filter(pl.col("leaf").is_null())["count"].sum())
     number = pl.col("leaf").cast(pl.Float64, strict=False)
     table = table.drop_nulls("leaf").sort(number, "leaf", nulls_last=True)
-    return ColumnValues(table["leaf"], table["count"], missing)
+    return ColumnValues(table["leaf"], table["count"], missing, table["first"])
+
+
+def _counted(leaves: pl.Series, done: int) -> pl.DataFrame:
+    """How often each value occurs in a piece of a column, and in which row first; so many rows came before."""
+    rows = pl.int_range(done, done + len(leaves), dtype=pl.Int64, eager=True).alias("first")
+    grouped = pl.DataFrame([leaves, rows]).group_by("leaf")
+    return grouped.agg(pl.len().cast(pl.Int64).alias("count"), pl.min("first"))
 
 
 def coverage(rule: Rule, values: ColumnValues) -> Coverage:

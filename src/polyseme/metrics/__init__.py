@@ -1,6 +1,6 @@
 """Metrics: how much was lost."""
 
-from polyseme.metrics.cross_tabulations import METRICS, compare, per_cell
+from polyseme.metrics.cross_tabulations import METRICS, compare, covered, per_cell
 from polyseme.metrics.groupings import (
     average_class_size,
     discernibility,
@@ -18,6 +18,7 @@ __all__ = [
     "as_grid",
     "average_class_size",
     "compare",
+    "covered",
     "discernibility",
     "diversity_degrees",
     "entropy_loss",

@@ -27,7 +27,11 @@ from polyseme.arrays import Floats
 from polyseme.distances.ground import Equal, Ordered
 from polyseme.errors import QuestionError
 
-__all__ = ["METRICS", "chi2", "compare", "emd", "hellinger", "kl", "l1", "l2", "mse", "per_cell"]
+__all__ = ["METRICS", "chi2", "compare", "covered", "emd", "hellinger", "kl", "l1", "l2", "mse", "per_cell"]
+
+
+_ROUNDING = 1e-6
+"""Records by which a whole number may miss the end of an interval that was computed."""
 
 
 def _share(table: Floats) -> Floats:
@@ -138,6 +142,23 @@ def compare(truth: Floats, estimate: Floats, records: float | None = None) -> di
     truth, estimate = _aligned(truth, estimate)
     total = float(truth.sum()) if records is None else float(records)
     return {name: metric(truth, estimate, total) for name, metric in METRICS.items()}
+
+
+def covered(truth: Floats, low: Floats, high: Floats, level: float) -> dict[str, float]:
+    """How many true numbers lie in their intervals; nothing where no cell has an interval.
+
+    cells, covered  that have an interval, and whose true number lies in it
+    coverage, level what share that is, and what share it should be
+
+    >>> covered(np.array([3.0, 9.0]), np.array([2.0, 0.0]), np.array([4.0, 8.0]), 0.95)
+    {'cells': 2.0, 'covered': 1.0, 'coverage': 0.5, 'level': 0.95}
+    """
+    known = np.isfinite(low) & np.isfinite(high)
+    cells = int(known.sum())
+    if not cells:
+        return {}
+    inside = int(((truth >= low - _ROUNDING) & (truth <= high + _ROUNDING) & known).sum())
+    return {"cells": float(cells), "covered": float(inside), "coverage": inside / cells, "level": level}
 
 
 def per_cell(truth: Floats, estimate: Floats, records: float | None = None) -> dict[str, Floats]:

@@ -18,12 +18,15 @@ from polyseme.files.folder import Folder
 from polyseme.methods import DECOYS, METHODS
 from polyseme.models import read_spec
 from polyseme.parameters import validated
+from polyseme.policy.about import read_about
 from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
 from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
 from polyseme.policy.places import in_file
 from polyseme.policy.reading import Reader
 from polyseme.policy.ruling import read_sources
 from polyseme.promises import Promises
+from polyseme.release.about import About
+from polyseme.schema import Role
 from polyseme.tables.io.dialects import DECIMALS, Dialect
 
 __all__ = ["PROTECT_HINT", "AttributePolicy", "Exclusion", "MethodSpec", "ModelSpec", "Policy", "TableFormat"]
@@ -40,10 +43,13 @@ _KEYS = (
     "protect-all-but",
     "protect",
     "joint",
+    "about",
 )
 _WAYS_IN = "Policy.load(path), Policy.loads(text) or Policy.from_dict(mapping)"
 _POLICY_FIRST = "a policy is a YAML file, and comes before the data: polyseme anonymize POLICY DATA"
 _TABLES = frozenset(".csv .tsv .tab .parquet .pq .arrow .feather .ipc .xlsx .xls .ods .gz .zst .dta .sav".split())  # noqa: SIM905
+_NAMED = 4
+"""Protected attributes that a short text names."""
 _TABLE_KEYS = ("separator", "encoding", "sheet", "decimal", "dates", "missing-values", "wildcard")
 
 
@@ -110,6 +116,7 @@ class Policy:
     protect_all_but: tuple[str, ...] | None = None
     protect: Promises = field(default_factory=Promises)
     joint: tuple[JointPolicy, ...] = ()
+    about: About = field(default_factory=About)
     folder: Path = field(default_factory=Path, repr=False)
     allow_outside: bool = field(default=False, repr=False)
 
@@ -175,6 +182,31 @@ class Policy:
     def protected(self) -> tuple[AttributePolicy, ...]:
         return tuple(attribute for attribute in self.attributes if attribute.protect)
 
+    def __repr__(self) -> str:
+        names = [item.name for item in self.protected]
+        more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        protected = f"protected: {', '.join(names[:_NAMED])}{more}" if names else "none protected"
+        asked = f"; models: {', '.join(model.name for model in self.models)}" if self.models else ""
+        grouped = f"; method: {self.grouping.name}" if self.grouping is not None else ""
+        return f"<Policy of {len(self.attributes)} attributes, {protected}{asked}{grouped}>"
+
+    def _repr_html_(self) -> str:
+        from polyseme.results.views.formats import parameters
+        from polyseme.results.views.html import titled_table
+
+        head = (("attribute", False), ("role", False), ("promised", False))
+        rows = [
+            (
+                item.name,
+                item.role.value,
+                "; ".join(f"{one.name} {parameters(one.given())}".strip() for one in item.protect),
+            )
+            for item in self.attributes
+        ]
+        models = [f"model: {model.name} {parameters(model.parameters)}".strip() for model in self.models]
+        method = [] if self.grouping is None else [f"method: {self.grouping.name}"]
+        return titled_table(f"Policy of {len(rows)} attributes", head, rows, [*models, *method])
+
 
 def _path_given(path: object) -> Path:
     if not isinstance(path, str | Path):
@@ -218,6 +250,7 @@ def _read(reader: Reader, folder: Folder) -> Policy:
         else None,
         protect=read_protect(reader.at("protect", given["protect"])) if "protect" in given else Promises(),
         joint=joint,
+        about=read_about(reader.at("about", given["about"])) if "about" in given else About(),
         folder=folder.path,
         allow_outside=folder.allow_outside,
     )
@@ -352,6 +385,10 @@ def _check_names(reader: Reader, policy: Policy) -> None:
                 place.problem("semantic diversity needs a distance", "distance: {line: rank} or {tree: FILE.csv}")
     if policy.protect_all_but is not None and not policy.protect:
         reader.at("protect-all-but", None).problem("no rule for the others", "add protect: {diversity: {l: 3}}")
+    weights = [attribute.name for attribute in policy.attributes if attribute.role is Role.WEIGHT]
+    for name in weights[1:]:
+        place = reader.at("attributes", None).at(name, None)
+        place.problem(f"a second survey weight beside '{weights[0]}'", "role: weight for one of them")
     _check_protected(reader, policy)
 
 

@@ -12,7 +12,7 @@ from polyseme.errors import InvalidInput, PolicyError
 from polyseme.hierarchies import DeclaredHierarchy, read_hierarchy
 from polyseme.policy.reading import Reader
 from polyseme.promises import Promises, read_promises, stored_promises
-from polyseme.schema import Missing, Role
+from polyseme.schema import Missing, Role, Weighting
 from polyseme.spelling import Label, spellings
 
 __all__ = [
@@ -41,6 +41,8 @@ _KEYS = (
     "prior",
     "reference",
     "hierarchy",
+    "round",
+    "trim",
 )
 _PERIODS = ("year", "quarter", "month", "week", "day")
 _BIN_METHODS = ("equal-width", "quantile")
@@ -106,6 +108,7 @@ class AttributePolicy:
     reference: Shares | None = None
     hierarchy: DeclaredHierarchy | None = None
     joined: str = ""
+    weighting: Weighting | None = None
 
 
 def read_attribute(name: str, reader: Reader) -> AttributePolicy:
@@ -114,7 +117,7 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
     # A role that cannot be read is one problem, not two: what is protected was meant to be sensitive.
     role = Role.SENSITIVE if "protect" in given else Role.INSENSITIVE
     if "role" not in given:
-        reader.problem("no role", "role: identifier, quasi-identifier, sensitive, sensitive-qid or insensitive")
+        reader.problem("no role", "role: identifier, quasi-identifier, sensitive, sensitive-qid, insensitive or weight")
     else:
         role = Role(reader.at("role", given["role"]).choice([role.value for role in Role], role.value))
     protect = Promises()
@@ -143,7 +146,33 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
         hierarchy=_hierarchy(reader.at("hierarchy", given["hierarchy"]), role, protect)
         if "hierarchy" in given
         else None,
+        weighting=_weighting(reader, given, role),
     )
+
+
+def _weighting(reader: Reader, given: Mapping[str, Any], role: Role) -> Weighting | None:
+    """How a survey weight is published; nothing else is said of one, and of nothing else this."""
+    if role is not Role.WEIGHT:
+        for key in ("round", "trim"):
+            if key in given:
+                reader.at(key, None).problem("only survey weights are rounded and trimmed", "role: weight")
+        return None
+    for key in given:
+        if key in _KEYS and key not in ("role", "type", "round", "trim"):
+            reader.at(key, None).problem("a survey weight is published as a number", "round: STEP or trim: LARGEST")
+    if given.get("type", "number") not in ("integer", "number"):
+        reader.at("type", None).problem("a survey weight is a number", "type: number, or leave it out")
+    return Weighting(_positive(reader, given, "round"), _positive(reader, given, "trim"))
+
+
+def _positive(reader: Reader, given: Mapping[str, Any], key: str) -> float | None:
+    value = given.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < math.inf:
+        reader.at(key, value).problem("expected a number above 0", f"{key}: 100")
+        return None
+    return float(value)
 
 
 def _hierarchy(reader: Reader, role: Role, protect: Promises) -> DeclaredHierarchy | None:

@@ -32,7 +32,7 @@ from polyseme.tables.io.source import FrameSource, Source
 
 __all__ = ["ForeignTable", "read_foreign", "read_undescribed"]
 
-_KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID)
+_KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID, Role.WEIGHT)
 
 
 @dataclass(frozen=True, eq=False)

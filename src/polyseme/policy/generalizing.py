@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from polyseme.arrays import Ints
 from polyseme.distances.paths import named
 from polyseme.errors import InvalidInput, PolicyError, Problem
 from polyseme.hierarchies import ColumnValues, Dates, Intervals, Rule, coverage, values_of
@@ -59,16 +60,21 @@ def require_places(policy: Policy, source: Source) -> None:
         rule = item.hierarchy.open(policy.files)
         values = values_of(column_values(source, item.name, policy.table.missing_values, item.type))
         if not coverage(rule, values).complete:
-            problems.append(without_place(item, rule, values))
+            problems.append(without_place(item, rule, values, source))
     if problems:
         raise PolicyError(problems)
 
 
-def without_place(item: AttributePolicy, rule: Rule, values: ColumnValues) -> Problem:
-    """What to say of values that have no place in the hierarchy of an attribute."""
-    written = dialect_hint(values.leaves) if isinstance(rule, Intervals | Dates) else ""
-    what = missing_from(coverage(rule, values), rule)
-    return Problem(f"$.attributes.{item.name}.hierarchy", what, written or _HINT)
+def without_place(
+    item: AttributePolicy, rule: Rule, values: ColumnValues, source: Source, rows: Ints | None = None
+) -> Problem:
+    """What to say of values that have no place in the hierarchy of an attribute.
+
+    rows  of the table that the values come from, where some were left out
+    """
+    hint = dialect_hint(values.leaves) if isinstance(rule, Intervals | Dates) else ""
+    what, seen = missing_from(coverage(rule, values), rule), values.strangers(rule, rows)
+    return Problem.in_rows(f"$.attributes.{item.name}.hierarchy", what, hint or _HINT, seen, source.row_numbers)
 
 
 def column_values(

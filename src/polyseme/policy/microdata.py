@@ -6,7 +6,7 @@ record. Records without a value where the policy says `missing: drop` are left o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,10 @@ from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.policy.generalizing import without_place
 from polyseme.schema import Attribute, Domain, Role, Schema
-from polyseme.tables.coding.codes import as_series, cast_column, encode, label_array
+from polyseme.tables.coding.codes import UNSEEN, as_series, cast_column, encode, label_array
+from polyseme.tables.coding.sighting import sighted
+from polyseme.tables.coding.strangers import WIDEN
+from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 
 __all__ = ["ReadTable", "read_microdata"]
@@ -62,13 +65,14 @@ def read_microdata(policy: Policy, schema: Schema, source: Source) -> ReadTable:
     secret = [item for item in policy.attributes if item.role.is_secret and not item.protect]
     kept = _kept(policy, source)
     columns = {item.name: _column(policy, source, item, kept) for item in (*keys, *secret)}
-    hierarchies = _hierarchies(policy, keys, columns)
+    rows = np.flatnonzero(kept)
+    hierarchies = _hierarchies(policy, keys, columns, source, rows)
     codes = [hierarchy.codes(columns[item.name]) for item, (hierarchy, _) in zip(keys, hierarchies)]
     ladders = tuple(Ladder.of(item.name, hierarchy) for item, (hierarchy, _) in zip(keys, hierarchies))
     # A missing value that may be anything is the last leaf of its ladder.
     leaves = [np.where(column < 0, ladder.leaves - 1, column) for column, ladder in zip(codes, ladders)]
-    described = tuple(_described(item, schema[item.name], columns[item.name]) for item in secret)
-    sensitive = {item.name: _sensitive(item, columns[item.name]) for item in described}
+    described = tuple(_described(item, schema[item.name], columns[item.name], source, rows) for item in secret)
+    sensitive = {item.name: _sensitive(item, columns[item.name], source, rows) for item in described}
     data = Microdata(ladders, np.column_stack(leaves).astype(np.int32), sensitive)
     listed = frozenset(item.name for item, (_, rule) in zip(keys, hierarchies) if rule.listed is not None)
     return ReadTable(source, data, kept, listed, described)
@@ -88,20 +92,24 @@ def _kept(policy: Policy, source: Source) -> Bools:
 
 
 def _column(policy: Policy, source: Source, item: AttributePolicy, kept: Bools) -> pl.Series:
-    """A column as it would be published."""
-    pieces = list(_pieces(policy, source, item))
+    """A column as it would be published; one with values that are none of its declared type is refused."""
+    pieces, unread = [], pl.Series(item.name, [], dtype=pl.String)
+    for batch in source.batches([item.name]):
+        series = as_series(batch.column(0), policy.table.missing_values).alias(item.name)
+        piece, failures = cast_column(series, item.type) if item.type else (series, 0)
+        pieces.append(piece)
+        if failures:
+            unread = unread.append(series.filter(piece.is_null() & series.is_not_null()).cast(pl.String))
+    if len(unread):
+        hint = dialect_hint(unread) or "change or remove its type in the policy"
+        what = f"{len(unread):,} values cannot be read as {item.type}"
+        raise TableError(Problem(f"column '{item.name}'", what, hint))
     whole = pl.concat(pieces, rechunk=False) if pieces else pl.Series(item.name, [], dtype=pl.String)
     return whole if kept.all() else whole.filter(pl.Series(kept))
 
 
-def _pieces(policy: Policy, source: Source, item: AttributePolicy) -> Iterator[pl.Series]:
-    for batch in source.batches([item.name]):
-        series = as_series(batch.column(0), policy.table.missing_values).alias(item.name)
-        yield cast_column(series, item.type)[0] if item.type else series
-
-
 def _hierarchies(
-    policy: Policy, keys: Sequence[AttributePolicy], columns: dict[str, pl.Series]
+    policy: Policy, keys: Sequence[AttributePolicy], columns: dict[str, pl.Series], source: Source, rows: Ints
 ) -> list[tuple[Hierarchy, Rule]]:
     """The hierarchy of each quasi-identifier; one without can only be suppressed."""
     problems: list[Problem] = []
@@ -113,19 +121,19 @@ def _hierarchies(
             missing = "leaf" if item.hierarchy is None else item.hierarchy.missing
             found.append((fit(rule, values, missing), rule))
         else:
-            problems.append(without_place(item, rule, values))
+            problems.append(without_place(item, rule, values, source, rows))
     if problems:
         raise TableError(problems)
     return found
 
 
-def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series) -> Attribute:
+def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series, source: Source, rows: Ints) -> Attribute:
     """The attribute with a domain: the declared one, or the values that occur, sorted."""
     if series.null_count() and item.missing.action == "refuse":
-        raise TableError(
-            f"{series.null_count():,} records have no value of '{item.name}'",
-            "say what to do with them: missing: drop, or missing: {category: unknown}",
-        )
+        what = f"{series.null_count():,} records have no value of '{item.name}'"
+        hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
+        seen = sighted(series, np.flatnonzero(series.is_null().to_numpy()), rows)
+        raise TableError(Problem.in_rows("", what, hint, seen, source.row_numbers))
     if attribute.domain is not None:
         return attribute
     label = (item.missing.label,) if item.missing.action == "category" else ()
@@ -133,14 +141,13 @@ def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series) -
     return Attribute(item.name, item.role, Domain((*values, *label), False, None, item.missing))
 
 
-def _sensitive(attribute: Attribute, series: pl.Series) -> Sensitive:
+def _sensitive(attribute: Attribute, series: pl.Series, source: Source, rows: Ints) -> Sensitive:
     if attribute.domain is None:
         raise ValueError("a sensitive attribute has a domain here")
     coded = encode(series, attribute.domain)
     if coded.unseen:
-        raise TableError(
-            f"{coded.unseen:,} records have a value of '{attribute.name}' that is not in the declared domain",
-            "widen the domain, or correct the table",
-        )
+        what = f"{coded.unseen:,} records have a value of '{attribute.name}' that is not in the declared domain"
+        seen = sighted(series, np.flatnonzero(coded.codes == UNSEEN), rows)
+        raise TableError(Problem.in_rows("", what, WIDEN, seen, source.row_numbers))
     codes: Ints = coded.codes
     return Sensitive(attribute.name, codes, tuple(label_array(attribute.domain.values).to_pylist()))

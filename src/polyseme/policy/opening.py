@@ -7,6 +7,7 @@ from typing import Any
 from polyseme.hierarchies import Dates, Intervals
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
+from polyseme.schema import Role
 from polyseme.tables.io.respelled import Respelled
 from polyseme.tables.io.source import Source, open_table
 
@@ -30,7 +31,7 @@ def _holds_numbers(item: AttributePolicy) -> bool:
     labels = any(isinstance(value, int | float) and not isinstance(value, bool) for value in item.values or ())
     cut = item.edges is not None or item.bins is not None
     intervals = item.hierarchy is not None and isinstance(item.hierarchy.rule, Intervals)
-    return item.type in ("integer", "number") or labels or cut or intervals
+    return item.type in ("integer", "number") or item.role is Role.WEIGHT or labels or cut or intervals
 
 
 def _holds_dates(item: AttributePolicy) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from polyseme.errors import InvalidInput, Problem, nearest
@@ -45,7 +46,7 @@ class Reader:
         """Take over the problems of an error from a lower room, putting this place before theirs."""
         for found in error.problems:
             inner = f"{self.where}.{found.where}" if found.where else self.where
-            self.problems.append(Problem(inner, found.what, found.hint))
+            self.problems.append(replace(found, where=inner))
 
     def expected(self, what: str) -> None:
         self.problem(f"expected {what}, found {kind_of(self.value)}")

@@ -208,7 +208,7 @@ def _resolve_attribute(
     attribute: AttributePolicy, seen: Mapping[str, _Seen], policy: Policy, reader: Reader
 ) -> Attribute:
     if not _described(attribute):
-        return Attribute(attribute.name, attribute.role)
+        return Attribute(attribute.name, attribute.role, weighting=attribute.weighting)
     if _open(attribute, policy) and attribute.name not in seen:
         reader.problem(
             "the values of this attribute are not declared", "add domain: [..], or give the table with --data"

@@ -4,6 +4,7 @@ The manifest says how each column was published, which sets are possible and how
 verification and other programs need nothing else. It holds no secret: no key, no seed, no row order.
 """
 
+from polyseme.release.about import About
 from polyseme.release.applied import Applied
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.documents import FORMAT, MANIFEST
@@ -14,6 +15,7 @@ __all__ = [
     "FORMAT",
     "MANIFEST",
     "SEEDED",
+    "About",
     "Applied",
     "AsIs",
     "Column",

@@ -10,7 +10,6 @@ import polars as pl
 from polyseme.models import MODELS, Verdict, background_of, check_models
 from polyseme.release.columns import AsIs, Column, Grouped
 from polyseme.release.release import Release
-from polyseme.schema import Role
 from polyseme.tables.coding.codes import as_series
 
 __all__ = ["model_verdicts", "verdicts_on"]
@@ -22,7 +21,7 @@ def model_verdicts(frame: pl.DataFrame, columns: Sequence[Column], models: Seque
     """Every model on the published rows; in groups for an attribute that is published by group."""
     attributes = [column.attribute for column in columns]
     secret = [column.name for column in columns if column.attribute.protected or _bare(column)]
-    keys = [item.name for item in attributes if item.role is Role.QUASI_IDENTIFIER]
+    keys = [item.name for item in attributes if item.role.tells_apart]
     grouped = {column.name: column for column in columns if isinstance(column, Grouped)}
     background = background_of(attributes)
     verdicts: list[Verdict] = []
@@ -41,7 +40,7 @@ def verdicts_on(release: Release, models: Sequence[Spec]) -> tuple[Verdict, ...]
     """Models on the rows of a release; where only k-anonymity is asked for, only quasi-identifiers are read."""
     columns = list(release.manifest.columns)
     if all(name == "k-anonymity" for spec in models for name in spec):
-        columns = [item for item in columns if item.attribute.role is Role.QUASI_IDENTIFIER] or columns
+        columns = [item for item in columns if item.attribute.role.tells_apart] or columns
     names = [item.name for item in columns]
     batches = [
         pl.DataFrame({name: as_series(batch.column(name)) for name in names}) for batch in release.batches(names)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from polyseme.schema import (
     Missing,
     Periods,
     Role,
+    Weighting,
 )
 from polyseme.spelling import Label, spelling, written
 from polyseme.strata import Key, Placing, Strata, Stratum
@@ -57,6 +59,8 @@ def entry_of(column: Column) -> dict[str, Any]:
 
 def _meaning_entry(attribute: Attribute) -> dict[str, Any]:
     """The domain and the distance of an attribute that classes or groups protect: models are checked with them."""
+    if attribute.weighting is not None:
+        return {key: value for key, value in asdict(attribute.weighting).items() if value is not None}
     if attribute.domain is None:
         return {}
     # Such a column shows its values anyway, so that nothing is told by listing them.
@@ -199,6 +203,8 @@ def column_from(entry: Mapping[str, Any], where: str = "$") -> Column:
 
 
 def _meaning_from(entry: Mapping[str, Any], role: Role, where: str) -> Attribute:
+    if role is Role.WEIGHT:
+        return Attribute(entry["name"], role, weighting=Weighting(entry.get("round"), entry.get("trim")))
     if "domain" not in entry:
         return Attribute(entry["name"], role)
     with _reading(f"{where}.domain"):

@@ -7,6 +7,7 @@ was damaged on the way.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from polyseme.errors import PolicyError, Problem, ReleaseError
 from polyseme.models import read_spec
 
-__all__ = ["DAMAGED", "FORMAT", "MANIFEST", "check_document", "checksum", "read_document"]
+__all__ = ["DAMAGED", "FORMAT", "MANIFEST", "check_document", "check_entries", "checksum", "read_document"]
 
 FORMAT = 2
 """The newest format that is read and written; format 1 has no generalized and no grouped columns."""
@@ -76,16 +77,37 @@ def check_document(document: Any) -> None:
         found = checksum(rest)
     except (ValueError, RecursionError):
         raise ReleaseError(f"{MANIFEST}: not a manifest that polyseme writes", DAMAGED) from None
-    schema = json.loads(resources.files("polyseme").joinpath("manifest.schema.json").read_text(encoding="utf-8"))
-    misfits = [misfit for error in Draft202012Validator(schema).iter_errors(document) for misfit in _meant(error)]
+    misfits = [
+        Problem(f"{MANIFEST}: {where}", f"does not match the manifest's schema ({rule})", DAMAGED)
+        for where, rule in _misfits(_schema(), document)
+    ]
     if misfits:
-        raise ReleaseError(
-            Problem(f"{MANIFEST}: {error.json_path}", f"does not match the manifest's schema ({_rule(error)})", DAMAGED)
-            for error in misfits[:_SHOWN]
-        )
+        raise ReleaseError(misfits)
     if found != document["checksum"]:
         raise ReleaseError(f"{MANIFEST}: the checksum does not match", "the manifest was changed after it was written")
     _check_models(document["models"])
+
+
+def check_entries(entries: Any) -> None:
+    """Refuse columns that are no entries of a manifest, where they stand in another document."""
+    schema = _schema()
+    alone = {"$defs": schema["$defs"], **schema["properties"]["attributes"]}
+    misfits = [
+        Problem(where.removeprefix("$"), f"does not match the manifest's schema ({rule})")
+        for where, rule in _misfits(alone, entries)
+    ]
+    if misfits:
+        raise ReleaseError(misfits)
+
+
+def _schema() -> Any:
+    return json.loads(resources.files("polyseme").joinpath("manifest.schema.json").read_text(encoding="utf-8"))
+
+
+def _misfits(schema: Any, document: Any) -> list[tuple[str, str]]:
+    """Some of the places that do not fit a schema, each with the rule that it breaks."""
+    found = (misfit for error in Draft202012Validator(schema).iter_errors(document) for misfit in _meant(error))
+    return [(error.json_path, _rule(error)) for error in itertools.islice(found, _SHOWN)]
 
 
 def _meant(error: ValidationError) -> Iterator[ValidationError]:

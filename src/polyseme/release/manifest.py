@@ -9,11 +9,12 @@ from typing import Any
 
 from polyseme.errors import Problem, ReleaseError, nearest
 from polyseme.models import is_about
+from polyseme.release.about import About, flaw_of
 from polyseme.release.applied import Applied
 from polyseme.release.codec import columns_from, entry_of
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
-from polyseme.schema import Schema
+from polyseme.schema import Role, Schema
 from polyseme.version import __version__
 
 __all__ = ["Manifest"]
@@ -28,6 +29,9 @@ class Manifest:
     uncounted  whether the decoys are sticky, but the records per draw were not counted (a release of an older program):
                `repeats` is then taken as 1, and intervals are too narrow where people have several records
     accepted   names of the models that did not hold when it was published all the same, because its owner said so
+    about      what its owner says of it: its name, who answers for it
+    program    the version of the program that wrote it
+    checksum   of the manifest as it was written, and through it of the data; empty before that
     """
 
     columns: tuple[Column, ...]
@@ -44,6 +48,9 @@ class Manifest:
     uncounted: bool = False
     applied: Applied | None = None
     accepted: tuple[str, ...] = ()
+    about: About = field(default_factory=About)
+    program: str = field(default=__version__, compare=False)
+    checksum: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < len(self.names):
@@ -54,6 +61,9 @@ class Manifest:
                 Problem(f"{MANIFEST}: '{name}'", "sensitive, but published as it is", "a release must not contain it")
                 for name in bare
             )
+        weights = [item for item in self.columns if item.attribute.role is Role.WEIGHT]
+        if len(weights) > 1 or not all(isinstance(item, AsIs) for item in weights):
+            raise ReleaseError(f"{MANIFEST}: more than one survey weight, or one that is no number", DAMAGED)
         groups = {item.group for item in self.columns if isinstance(item, Grouped)} - set(self.names)
         if groups:
             raise ReleaseError(f"{MANIFEST}: the column that tells groups is not listed", DAMAGED)
@@ -89,6 +99,11 @@ class Manifest:
         )
 
     @property
+    def weight(self) -> str | None:
+        """The column of survey weights; None where there is none."""
+        return next((column.name for column in self.columns if column.attribute.role is Role.WEIGHT), None)
+
+    @property
     def grouped(self) -> tuple[Grouped, ...]:
         """The columns that show the values of a group."""
         return tuple(column for column in self.columns if isinstance(column, Grouped))
@@ -117,12 +132,14 @@ class Manifest:
         }
         if self.accepted:
             document["accepted_risk"] = list(self.accepted)
+        if self.about:
+            document["about"] = self.about.to_dict()
         return {**document, "checksum": checksum(document)}
 
     @property
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
-        plain = self.applied is None and not self.accepted
+        plain = self.applied is None and not self.accepted and not self.about
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else FORMAT
 
     def _entry(self, column: Column) -> dict[str, Any]:
@@ -155,6 +172,9 @@ class Manifest:
             missing_values=tuple(document["missing_values"]),
             data=document["data"],
             accepted=_accepted(document),
+            about=_about(document),
+            program=document["polyseme"],
+            checksum=document["checksum"],
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
         )
         if made.format > document["format"]:
@@ -163,6 +183,8 @@ class Manifest:
 
 
 def _in_format_1(column: Column) -> bool:
+    if column.attribute.role is Role.WEIGHT:
+        return False
     return (isinstance(column, AsIs) and column.attribute.domain is None) or (
         isinstance(column, Sets) and not column.attribute.conditional and not column.attribute.members
     )
@@ -179,6 +201,14 @@ def _accepted(document: Mapping[str, Any]) -> tuple[str, ...]:
     if not listed.issuperset(accepted):
         raise ReleaseError(f"{MANIFEST}: a risk was accepted for a model that is not listed", DAMAGED)
     return accepted
+
+
+def _about(document: Mapping[str, Any]) -> About:
+    stated = document.get("about", {})
+    wrong = [(name, flaw) for name, text in stated.items() if (flaw := flaw_of(name, text))]
+    if wrong:
+        raise ReleaseError(Problem(f"{MANIFEST}: $.about.{name}", flaw, DAMAGED) for name, flaw in wrong)
+    return About.from_dict(stated)
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:

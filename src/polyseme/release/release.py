@@ -9,13 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from polyseme.errors import Problem, ReleaseError
+from polyseme.errors import Problem, QuestionError, ReleaseError
+from polyseme.extras import require
 from polyseme.release.documents import MANIFEST, read_document
 from polyseme.release.manifest import Manifest
 from polyseme.tables.io.source import CsvSource, FrameSource, ParquetSource, ReleasedCsvSource, Source
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 __all__ = ["SEEDED", "Release", "file_digest"]
 
@@ -40,11 +46,15 @@ def _in_folder(problem: Problem, folder: Path) -> Problem:
 
 @dataclass(frozen=True)
 class Release:
-    """Published data with its manifest, in a folder or in memory."""
+    """Published data with its manifest, in a folder or in memory.
+
+    frames  what `head` returns: pandas frames where the release was made from one
+    """
 
     manifest: Manifest
     folder: Path | None = None
     table: pa.Table | None = field(default=None, repr=False)
+    frames: Literal["polars", "pandas"] = field(default="polars", repr=False, compare=False)
 
     @classmethod
     def open(cls, folder: str | Path) -> Release:
@@ -83,12 +93,43 @@ class Release:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{escape(column.name)}</td><td>{column.attribute.role.value}</td><td>{column.in_words}</td></tr>"
+            f"<tr><td>{escape(column.name)}</td><td>{escape(column.attribute.role.value)}</td>"
+            f"<td>{escape(column.in_words)}</td></tr>"
             for column in self.manifest.columns
         )
         mark = f" <b>({SEEDED})</b>" if self.manifest.seeded else ""
         head = f"<b>Release</b> of {self.manifest.records:,} records{mark}"
         return f"{head}<table><tr><th>attribute</th><th>role</th><th>published</th></tr>{rows}</table>"
+
+    def head(self, rows: int = 5) -> pl.DataFrame | pd.DataFrame:
+        """The first rows as they are published: a polars frame; one of pandas where the release was made from one."""
+        if rows < 0:
+            raise QuestionError("expected a number of rows, 0 or more", "release.head(5)")
+        frame = self._frame(rows)
+        return _as_pandas(frame) if self.frames == "pandas" else frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as they are published; sets are lists."""
+        return self._frame(None)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as a pandas frame. Needs `polyseme[pandas]`."""
+        require("pandas", "a pandas frame")
+        return _as_pandas(self._frame(None))
+
+    def _frame(self, most: int | None) -> pl.DataFrame:
+        import polars as pl
+
+        names, parts, found = self.source.schema.names, [], 0
+        for batch in self.batches(names):
+            wanted = batch if most is None else batch.slice(0, most - found)
+            parts.append(pl.DataFrame(pa.Table.from_batches([wanted])))
+            found += wanted.num_rows
+            if most is not None and found >= most:
+                break
+        return (
+            pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+        )
 
     @cached_property
     def source(self) -> Source:
@@ -131,6 +172,18 @@ class Release:
         """The columns whose cells are lists: sets of candidates, and the values of groups."""
         sets = self.manifest.sets if self.manifest.form == "set" else ()
         return [item.name for item in (*sets, *self.manifest.grouped)]
+
+
+def _as_pandas(frame: pl.DataFrame) -> pd.DataFrame:
+    """A frame of pandas; lists stay lists, so that they can be compared and read."""
+    require("pandas", "a pandas frame")
+    import pandas as pd
+
+    nested = [name for name in frame.columns if frame[name].dtype.is_nested()]
+    made = frame.drop(nested).to_pandas() if len(nested) < frame.width else pd.DataFrame(index=range(frame.height))
+    for name in nested:
+        made[name] = pd.Series(frame[name].to_list(), index=made.index, dtype=object)
+    return made[frame.columns]
 
 
 def _parse_sets(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:

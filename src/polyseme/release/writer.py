@@ -30,7 +30,7 @@ __all__ = ["ReleaseWriter", "in_memory"]
 def in_memory(manifest: Manifest, table: pa.Table) -> Release:
     """A release that is in no folder yet: there is no file to describe."""
     unwritten = {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64}
-    return Release(replace(manifest, data=unwritten), None, table)
+    return Release(replace(manifest, data=unwritten, checksum=""), None, table)
 
 
 class ReleaseWriter:

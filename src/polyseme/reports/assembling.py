@@ -18,17 +18,22 @@ from polyseme.reports.document import (
     Treatment,
 )
 from polyseme.reports.model_words import model_sentence
+from polyseme.reports.provenance import provenance_of
+from polyseme.reports.risks import Reidentification
 from polyseme.results.guessers import Guessers
 from polyseme.results.views.formats import count, parameters, quantity
 from polyseme.results.views.protocols import KnownFacts, Reached
+from polyseme.schema import Role
 
-__all__ = ["attribute_line", "class_promises", "fact_line", "promise_line", "release_page"]
+__all__ = ["attribute_line", "class_promises", "fact_line", "promise_line", "reidentification_of", "release_page"]
 
 
 def release_page(
     manifest: Manifest,
     *,
     title: str = "",
+    publisher: str | None = None,
+    original: bool = False,
     verdicts: Sequence[Verdict] = (),
     facts: Mapping[str, KnownFacts] | None = None,
     distributions: Sequence[Distribution] = (),
@@ -38,10 +43,14 @@ def release_page(
     learners: Mapping[str, Guessers] | None = None,
     treatment: Treatment | None = None,
 ) -> Page:
-    """Everything on the page of a release; `facts` are by attribute, `metrics` by question."""
+    """Everything on the page of a release; `facts` are by attribute, `metrics` by question.
+
+    original  whether the original table was looked at
+    """
     groups = {column.group for column in manifest.grouped}
+    origin = provenance_of(manifest, title, publisher)
     return Page(
-        title=title or f"Release of {count(manifest.records)} records",
+        title=origin.title or f"Release of {count(manifest.records)} records",
         records=manifest.records,
         dropped=manifest.dropped,
         form=manifest.form,
@@ -58,6 +67,25 @@ def release_page(
         learners=learners or {},
         sets=bool(manifest.sets),
         treatment=treatment,
+        provenance=origin,
+        reidentification=reidentification_of(manifest, findings),
+        original=original,
+        accepted=manifest.accepted,
+        drawn_here=manifest.seeded is not None,
+    )
+
+
+def reidentification_of(manifest: Manifest, findings: Sequence[Reached] | None) -> Reidentification:
+    """What the linking adversary found, by the quasi-identifiers that the release shows."""
+    columns = [manifest[name] for name in manifest.shown if manifest[name].attribute.role is Role.QUASI_IDENTIFIER]
+    promised = [next(iter(model.values())).get("k") for model in manifest.models if "k-anonymity" in model]
+    linked = next((one for one in findings or () if one.attack == "linkage-prosecutor"), None)
+    return Reidentification(
+        tuple(column.name for column in columns),
+        tuple(column.name for column in columns if isinstance(column, AsIs)),
+        None if linked is None else round(1.0 / linked.success),
+        None if linked is None else getattr(linked, "detail", {}).get("unique"),
+        promised[0] if promised else None,
     )
 
 

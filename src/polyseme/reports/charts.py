@@ -1,26 +1,21 @@
-"""Vega-Lite charts, and pictures of them made without any network.
-
-Colours are the ones of the light page. An inline SVG on a page is recoloured by its style sheet, which looks them up
-by exactly these values.
-"""
+"""Charts of reports and plans as Vega-Lite, and pictures of them made without any network."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any
 
 import altair as alt
 import numpy as np
 import vl_convert
 
-from polyseme.arrays import Ints
-from polyseme.reports.document import ClassSizes, Distribution, shown_values
+from polyseme.reports.document import ClassSizes
 from polyseme.reports.pictures import picture_kind
+from polyseme.results.drawing.bars import distribution_chart, distribution_svg
+from polyseme.results.drawing.heat import heatmap
+from polyseme.results.drawing.look import COLOURS, LOOK, AnyChart, names_axis
+from polyseme.results.drawing.svg import chart_svg, drawable
 from polyseme.results.views.formats import count, points, quantity
 from polyseme.results.views.protocols import Setting, Tried
 from polyseme.results.views.tables import STATUS
@@ -37,237 +32,6 @@ __all__ = [
     "sizes_chart",
 ]
 
-AnyChart: TypeAlias = alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart
-
-_UPRIGHT = 24
-"""Up to so many ordered values stand side by side; more, and unordered ones, are listed below each other."""
-
-COLOURS: Final = {
-    "ink": "#1b222c",
-    "muted": "#5b6572",
-    "rule": "#e3e6ea",
-    "original": "#ccd2da",
-    "published": "#b8560f",
-    "estimate": "#14609e",
-    "wash": "#d6e5f3",
-}
-_ORIGINAL, _PUBLISHED, _ESTIMATE = "original", "published candidates", "estimated"
-_FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
-
-
-_TEXT: Final[dict[str, Any]] = {
-    "labelColor": COLOURS["muted"],
-    "titleColor": COLOURS["muted"],
-    "labelFontSize": 11,
-    "titleFontSize": 11,
-    "titleFontWeight": "normal",
-}
-_LOOK: Final = alt.Config(
-    font=_FONT,
-    background="transparent",
-    padding=4,
-    view=alt.ViewConfig(stroke=None),
-    axis=alt.AxisConfig(**_TEXT, gridColor=COLOURS["rule"], domainColor=COLOURS["muted"], ticks=False),
-    legend=alt.LegendConfig(**_TEXT, symbolStrokeWidth=0),
-    title=alt.TitleConfig(color=COLOURS["ink"], fontSize=12, fontWeight="normal", anchor="start"),
-)
-
-
-def distribution_chart(
-    distribution: Distribution,
-    width: int = 640,
-    *,
-    shown: Ints | None = None,
-    shares: bool = False,
-    ceiling: float | None = None,
-    legend: bool = True,
-) -> alt.LayerChart:
-    """Original (bars), published candidates (ticks) and estimate with its interval (dot and whisker), by value.
-
-    shown    codes of the values to show; the largest `TOP` by default
-    shares   percent of the group's records instead of numbers of records
-    ceiling  where the scale ends, so that several charts can be compared
-    """
-    shown = shown_values(distribution) if shown is None else shown
-    rows = _drawable(_rows(distribution, shown, shares))
-    return _drawing(_frame(distribution, rows, width, shares, ceiling), _colour_names(distribution), legend, rows)
-
-
-def distribution_svg(
-    distribution: Distribution,
-    width: int = 640,
-    *,
-    shown: Ints | None = None,
-    shares: bool = False,
-    ceiling: float | None = None,
-) -> str:
-    """The picture of `distribution_chart`, without a legend.
-
-    A wide table has hundreds of these, and many of them have the same labels: only the numbers are put in anew.
-    """
-    shown = shown_values(distribution) if shown is None else shown
-    rows = _drawable(_rows(distribution, shown, shares))
-    frame = _frame(distribution, rows, width, shares, ceiling)
-    drawing = json.loads(_compiled(frame, _colour_names(distribution)))
-    for source in drawing["data"]:
-        if "values" in source:
-            source["values"] = rows
-    svg: str = vl_convert.vega_to_svg(drawing, allowed_base_urls=[])
-    return svg
-
-
-@lru_cache(maxsize=64)
-def _compiled(frame: _Frame, names: tuple[str, ...]) -> str:
-    """The Vega of a chart in which every number is 0; what it draws is decided by its data alone."""
-    blank = {"value": "", "low": 0.0, "high": 0.0}
-    for name in {*names, _ESTIMATE, _PUBLISHED}:
-        blank |= {name: 0.0, f"about {name}": ""}
-    rows = [{**blank, "value": label} for label in frame.labels]
-    chart = _drawing(frame, names, False, rows).to_dict(validate=False)
-    return json.dumps(vl_convert.vegalite_to_vega(chart))
-
-
-def _frame(
-    distribution: Distribution, rows: Sequence[Mapping[str, Any]], width: int, shares: bool, ceiling: float | None
-) -> _Frame:
-    upright = distribution.ordered and len(rows) <= _UPRIGHT
-    room = width if upright else int(width * 0.75)
-    return _Frame(tuple(row["value"] for row in rows), upright, room, shares, ceiling)
-
-
-def _drawing(frame: _Frame, names: tuple[str, ...], legend: bool, rows: list[dict[str, Any]]) -> alt.LayerChart:
-    layers = _layers(alt.InlineData(values=rows), frame, _colour(names, legend))
-    height = max(120, int(frame.room * 0.36)) if frame.upright else alt.Step(19)
-    return alt.LayerChart(layer=layers, width=frame.room, height=height, config=_LOOK)
-
-
-def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[str, Any]]:
-    total = float(distribution.published.sum())
-    scale = 100.0 / total if shares and total > 0 else 1.0
-
-    def write(number: float) -> str:
-        return f"{quantity(round(number * scale, 1))}%" if shares else count(number)
-
-    rows = []
-    for index in shown.tolist():
-        low, high, value = (
-            float(column[index]) for column in (distribution.low, distribution.high, distribution.estimate)
-        )
-        known = bool(np.isfinite(low) and np.isfinite(high))
-        between = f", {distribution.level:.0%} interval {write(low)} to {write(high)}" if known else ""
-        label, candidates = str(distribution.labels[index]), float(distribution.published[index])
-        row = {
-            "value": label,
-            _ESTIMATE: value * scale,
-            _PUBLISHED: candidates * scale,
-            "low": (low if known else value) * scale,
-            "high": (high if known else value) * scale,
-            f"about {_ESTIMATE}": f"{label}: {write(value)} estimated{between}",
-            f"about {_PUBLISHED}": f"{label}: {write(candidates)} of the published candidates",
-        }
-        if distribution.original is not None:
-            true = float(distribution.original[index])
-            row |= {_ORIGINAL: true * scale, f"about {_ORIGINAL}": f"{label}: {write(true)} in the original"}
-        rows.append(row)
-    return rows
-
-
-@dataclass(frozen=True)
-class _Frame:
-    """Where values and amounts go: `upright` columns side by side, or bars below each other."""
-
-    labels: tuple[str, ...]
-    upright: bool
-    room: int
-    shares: bool
-    ceiling: float | None
-
-    @property
-    def step(self) -> float:
-        """Room for each value."""
-        return self.room / len(self.labels)
-
-    @property
-    def names(self) -> Any:
-        channel = alt.X if self.upright else alt.Y
-        labels = list(self.labels)
-        return channel("value:N", sort=labels, title=None, axis=_name_axis(self.upright, labels, self.step))
-
-    def amount(self, field: str) -> Any:
-        channel = alt.Y if self.upright else alt.X
-        axis = alt.Axis(format=",~r", labelExpr="datum.label + '%'") if self.shares else alt.Axis(format=",~r")
-        axis.tickCount, axis.domain, axis.ticks = 5, False, False
-        scale = alt.Scale() if self.ceiling is None else alt.Scale(domainMax=self.ceiling)
-        return channel(f"{field}:Q", title=None if self.shares else "records", axis=axis, scale=scale)
-
-    def end(self, field: str) -> Any:
-        return (alt.Y2 if self.upright else alt.X2)(f"{field}:Q")
-
-
-def _layers(data: alt.InlineData, frame: _Frame, colour: alt.Color) -> list[alt.Chart]:
-    base = alt.Chart(data)
-
-    def series(name: str, mark: alt.Chart, paint: alt.Color | alt.ColorValue = colour) -> alt.Chart:
-        about = alt.Description(f"about {name}:N")
-        return mark.transform_calculate(series=f"'{name}'").encode(frame.names, frame.amount(name), about, paint)
-
-    band = alt.RelativeBandSize(0.74)
-    wide = base.mark_bar(width=band) if frame.upright else base.mark_bar(height=band)
-    original = _ORIGINAL in data.values[0]
-    bars = series(_ORIGINAL, wide) if original else series(_ESTIMATE, wide, alt.ColorValue(COLOURS["wash"]))
-    whiskers = base.mark_rule(strokeWidth=1.8, color=COLOURS["estimate"]).encode(
-        frame.names, frame.amount("low"), frame.end("high"), alt.Description(f"about {_ESTIMATE}:N")
-    )
-    ticks = base.mark_tick(thickness=2.5, opacity=1, size=min(0.74 * frame.step, 26) if frame.upright else 13)
-    dots = base.mark_point(filled=True, size=min(46, frame.step) if frame.upright else 40, opacity=1)
-    return [bars, series(_PUBLISHED, ticks), whiskers, series(_ESTIMATE, dots)]
-
-
-_PAINT = {_ORIGINAL: COLOURS["original"], _PUBLISHED: COLOURS["published"], _ESTIMATE: COLOURS["estimate"]}
-
-
-def _colour_names(distribution: Distribution) -> tuple[str, ...]:
-    return tuple(_PAINT) if distribution.original is not None else (_PUBLISHED, _ESTIMATE)
-
-
-def _colour(names: tuple[str, ...], legend: bool) -> alt.Color:
-    colours = [_PAINT[name] for name in names]
-    shown = alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square", symbolOpacity=1)
-    return alt.Color("series:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown if legend else None)
-
-
-def _name_axis(upright: bool, labels: list[str], step: float) -> alt.Axis:
-    tilted = upright and max(map(len, labels)) * 7 > step
-    return alt.Axis(
-        labelAngle=-45 if tilted else 0, labelLimit=150, labelPadding=6, labelOverlap=False, domain=False, grid=False
-    )
-
-
-def heatmap(distributions: Sequence[Distribution], width: int = 640) -> alt.LayerChart:
-    """Groups against values: the estimated share of each value among the records of its group."""
-    shown = shown_values(distributions[0]).tolist()
-    labels = [str(distributions[0].labels[index]) for index in shown]
-    groups = [str(distribution.group) for distribution in distributions]
-    rows = []
-    for group, distribution in zip(groups, distributions, strict=True):
-        total = float(distribution.published.sum())
-        for index, label in zip(shown, labels, strict=True):
-            share = max(float(distribution.estimate[index]), 0.0) / total if total > 0 else 0.0
-            about = f"{group}, {label}: {share:.1%} of the group"
-            rows.append({"group": group, "value": label, "share": share, "about": about})
-    bands = alt.Scale(paddingInner=0.05)
-    # Opacity rather than a range of colours: it suits a light and a dark background alike.
-    shade = alt.Opacity(
-        "share:Q",
-        scale=alt.Scale(range=[0.02, 1], domainMin=0),
-        legend=alt.Legend(title="share of the group", format=".0%", orient="top", tickCount=5, symbolType="square"),
-    )
-    cells = alt.Chart(alt.InlineData(values=rows)).mark_rect(fill=COLOURS["estimate"], stroke=None)
-    names = alt.X("value:N", sort=labels, title=None, scale=bands, axis=_name_axis(True, labels, width / len(labels)))
-    lines = alt.Y("group:N", sort=groups, title=None, scale=bands, axis=_name_axis(False, groups, 0))
-    layer = cells.encode(names, lines, shade, alt.Description("about:N"))
-    return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=_LOOK)
-
 
 def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt.LayerChart:
     """How many classes have how many records."""
@@ -277,14 +41,14 @@ def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt
         for label, classes, records in zip(labels, sizes.classes, sizes.records, strict=True)
     ]
     step = min(width / len(labels), 60.0)
-    axis = _name_axis(True, labels, step)
+    axis = names_axis(True, labels, step)
     bars = alt.Chart(alt.InlineData(values=rows)).mark_bar(width=alt.RelativeBandSize(0.74), color=COLOURS["estimate"])
     layer = bars.encode(
         alt.X("size:N", sort=labels, title=f"records in a {unit}", axis=axis),
         alt.Y("number:Q", title=plural, axis=alt.Axis(tickCount=5, tickMinStep=1, domain=False)),
         alt.Description("about:N"),
     )
-    return alt.LayerChart(layer=[layer], width=alt.Step(step), height=150, config=_LOOK)
+    return alt.LayerChart(layer=[layer], width=alt.Step(step), height=150, config=LOOK)
 
 
 _DECADES = [round(step * 10.0**power, 12) for power in range(-6, 3) for step in (1, 2, 3, 5, 7)]
@@ -308,7 +72,7 @@ def frontier_chart(
         # Colours mean different things in the two kinds of charts.
         resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", shape="independent", size="independent")),
         spacing=40,
-        config=_LOOK,
+        config=LOOK,
     )
 
 
@@ -448,25 +212,6 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
     return grid
 
 
-_UNDRAWABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML has no way to write: a picture with such a letter would end the process."""
-
-
-def _drawable(part: Any) -> Any:
-    """A part of a chart in which every name and label can be drawn; different ones stay different."""
-    if isinstance(part, str):
-        return _UNDRAWABLE.sub(lambda found: f"‹{ord(found[0]):02x}›", part)
-    if isinstance(part, Mapping):
-        return {_drawable(key): _drawable(value) for key, value in part.items()}
-    return [_drawable(item) for item in part] if isinstance(part, list) else part
-
-
-def chart_svg(chart: AnyChart) -> str:
-    """The chart as SVG text."""
-    svg: str = vl_convert.vegalite_to_svg(_drawable(chart.to_dict()), allowed_base_urls=[])
-    return svg
-
-
 def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> Path:
     """Write the chart as a picture, PNG, SVG or PDF by `suffix`, which is that of `path` unless given."""
     path = Path(path)
@@ -474,7 +219,7 @@ def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> 
     if suffix == ".svg":
         path.write_text(chart_svg(chart), encoding="utf-8")
         return path
-    light = {"background": "white", **_drawable(chart.to_dict())}
+    light = {"background": "white", **drawable(chart.to_dict())}
     light["config"] = {**light.get("config", {}), "background": "white"}
     if suffix == ".png":
         path.write_bytes(vl_convert.vegalite_to_png(light, scale=2, allowed_base_urls=[]))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
 
-import numpy as np
-
-from polyseme.arrays import Floats, Ints
 from polyseme.models.base import Verdict
+from polyseme.reports.provenance import Provenance
+from polyseme.reports.risks import Reidentification
+from polyseme.results.drawing.distribution import TOP, Distribution, shown_values
 from polyseme.results.guessers import Guessers
 
 __all__ = [
@@ -28,9 +27,6 @@ __all__ = [
     "Treatment",
     "shown_values",
 ]
-
-TOP: Final = 40
-"""How many values of a large domain a chart or a table shows."""
 
 _SLACK = 1e-9
 """Rounding that does not count as exceeding a bound."""
@@ -167,48 +163,6 @@ class FindingLine:
     helps: str = ""
 
 
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """One attribute's distribution, in numbers of records, of the whole table or of one group of it.
-
-    labels     the values, in the order of the domain
-    published  how often each value stands among the candidates, divided by l
-    estimate   the estimated true numbers
-    low, high  their interval; nan where there is none
-    original   the true numbers, when they are known
-    ordered    whether the order of the domain means something
-    group      which records: None for all of them, else words such as "sex = F"
-    level      coverage of the intervals
-    """
-
-    attribute: str
-    labels: Sequence[str]
-    published: Floats
-    estimate: Floats
-    low: Floats
-    high: Floats
-    original: Floats | None = None
-    ordered: bool = False
-    group: str | None = None
-    level: float = 0.95
-
-    def __post_init__(self) -> None:
-        columns = [self.published, self.estimate, self.low, self.high]
-        columns += [] if self.original is None else [self.original]
-        if not self.labels or any(len(column) != len(self.labels) for column in columns):
-            raise ValueError(f"'{self.attribute}': every column needs one number for each of {len(self.labels)} labels")
-
-    @property
-    def size(self) -> int:
-        return len(self.labels)
-
-
-def shown_values(distribution: Distribution, top: int = TOP) -> Ints:
-    """Which values are shown, and in what order: the largest `top`, ordered domains in their own order."""
-    order = np.argsort(-distribution.estimate, kind="stable")[:top]
-    return np.sort(order) if distribution.ordered else order
-
-
 class Outcome(Enum):
     """What the page says at its head."""
 
@@ -232,6 +186,9 @@ class Page:
     learners         by attribute, what people can guess who know more than the promise reckons with
     sets             whether sets of candidates stand in the place of some values
     treatment        what was done to the table as a whole before; None where nothing was
+    original         whether the original table was looked at: the page is then for internal use only
+    accepted         models that did not hold when it was published all the same
+    drawn_here       whether it is known how the decoys were drawn; it is not of a table that somebody else made
     """
 
     title: str
@@ -251,6 +208,17 @@ class Page:
     learners: Mapping[str, Guessers] = field(default_factory=dict)
     sets: bool = True
     treatment: Treatment | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    reidentification: Reidentification = field(default_factory=Reidentification)
+    original: bool = False
+    accepted: tuple[str, ...] = ()
+    drawn_here: bool = True
+
+    @property
+    def internal(self) -> bool:
+        """Whether something on it comes from the original table."""
+        shown = any(item.original is not None for item in self.distributions)
+        return self.original or shown or self.metrics is not None
 
     @property
     def above(self) -> bool:

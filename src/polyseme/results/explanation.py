@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Explained", "Explanation"]
 
-_HEAD = ("records", "rule", "action", "applied", "cost")
+HEAD = ("records", "rule", "action", "applied", "cost")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Explanation(Result):
         import polars as pl
 
         columns = {name: [row.cells[place] for row in self.rows] for place, name in enumerate(self.names)}
-        known = {name: [getattr(row, name) for row in self.rows] for name in _HEAD}
+        known = {name: [getattr(row, name) for row in self.rows] for name in HEAD}
         # A quasi-identifier may be called like one of ours, which then comes first.
         taken = {**columns, **{name if name not in columns else f"{name} ": value for name, value in known.items()}}
         types = dict.fromkeys(columns, pl.String)
@@ -78,7 +78,7 @@ class Explanation(Result):
 
     def to_csv(self) -> str:
         """The text of a file: a header and the rows."""
-        return written_rows([(*self.names, *_HEAD), *self._texts()], ",")
+        return written_rows([(*self.names, *HEAD), *self._texts()], ",")
 
     def _texts(self) -> Iterator[tuple[str, ...]]:
         for row in self.rows:
@@ -93,7 +93,7 @@ class Explanation(Result):
 
         if not self.rows:
             return Text("No rule was effective on any class.")
-        head = (*((name, False) for name in self.names), *((name, name in ("records", "cost")) for name in _HEAD))
+        head = (*((name, False) for name in self.names), *((name, name in ("records", "cost")) for name in HEAD))
         return titled_view("What was done, and why (for the owner, not for publication)", head, list(self._texts()))
 
     def __repr__(self) -> str:
@@ -102,5 +102,5 @@ class Explanation(Result):
     def _repr_html_(self) -> str:
         from polyseme.results.views.html import titled_table
 
-        head = (*((name, False) for name in self.names), *((name, name in ("records", "cost")) for name in _HEAD))
+        head = (*((name, False) for name in self.names), *((name, name in ("records", "cost")) for name in HEAD))
         return titled_table("What was done, and why", head, list(self._texts()))

@@ -51,6 +51,11 @@ class Finding:
         found = restored(document)
         return cls(**{**found, "detail": restored(found["detail"])})
 
+    def _repr_html_(self) -> str:
+        from polyseme.results.views.html import finding_table
+
+        return finding_table((self,))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Findings(Result, Sequence[Finding]):

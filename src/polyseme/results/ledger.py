@@ -209,6 +209,11 @@ class Exposure:
         ranges = {name: Between(*map(float, found[name])) for name in ("alone", "success", "single")}
         return cls(**{**found, **ranges, "reasons": tuple(found["reasons"])})
 
+    def _repr_html_(self) -> str:
+        from polyseme.results.views.ledger import exposure_table
+
+        return exposure_table({"exposures": [self.to_dict()], "epsilon": {}})
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exposures(Result):

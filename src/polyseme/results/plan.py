@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from polyseme.analysis import Facts
 from polyseme.calibration import Choice
-from polyseme.errors import QuestionError
+from polyseme.errors import Problem, QuestionError
 from polyseme.mechanism import Mechanism
 from polyseme.results.base import Result, restored, written
 from polyseme.results.grouping import GroupingPlan
@@ -332,6 +332,9 @@ class AttributePlan:
             Guessers.from_dict(document["learner"]) if document.get("learner") else None,
         )
 
+    def _repr_html_(self) -> str:
+        return Plan((self,), None, ())._repr_html_()
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Result):
@@ -339,6 +342,7 @@ class Plan(Result):
 
     from_data  the attributes whose values, or bins, were looked up in a table
     grouping   what becomes of the records as a whole, where the policy names a method for that
+    refused    values of the table that could not be published, as the remarks say; it is not stored
     """
 
     attributes: tuple[AttributePlan, ...]
@@ -346,6 +350,7 @@ class Plan(Result):
     from_data: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     grouping: GroupingPlan | None = None
+    refused: tuple[Problem, ...] = ()
 
     @property
     def usable(self) -> bool:

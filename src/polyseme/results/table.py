@@ -36,6 +36,7 @@ class Table(Result):
     values           (cells, F_1, .., F_q); stderr, low and high have the same shape
     estimator        the name of the estimator, gap its certificate, notes what the reader must know
     records          how many records the table has, in all
+    weight           the column of survey weights that the numbers are sums of; None where records are counted
     """
 
     of: tuple[str, ...]
@@ -52,6 +53,7 @@ class Table(Result):
     notes: tuple[str, ...] = ()
     level: float = 0.95
     population: Population = "finite"
+    weight: str | None = None
 
     def _columns(self, flat: Ints) -> dict[str, list[Any]]:
         places = np.unravel_index(flat, self.values.shape)
@@ -107,6 +109,8 @@ class Table(Result):
             "axes": {name: write_values(values) for name, values in (*self.by.items(), *zip(self.of, self.labels))},
             "totals": self.totals.tolist(),
         }
+        if self.weight is not None:
+            document["weight"] = self.weight
         endless = {name: found for name in _NUMBERS if (found := _endless(self._numbers(name)))}
         return {**document, "nonfinite": endless} if endless else document
 
@@ -136,12 +140,13 @@ class Table(Result):
             notes=tuple(document["notes"]),
             level=document["level"],
             population=document["population"],
+            weight=document.get("weight"),
         )
 
     def plot(self, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
         """Bars with intervals; a heat map for two attributes; small multiples by group. Needs `polyseme[charts]`."""
         require("charts", "drawing an estimate")
-        from polyseme.results.charts import chart
+        from polyseme.results.drawing.tables import chart
 
         return chart(self, kind)
 
@@ -160,7 +165,8 @@ class Table(Result):
         words = f"{' x '.join(self.of)}" + (f" by {', '.join(self.by)}" if self.by else "")
         known = not np.isnan(self.low).all()
         intervals = f"{self.level:.0%} intervals" if known else "no intervals"
-        return f"Estimate of {words}: {self.records:,} records, {self.estimator}, {intervals}"
+        weighted = f" weighted by {self.weight}" if self.weight is not None else ""
+        return f"Estimate of {words}: {self.records:,} records{weighted}, {self.estimator}, {intervals}"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from polyseme.errors import Problem
 from polyseme.models import Verdict
 from polyseme.models.base import Place
 from polyseme.release import SEEDED
@@ -24,11 +25,13 @@ class Verification(Result):
 
     seeded    whether the release was made with a seed, so that nothing holds against those who guess it
     learners  for each protected attribute, what people can guess who know more than the promise reckons with
+    offending where in a table something is violated; it is not stored
     """
 
     verdicts: tuple[Verdict, ...]
     seeded: bool = False
     learners: Mapping[str, Guessers] = field(default_factory=dict)
+    offending: tuple[Problem, ...] = ()
 
     @property
     def holds(self) -> bool:

@@ -137,15 +137,16 @@ class Strata:
             raise InternalError("a record belongs to a stratum that has no mechanism")
         return places
 
-    def impossible(self, codes: Ints, places: Ints) -> int:
-        """How many of the true values (negative ones are missing) are impossible for their records."""
+    def impossible(self, codes: Ints, places: Ints) -> Ints:
+        """Which records have a true value (negative ones are missing) that is impossible for them."""
         if not any(member.excluded for member in self.members):
-            return 0
-        return sum(
-            int(self.members[number].forbids[codes[rows][codes[rows] >= 0]].sum())
+            return np.zeros(0, dtype=np.int64)
+        found = [
+            rows[(codes[rows] >= 0) & self.members[number].forbids[codes[rows]]]
             for number, rows in by_stratum(places)
             if self.members[number].excluded
-        )
+        ]
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
 
     def sample(self, places: Ints, draw: Callable[[Stratum, Ints], Ints]) -> Ints:
         """Sets in codes of the domain, stratum by stratum: `draw` gives those of some rows in codes of the stratum."""

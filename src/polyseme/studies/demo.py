@@ -50,8 +50,12 @@ def run_demo(
         yield "            and public statistics of incomes by sex and age, which are not made from these records"
         policy = Policy.load(folder / "policy.yaml")
         yield from _planned(plan(policy, records)["income"])
-        release = anonymize(folder / "people.parquet", policy, folder / "release", cancellation=cancellation)
+        heard: list[str] = []
+        release = anonymize(
+            folder / "people.parquet", policy, folder / "release", warn=heard.append, cancellation=cancellation
+        )
         yield f"Anonymize   {release.manifest.records:,} records, shuffled, identifiers dropped"
+        yield from (f"Warning     {text.partition(' To generalize them')[0]}" for text in heard)
         verified = verify(release)
         outcome = "all hold" if verified.holds else "VIOLATED"
         yield f"Verify      {len(verified.verdicts)} checks from the definitions: {outcome}"

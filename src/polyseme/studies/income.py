@@ -74,6 +74,7 @@ is right in 70.2% of all cases, at an expected error of 12.3e-4; among policies 
 DEMO_POLICY: Final = f"""\
 # Each person's income is published as 2 classes, at least 2 classes apart. Decoys follow public statistics of incomes
 # by sex and age; somebody who knows these statistics is to guess right in at most half of all cases.
+about: {{title: Invented incomes, publisher: The Polyseme demo, version: 1}}   # at the head of the report
 attributes:
   id: {{role: identifier}}
   age: {{role: quasi-identifier}}

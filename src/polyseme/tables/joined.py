@@ -32,6 +32,8 @@ def with_joined(
 class JoinedSource(Source):
     """A table, and beside its columns those of its joint attributes, made when they are read."""
 
+    wraps = True
+
     def __init__(
         self, source: Source, joint: Mapping[str, Attribute], missing_values: Sequence[str], hidden: bool
     ) -> None:
@@ -51,6 +53,12 @@ class JoinedSource(Source):
     @property
     def rows(self) -> int | None:
         return self._source.rows
+
+    def about(self) -> int | None:
+        return self._source.about()
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.row_numbers(rows)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         needed = [

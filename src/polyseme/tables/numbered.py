@@ -18,6 +18,8 @@ class NumberedSource(Source):
     column  what that column is called
     """
 
+    wraps = True
+
     def __init__(self, source: Source) -> None:
         self._source = source
         self.name, self.typed = source.name, source.typed
@@ -31,6 +33,12 @@ class NumberedSource(Source):
     @property
     def rows(self) -> int | None:
         return self._source.rows
+
+    def about(self) -> int | None:
+        return self._source.about()
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.row_numbers(rows)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         there = [name for name in columns if name != self.column] or self._source.schema.names[:1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
@@ -31,6 +32,8 @@ class Recoded:
 class RecodedSource(Source):
     """A table of which some records are left out, some columns are replaced, and some may be new."""
 
+    wraps = True
+
     def __init__(self, source: Source, columns: Mapping[str, Recoded], kept: Bools) -> None:
         self._source, self._columns, self._kept = source, columns, kept
         self.name, self.typed = source.name, source.typed
@@ -48,6 +51,9 @@ class RecodedSource(Source):
     @property
     def rows(self) -> int | None:
         return int(self._kept.sum())
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.row_numbers(np.flatnonzero(self._kept)[list(rows)].tolist())
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         there = [name for name in columns if name not in self._columns]

@@ -51,6 +51,7 @@ def _adopt(source: Source, policy: Policy, form: str) -> Release:
         seeded=None,
         models=tuple({model.name: dict(model.parameters)} for model in policy.models),
         missing_values=policy.table.missing_values,
+        about=policy.about,
     )
     if form == "set":
         _require_lists(columns, table)

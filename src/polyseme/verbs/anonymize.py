@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,7 +151,7 @@ def anonymize(
             asked.record(release)
     if explain is not None and treated is not None and treated.explanation is not None:
         explain(treated.explanation)
-    return release
+    return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
 
 
 def _treated(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
@@ -66,13 +67,17 @@ class Combined:
         np.add.at(found.T, self.targets.ravel(), table.reshape(cells, -1).T)
         return found.reshape(cells, *self.shape)
 
-    def answered(self, table: Estimate) -> Estimate:
-        """An estimate of the columns as one of what is asked for: every number is a sum, with its own error."""
+    def answered(self, table: Estimate, given: bool = False) -> CombinedEstimate:
+        """An estimate of the columns as one of what is asked for: every number is a sum, with its own error.
+
+        given  as for sums
+        """
         cells, width = len(table.values), prod(self.shape)
         step = max(1, _CONTRASTS // max(table.values.size, 1))
         starts = range(0, cells * width, step)
         parts = [
-            table.sums(self._contrasts(cells, np.arange(start, min(start + step, cells * width)))) for start in starts
+            table.sums(self._contrasts(cells, np.arange(start, min(start + step, cells * width))), given)
+            for start in starts
         ]
         value, error, low, high = (np.concatenate(part).reshape(cells, *self.shape) for part in zip(*parts))
         notes = (NO_SUMS,) if np.isnan(error).any() else ()
@@ -122,13 +127,16 @@ class CombinedEstimate(Estimate):
     whole: Estimate = field(kw_only=True)
     question: Combined = field(kw_only=True)
 
-    def sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         if self.factor is not None:
-            contrasts = contrasts * self.factor.reshape(-1, *[1] * len(self.of))
-        return self._through(self.whole.sums, contrasts)
+            contrasts, given = contrasts * self.factor.reshape(-1, *[1] * len(self.of)), True
+        return self._through(partial(self.whole.sums, given=given), contrasts)
 
-    def _own_sums(self, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        return self._through(self.whole._own_sums, contrasts)
+    def _own_sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
+        return self._through(partial(self.whole._own_sums, given=given), contrasts)
+
+    def proportions(self) -> Estimate:
+        return Estimate.proportions(self if self.weight is None else self.question.answered(self.whole, given=True))
 
     def _through(self, sums: Sums, contrasts: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         step = max(1, _CONTRASTS // max(self.whole.values.size, 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Never
@@ -29,9 +29,9 @@ from polyseme.tables.coding.codes import label_array
 from polyseme.tables.counting.groups import Grouped
 from polyseme.verbs.classes import ask_classes, suppression_notes
 from polyseme.verbs.combinations import asks_members
-from polyseme.verbs.grouping import coarser_cells, grouped_sets, marks_of
+from polyseme.verbs.grouping import WEIGHT, Weights, coarser_cells, grouped_sets, marks_of
 from polyseme.verbs.inputs import names_given, release_given
-from polyseme.verbs.questions import check_help, check_size, targets_of
+from polyseme.verbs.questions import check_help, check_size, check_weighted, targets_of
 
 __all__ = ["ask", "estimate"]
 
@@ -49,6 +49,7 @@ def estimate(
     level: float = 0.95,
     population: Population = "finite",
     nonnegative: Nonnegative = "no",
+    unweighted: bool = False,
     **unknown: Never,
 ) -> Estimate:
     """The cross-tabulation of true values, with intervals.
@@ -62,9 +63,11 @@ def estimate(
     level        of the intervals
     population   "finite": the people in the table; "super": the population they were drawn from
     nonnegative  for linear estimators: "project" gives the nearest table without negative cells
+    unweighted   count the records also where the release has a column of survey weights; without it, the table then
+                 holds sums of weights: how many people of the population the records stand for
     """
     refuse_unknown(unknown)
-    options = EstimateOptions(estimator, level, population, nonnegative)
+    options = EstimateOptions(estimator, level, population, nonnegative, unweighted)
     table = ask(release_given(release), names_given(of), names_given(by), names_given(using), options)
     _log.info("estimate: %d cells, estimator %s", table.values.size, table.estimator)
     return table
@@ -77,19 +80,24 @@ def ask(
     using: Sequence[str] = (),
     options: EstimateOptions = DEFAULT,
     counts: SetCounts | None = None,
+    examined: Mapping[str, float] | None = None,
 ) -> Estimate:
     """The estimated cross-tabulation of `of` within cells of `by`.
 
-    using   columns that help: what they have to do with `of` makes the table more exact
-    counts  the distinct sets, for those who have them counted already
+    using     columns that help: what they have to do with `of` makes the table more exact
+    counts    the distinct sets, for those who have them counted already
+    examined  how well the sets of attributes fit their mechanism (p-values), for those who know it already
     """
     combined = asks_members(release.manifest, of)
     if combined is not None:
-        return combined.answered(ask(release, combined.columns, by, using, options, counts))
+        return combined.answered(ask(release, combined.columns, by, using, options, counts, examined))
     asked = targets_of(release, of, by, using)
     check_size(asked)
     suppressed = suppression_notes(release.manifest, by)
     targets = [item for item in asked if isinstance(item, Sets)]
+    weight = None if options.unweighted else release.manifest.weight
+    if weight is not None:
+        check_weighted(weight, asked, by, using)
     if len(targets) < len(asked):
         return ask_classes(release, asked, by, options).warned(*suppressed)
     long = release.manifest.form == "long"
@@ -101,7 +109,7 @@ def ask(
             "ask for one attribute at a time, or publish the set form",
         )
     mechanisms = [item.mechanism for item in targets]
-    marks = marks_of(release, targets, using)
+    marks = {**marks_of(release, targets, using), **({WEIGHT: Weights(weight)} if weight is not None else {})}
     grouped = grouped_sets(release, targets, by, marks, counts)
     cells, cell = (
         coarser_cells(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
@@ -109,7 +117,13 @@ def ask(
     check_size(targets, cells.height)
     reports = _reports(release, targets, grouped, cell, max(cells.height, 1))
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
-    helping = [Help(mark.name, marked[name].to_numpy()) for name, mark in marks.items() if not isinstance(mark, Strata)]
+    if weight is not None:
+        reports = replace(reports, weights=marked[WEIGHT].to_numpy().astype(np.float64))
+    helping = [
+        Help(mark.name, marked[name].to_numpy())
+        for name, mark in marks.items()
+        if not isinstance(mark, Strata | Weights)
+    ]
     for item, mechanism, sets in zip(targets, mechanisms, reports.sets):
         if not item.stratified:
             _check_drawn(item, mechanism, sets)
@@ -125,7 +139,8 @@ def ask(
         cells.to_dict(as_series=False),
         options,
     )
-    caveats = (*doubts(release.manifest, targets, table.parts), *_repeated(release.manifest, reports))
+    table = replace(table, weight=weight)
+    caveats = (*doubts(release.manifest, targets, table.parts, examined), *_repeated(release.manifest, reports))
     return table.warned(*caveats, *suppressed)
 
 
@@ -191,7 +206,13 @@ def _parts(reports: Reports, targets: Sequence[Sets], marked: pl.DataFrame, help
             distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
         )
         part = replace(
-            reports, sets=narrowed, cell=cell, counts=reports.counts[rows], cells=len(cells), distances=distances
+            reports,
+            sets=narrowed,
+            cell=cell,
+            counts=reports.counts[rows],
+            cells=len(cells),
+            distances=distances,
+            weights=None if reports.weights is None else reports.weights[rows],
         )
         mechanisms = tuple(stratum.mechanism for stratum in strata)
         # A column that decides the stratum is the same for all its records.

@@ -15,18 +15,20 @@ from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.estimators.base import Estimator, Population
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
 from polyseme.logs import logged
-from polyseme.metrics import as_grid, compare, learning, query_error
+from polyseme.metrics import as_grid, compare, covered, learning, query_error
+from polyseme.progress import tracked
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
 from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series, encode
+from polyseme.tables.coding.weights import read_weights
 from polyseme.tables.counting.groups import CodeCounting, Grouped
 from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import Source
 from polyseme.verbs.combinations import asks_members
 from polyseme.verbs.estimate import ask
-from polyseme.verbs.grouping import match_cells
+from polyseme.verbs.grouping import WEIGHT, match_cells
 from polyseme.verbs.inputs import compared_with, names_given, release_given
 from polyseme.verbs.questions import domain_of, has_domain, targets_of
 
@@ -51,6 +53,7 @@ def evaluate(
     level: float = 0.95,
     population: Population = "finite",
     nonnegative: Nonnegative = "no",
+    unweighted: bool = False,
     **unknown: Never,
 ) -> Evaluation:
     """Compare what is estimated from a release with the original table; how it is stored is said as for `init`.
@@ -60,24 +63,26 @@ def evaluate(
     The other options are those of `estimate`.
     """
     refuse_unknown(unknown, "separator", "encoding", "sheet", "decimal", "dates", "learn")
-    options = EstimateOptions(estimator, level, population, nonnegative)
+    options = EstimateOptions(estimator, level, population, nonnegative, unweighted)
     opened = release_given(release)
     written = TableOptions(separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates)
     source = compared_with(original, opened, **written)
     questions = [names_given(of)] if of else _each(opened.manifest, names_given(by))
     combined = asks_members(opened.manifest, names_given(of)) if of else None
-    original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions)
+    weight = None if unweighted else opened.manifest.weight
+    original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions, weight)
     counts = SetCounts(opened, names_given(by)) if not of and opened.manifest.sets else None
     tables, learned = {}, {}
-    for names in questions:
+    for names in tracked(questions, "Comparing tables"):
         estimated = ask(opened, names, names_given(by), names_given(using), options, counts)
         truth = original_tables.table(combined.columns if combined is not None else names, estimated.by)
         truth = combined.summed(truth) if combined is not None else truth
         title = _title(names, names_given(by))
-        tables[title] = compare(truth, estimated.values, opened.manifest.records)
+        tables[title] = compare(truth, estimated.values, opened.manifest.records if weight is None else truth.sum())
         boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
         if boxes is not None and guesses is not None:
             tables[title]["query_error"] = query_error(boxes, guesses).mean
+        tables[title] |= covered(truth, estimated.low, estimated.high, estimated.level)
         if learn:
             distance = opened.manifest[names[0]].attribute.distance if combined is None else None
             positions = distance.positions if isinstance(distance, LineDistance) else None
@@ -98,10 +103,14 @@ class Truth:
     """The cross-tabulations of the original table that some questions ask for; one reading answers all of them.
 
     questions  the attributes of each
+    weight     the column of survey weights that are summed up; None where records are counted
     """
 
-    def __init__(self, release: Release, source: Source, questions: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, release: Release, source: Source, questions: Sequence[Sequence[str]], weight: str | None = None
+    ) -> None:
         self.release, self.source, self.questions = release, source, [tuple(of) for of in questions]
+        self.weight = weight
         self._counted: dict[tuple[str, ...], dict[tuple[str, ...], Grouped]] = {}
 
     def table(self, of: Sequence[str], cells_by: Mapping[str, Sequence[Any]]) -> Floats:
@@ -118,11 +127,13 @@ class Truth:
         counting, asked = {}, {column.name: column for column in self.release.manifest.columns if _secret(column)}
         for of in self.questions:
             targets = targets_of(self.release, of, by)
-            counting[of] = CodeCounting({item.name: domain_of(item).size for item in targets}, by, len(self.questions))
+            cells = by if self.weight is None else (*by, WEIGHT)
+            sizes = {item.name: domain_of(item).size for item in targets}
+            counting[of] = CodeCounting(sizes, cells, len(self.questions))
             asked.update({item.name: item for item in targets})
-        _require_columns(self.source, (*asked, *by))
+        _require_columns(self.source, (*asked, *by, *(() if self.weight is None else (self.weight,))))
         labels = {name: _labels(self.release, self.source, name) for name in by}
-        for frame in _coded(self.source, self.release.manifest, list(asked.values()), labels):
+        for frame in _coded(self.source, self.release.manifest, list(asked.values()), labels, self.weight):
             for one in counting.values():
                 one.add(frame)
         return {of: one.grouped() for of, one in counting.items()}
@@ -174,7 +185,8 @@ def _in_cells(
     place = match_cells(grouped.cells, cells, by, release.manifest.missing_values)[grouped.cell]
     table = np.zeros((max(cells.height, 1), *shape))
     kept = place >= 0
-    np.add.at(table, (place[kept], *(codes[kept, 0] for codes in grouped.sets)), grouped.counts[kept])
+    where = (place[kept], *(codes[kept, 0] for codes in grouped.sets))
+    np.add.at(table, where, grouped.counts[kept])
     applied = release.manifest.applied
     # Which records were left out is not known: the original has them, and the estimates lack them.
     left_out = applied.suppressed if applied is not None and applied.withheld else 0
@@ -184,18 +196,30 @@ def _in_cells(
             + (f", and {left_out:,} that were left out" if left_out else ""),
             "is this the table that was released?",
         )
+    if WEIGHT in grouped.cells.columns:
+        table[:] = 0.0
+        weights = grouped.cells[WEIGHT].to_numpy()[grouped.cell]
+        np.add.at(table, where, grouped.counts[kept] * weights[kept])
     return table
 
 
 def _coded(
-    source: Source, manifest: Manifest, asked: Sequence[Column], labels: Mapping[str, Mapping[str, str] | None]
+    source: Source,
+    manifest: Manifest,
+    asked: Sequence[Column],
+    labels: Mapping[str, Mapping[str, str] | None],
+    weight: str | None = None,
 ) -> Iterator[pl.DataFrame]:
     """The original as codes, without the records that the release left out: those with any missing secret value.
 
     labels  for each column of `by`, the labels of its values
+    weight  the column of survey weights, where they are needed
     """
-    for batch in source.batches(list(dict.fromkeys([*labels, *(item.name for item in asked)]))):
+    weights = [] if weight is None else [weight]
+    for batch in source.batches(list(dict.fromkeys([*labels, *weights, *(item.name for item in asked)]))):
         columns = {name: _shown(as_series(batch.column(name)), by) for name, by in labels.items()}
+        for name in weights:
+            columns[WEIGHT] = pl.Series(read_weights(as_series(batch.column(name), manifest.missing_values))[0])
         kept, coded = np.ones(batch.num_rows, dtype=np.bool_), {}
         for item in asked:
             truth = as_series(batch.column(item.name), manifest.missing_values).alias(item.name)

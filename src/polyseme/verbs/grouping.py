@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -10,17 +11,21 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.arrays import Floats, Ints
-from polyseme.errors import QuestionError
+from polyseme.errors import Problem, QuestionError, ReleaseError
 from polyseme.estimators.auxiliary import MOST_KINDS
 from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts, stratum_column, target_of
 from polyseme.strata import Strata
+from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import alike
+from polyseme.tables.coding.weights import read_weights
 from polyseme.tables.counting.groups import Grouped, group_sets
 from polyseme.tables.counting.kinds import CandidateKinds, Kinds, kinds_of
 
 __all__ = [
+    "WEIGHT",
     "Mark",
+    "Weights",
     "coarser_cells",
     "grouped_sets",
     "marks_of",
@@ -28,7 +33,32 @@ __all__ = [
     "published_counts",
 ]
 
-Mark: TypeAlias = Strata | Kinds | CandidateKinds
+WEIGHT = "\0weight"
+"""The name of the column that says what each record weighs."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The survey weight of each record, as a mark."""
+
+    name: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def places(self, columns: Mapping[str, pa.Array], rows: int) -> Floats:
+        """What each record weighs."""
+        weights, flaws = read_weights(as_series(columns[self.name]))
+        if flaws:
+            raise ReleaseError(
+                Problem(f"column '{self.name}'", f"{count:,} {what}", "--unweighted counts the records instead")
+                for (what, _), count in flaws.items()
+            )
+        return weights
+
+
+Mark: TypeAlias = Strata | Kinds | CandidateKinds | Weights
 """What tells records apart beside the columns of a question."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Unpack
@@ -10,17 +11,20 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from polyseme.cancellation import Cancellation
-from polyseme.errors import ImpossibleError
+from polyseme.errors import ImpossibleError, Problem
+from polyseme.files.documents import parse
+from polyseme.hierarchies import read_hierarchy, values_of
 from polyseme.logs import logged
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
+from polyseme.policy.generalizing import column_values
 from polyseme.policy.resolving import resolve
 from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import FrameSource
 from polyseme.verbs.inputs import table_given
 from polyseme.verbs.recoding import treat
 
-__all__ = ["init"]
+__all__ = ["init", "unknown_values"]
 
 _TRIED = 20_000
 """Records on which single levels are tried out, about; with more of them levels can only be finer."""
@@ -40,6 +44,20 @@ def init(data: Any, **written: Unpack[TableOptions]) -> str:
     if not drafted.proposals or (drafted.searchable and _levels_show_something(drafted, Policy.loads(text))):
         return text
     return drafted.policy(single_levels=False)
+
+
+def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tuple[Problem, ...]:
+    """The values that a drafted policy counts as other, because a taxonomy does not know them."""
+    policy, source = Policy.loads(text), table_given(data, **written)
+    asked = {name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry}
+    found = []
+    for name, hierarchy in asked.items():
+        if isinstance(hierarchy, Mapping) and "unknown" in hierarchy:
+            rule = read_hierarchy({"taxonomy": hierarchy["taxonomy"]}).open(policy.files)
+            seen = values_of(column_values(source, name, policy.table.missing_values)).strangers(rule)
+            what = f"values that the taxonomy {hierarchy['taxonomy']} does not know"
+            found.append(Problem.in_rows(f"column '{name}'", what, "", seen, source.row_numbers))
+    return tuple(found)
 
 
 def _levels_show_something(drafted: Draft, policy: Policy) -> bool:

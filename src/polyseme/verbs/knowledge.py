@@ -89,10 +89,19 @@ class Looked:
 
         exact  whether the values are the true ones; otherwise they are candidates, and shares are estimated
         """
-        place, sets = self.places[name], self.values[name]
-        if not len(place):
+        if not len(self.places[name]):
             return None
+        return self._groups(name, strata, exact, *self._told(name, strata.members[0].size))
+
+    def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
+        """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
+        if not len(self.places[name]):
+            return None, Learnt(None, None)
         group, columns = self._told(name, strata.members[0].size)
+        return self._groups(name, strata, False, group, columns), self._judged(name, strata, group, bool(columns))
+
+    def _groups(self, name: str, strata: Strata, exact: bool, group: Ints, columns: Sequence[int]) -> Groups:
+        place, sets = self.places[name], self.values[name]
         first = np.unique(group, return_index=True)[1]
         counts = self._counts(sets, group, strata, place[first], exact)
         # Ranges come after the columns they are made of: what is finer is named.
@@ -113,14 +122,14 @@ class Looked:
         chosen = telling(marked, self.values[name], size, most + int(place.max()), [0], news)
         return combined(marked[:, chosen]), sorted(column - 1 for column in chosen[1:])
 
-    def reached(self, name: str, strata: Strata) -> Learnt:
-        """How often guesses are right that were learnt from candidates, judged by other records."""
-        if not len(self.places[name]):
-            return Learnt(None, None)
-        group, columns = self._told(name, strata.members[0].size)
+    def _judged(self, name: str, strata: Strata, group: Ints, told: bool) -> Learnt:
+        """How often guesses are right that were learnt from candidates, judged by other records.
+
+        told  whether any column tells groups apart
+        """
         alone = len(np.unique(self.places[name])) == 1
         # Strata are groups, too, whether or not a column tells more.
-        known = self._reached(name, group, strata) if columns or not alone else None
+        known = self._reached(name, group, strata) if told or not alone else None
         if known is not None:
             every = self._told(name, strata.members[0].size, _ANY_NEWS)[0]
             finer = None if _alike(group, every) else self._reached(name, every, strata)

@@ -18,6 +18,7 @@ from polyseme.errors import ImpossibleError, ReleaseError
 from polyseme.estimators.learning import Reached
 from polyseme.methods.decoys import sets_of
 from polyseme.policy import Policy
+from polyseme.progress import tracked
 from polyseme.release import Release, Sets
 from polyseme.results.guessers import Guesser, Guessers, RangeGuess
 from polyseme.results.plan import AttributePlan, Plan
@@ -210,7 +211,7 @@ def with_guessers(
         undeclared = (_UNIFORM,) if told.promised is not None and _nobody_declared(sets) else ()
         return replace(item, learner=replace(told, warnings=(*undeclared, *told.warnings, *warnings)), groups=groups)
 
-    return replace(made, attributes=tuple(map(planned, made.attributes)))
+    return replace(made, attributes=tuple(map(planned, tracked(made.attributes, "Guessing values"))))
 
 
 def guessers_of_release(release: Release) -> dict[str, Guessers]:
@@ -223,16 +224,16 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
         return {}
     looked = from_release(release)
     found = {}
-    for sets in release.manifest.sets:
+    for sets in tracked(release.manifest.sets, "Guessing values"):
         if sets.name not in looked.values:
             continue
         try:
-            groups = looked.groups(sets.name, sets.strata, exact=False)
+            groups, reached = looked.learnt(sets.name, sets.strata)
         except ReleaseError:
             continue
         records = len(looked.places[sets.name])
         told = _of_sets(sets, groups, f"the release itself, estimated from {records:,} records")
-        found[sets.name] = _judged(told, looked.reached(sets.name, sets.strata), sets.repeats)
+        found[sets.name] = _judged(told, reached, sets.repeats)
     return found
 
 

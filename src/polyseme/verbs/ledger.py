@@ -86,7 +86,7 @@ def _learned(release: Release, item: Sets) -> tuple[float, ...]:
     if item.domain.size > _LEARNED:
         return ()
     try:
-        found = np.maximum(np.nan_to_num(estimate(release, of=[item.name]).values.ravel()), 0.0)
+        found = np.maximum(np.nan_to_num(estimate(release, of=[item.name], unweighted=True).values.ravel()), 0.0)
     except InvalidInput:
         return ()
     return tuple((found / found.sum()).tolist()) if found.sum() > 0.0 else ()

@@ -29,6 +29,7 @@ from polyseme.verbs.cautions import few_people, require_protection, ungeneralize
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
+from polyseme.verbs.strangers import refused_values
 
 __all__ = ["frontier", "plan"]
 
@@ -69,7 +70,10 @@ def plan(
     if source is None:
         return made
     seen = (*few_people(source, policy), *unmet_conditions(source, policy, resolved))
-    return replace(made, remarks=(*made.remarks, *seen))
+    protected = [item.attribute for item in made.attributes]
+    refused = refused_values(source, protected, policy.table.missing_values)
+    told = (f"{found.where}: {found.what}. anonymize will refuse them" for found in refused)
+    return replace(made, remarks=(*made.remarks, *told, *seen), refused=refused)
 
 
 def _grouped(policy: Policy, resolved: Resolved, source: Source | None) -> tuple[GroupingPlan | None, Source | None]:

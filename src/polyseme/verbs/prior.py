@@ -49,7 +49,7 @@ def prior_from_release(release: Release | str | Path, of: str, by: str | Sequenc
     Anybody can compute it from the release, so nothing new is published with it.
     """
     opened, columns = release_given(release), names_given(by)
-    table = estimate(opened, [of], columns)
+    table = estimate(opened, [of], columns, unweighted=True)
     numbers = pooled(table.values, table.stderr**2)
     groups = list(zip(*(spellings(table.by[name]) for name in columns))) if columns else [()]
     some = np.flatnonzero(numbers.sum(axis=1) > 0.0)

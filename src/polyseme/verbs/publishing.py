@@ -6,6 +6,7 @@ import logging
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from polyseme.engines import Engine
 from polyseme.engines.run import Outcome, Run
 from polyseme.errors import TableError
 from polyseme.policy import Policy
-from polyseme.release import Manifest, Release, Sets
+from polyseme.release import About, Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
 from polyseme.verbs.reviewing import Review
 
@@ -85,7 +86,13 @@ def _manifest(run: Run, policy: Policy, treated: Treated | None) -> Manifest:
         models=_models(policy) if treated is None else treated.models,
         missing_values=policy.table.missing_values,
         applied=None if treated is None else treated.applied,
+        about=_dated(policy.about),
     )
+
+
+def _dated(about: About) -> About:
+    """What the policy says of the table, with the day of the run unless it states another; nothing of nothing."""
+    return replace(about, date=about.date or date.today().isoformat()) if about else about
 
 
 def _models(policy: Policy) -> tuple[Mapping[str, Any], ...]:

@@ -12,7 +12,16 @@ from polyseme.estimators.smooth import Smooth
 from polyseme.release import Column, Generalized, Grouped, Release, Sets
 from polyseme.schema import Domain
 
-__all__ = ["MOST_CELLS", "check_help", "check_size", "domain_of", "has_domain", "size_note", "targets_of"]
+__all__ = [
+    "MOST_CELLS",
+    "check_help",
+    "check_size",
+    "check_weighted",
+    "domain_of",
+    "has_domain",
+    "size_note",
+    "targets_of",
+]
 
 MANY_CELLS = 20_000
 """From here on it is said before the work how large a table is: about a second for the usual estimators."""
@@ -149,6 +158,22 @@ def _apart(targets: Sequence[Column]) -> list[Problem]:
         )
         for item, other in pairs
     ]
+
+
+def check_weighted(weight: str, targets: Sequence[Column], by: Sequence[str], using: Sequence[str]) -> None:
+    """Raise unless survey weights can be summed up in this question."""
+    hint = "--unweighted counts the records instead (unweighted=True)"
+    problems = [
+        Problem("of", f"'{item.name}' is published {item.in_words}, and only sets are weighted", hint)
+        for item in targets
+        if not isinstance(item, Sets)
+    ]
+    if using:
+        problems.append(Problem("using", "no column helps with a weighted table", f"omit it, or: {hint}"))
+    if weight in by:
+        problems.append(Problem("by", f"'{weight}' is the survey weight itself", hint))
+    if problems:
+        raise QuestionError(problems)
 
 
 def check_help(estimator: str | Estimator | None, long: bool) -> None:

@@ -11,12 +11,15 @@ import numpy as np
 
 from polyseme.analysis import Facts, facts, worst_of
 from polyseme.arrays import Floats
+from polyseme.estimators.options import EstimateOptions
 from polyseme.logs import logged
 from polyseme.metrics import compare
+from polyseme.progress import tracked
 from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.reports.assembling import release_page
 from polyseme.reports.document import Distribution, Page
+from polyseme.reports.provenance import require_facts
 from polyseme.results.findings import Finding
 from polyseme.results.verification import Verification
 from polyseme.spelling import written
@@ -40,13 +43,20 @@ def report(
     release: Release | str | Path,
     original: Any = None,
     by: str | None = None,
+    *,
+    title: str | None = None,
+    publisher: str | None = None,
     **written: Unpack[TableOptions],
 ) -> str:
-    """One self-contained HTML page about a release."""
+    """One self-contained HTML page about a release.
+
+    title, publisher  the name of the data set and who answers for it, where the manifest does not say or says otherwise
+    """
     # Charts and adversaries cost a second to import: only those who ask for them pay.
     from polyseme.attacks.audit import attack_release
     from polyseme.reports.page import render_page
 
+    require_facts(title=title, publisher=publisher)
     opened = release_given(release)
     if by is not None:
         targets_of(opened, [item.name for item in opened.manifest.sets], (by,))  # raises where `by` is no such column
@@ -54,7 +64,7 @@ def report(
     findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
     verified = replace(verify_release(opened, counts), learners=guessers_of_release(opened))
-    return render_page(make_page(opened, verified, source, by, findings, counts))
+    return render_page(make_page(opened, verified, source, by, findings, counts, title=title, publisher=publisher))
 
 
 def make_page(
@@ -64,6 +74,9 @@ def make_page(
     by: str | None = None,
     findings: Sequence[Finding] | None = None,
     counts: SetCounts | None = None,
+    *,
+    title: str | None = None,
+    publisher: str | None = None,
 ) -> Page:
     """Everything a report shows; with the original, also the truth.
 
@@ -74,11 +87,15 @@ def make_page(
     metrics: dict[str, Mapping[str, float]] = {}
     notes: list[str] = []
     distributions: list[Distribution] = []
-    for item in manifest.sets:
+    examined = _examined(verification)
+    for item in tracked(manifest.sets, "Estimating distributions"):
         for group in (None,) if by is None else (None, by):
-            distributions += _distributions(release, item, truth, group, metrics, notes, counts)
+            distributions += _distributions(release, item, truth, group, metrics, notes, counts, examined)
     return release_page(
         manifest,
+        title=title or "",
+        publisher=publisher,
+        original=original is not None,
         verdicts=verification.verdicts,
         facts={item.name: _facts(release, item) for item in manifest.sets},
         distributions=distributions,
@@ -88,6 +105,15 @@ def make_page(
         learners=verification.learners,
         treatment=treatment_of(release),
     )
+
+
+def _examined(verification: Verification) -> dict[str, float]:
+    """How well the sets of each attribute fit their mechanism: estimates need not look at them again."""
+    return {
+        verdict.attribute: verdict.worst
+        for verdict in verification.verdicts
+        if verdict.model == "mechanism" and verdict.attribute is not None and verdict.worst is not None
+    }
 
 
 def _facts(release: Release, item: Sets) -> Facts:
@@ -123,10 +149,13 @@ def _distributions(
     metrics: dict[str, Mapping[str, float]],
     notes: list[str],
     counts: SetCounts | None,
+    examined: Mapping[str, float],
 ) -> list[Distribution]:
     """The distribution of one attribute, of everybody or by group."""
     names = (by,) if by else ()
-    estimated = ask(release, (item.name,), names, counts=counts)
+    # Beside how often values are published and true, which nobody has weighted.
+    unweighted = EstimateOptions(unweighted=True)
+    estimated = ask(release, (item.name,), names, options=unweighted, counts=counts, examined=examined)
     notes += [f"{item.name}{f' by {by}' if by else ''}: {note}" for note in estimated.notes]
     true = truth.table((item.name,), estimated.by) if truth is not None else None
     if true is not None:

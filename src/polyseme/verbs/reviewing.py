@@ -101,6 +101,11 @@ class Review:
         if names and not self.grouped:
             self.exposure = Exposure(names, self.missing_values)
 
+    @property
+    def _weight(self) -> str | None:
+        """The column of survey weights, by which records are found that a method has put into one class."""
+        return next((item.name for item in self.columns if item.attribute.role is Role.WEIGHT), None)
+
     def seen(self, table: pa.Table) -> pa.Table:
         """Rows on their way out."""
         if self.exposure is not None:
@@ -112,8 +117,10 @@ class Review:
         broken = [verdict for verdict in self._verdicts(written) if not verdict.holds]
         if broken and not self.accept_risk:
             drawn = self._drawn
+            weight = self._weight
+            hint = _HINT if weight is None else f"{_coarser(weight)}, or drop it (role: identifier); {_HINT}"
             raise RiskError(
-                Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else _HINT)
+                Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else hint)
                 for verdict in broken
             )
         texts = [f"{_broken(verdict)}. It is published all the same, as --accept-risk says." for verdict in broken]
@@ -123,12 +130,17 @@ class Review:
         return replace(written.manifest, accepted=tuple(dict.fromkeys(verdict.model for verdict in broken)))
 
     def _verdicts(self, written: Release) -> tuple[Verdict, ...]:
-        """The models, but for those about classes that a method has formed: it has checked these on the same rows."""
+        """The models, but for those about classes that a method has formed: it has checked these on the same rows.
+
+        A survey weight splits these classes, and no method knows of that.
+        """
         drawn = self._drawn
         models = [
             model
             for model in written.manifest.models
-            if not self.grouped or any(parameters.get("attribute") in drawn for parameters in model.values())
+            if not self.grouped
+            or self._weight is not None
+            or any(parameters.get("attribute") in drawn for parameters in model.values())
         ]
         return verdicts_on(written, models) if models else ()
 
@@ -150,10 +162,18 @@ class Review:
             else f"every combination of values is shared by at least {_SAFE} records"
         )
         names = self.exposure.names
-        return [
+        said = (
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} published as in the table, value by value: {told}. "
             f"Whoever knows these values of somebody finds {'the record' if alone else 'the records'} with "
-            f"{self._found()}. To generalize them, say in the policy:\n"
+            f"{self._found()}. "
+        )
+        if self._weight is not None:
+            said += f"A survey weight tells people apart like any other column: {_coarser(self._weight)}. "
+        names = tuple(name for name in names if name != self._weight)
+        if not names:
+            return [said.rstrip()]
+        return [
+            f"{said}To generalize them, say in the policy:\n"
             f"  attributes: {{{names[0]}: {{role: quasi-identifier, hierarchy: ..}}}}   "
             "# intervals: [5, 10, 20], dates: [month, year], prefix: 5, taxonomy: NAME, a file, or suppress\n"
             f"  models: [{{k-anonymity: {{k: {_SAFE}}}}}]\n"
@@ -169,7 +189,11 @@ class Review:
 
 
 def _as_it_is(column: Column) -> bool:
-    return isinstance(column, AsIs) and column.attribute.role is Role.QUASI_IDENTIFIER
+    return isinstance(column, AsIs) and column.attribute.role.tells_apart
+
+
+def _coarser(weight: str) -> str:
+    return f"to let more records share one, say attributes: {{{weight}: {{role: weight, round: .., trim: ..}}}}"
 
 
 def _listed(names: Sequence[str]) -> str:

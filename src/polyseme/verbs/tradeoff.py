@@ -18,6 +18,7 @@ from polyseme.designs.tempered import RAREST
 from polyseme.distances.base import Distance
 from polyseme.errors import ImpossibleError, Problem, QuestionError
 from polyseme.methods.decoys import sets_of
+from polyseme.progress import tracked
 from polyseme.results.plan import AttributePlan, Plan
 from polyseme.results.tradeoff import Advice, Tried, marked
 from polyseme.strata import Strata
@@ -59,7 +60,7 @@ def _tried(item: AttributePlan, distance: Distance, groups: Groups, records: int
     population, strata, own = groups.population, bands(groups), item.choice.d
     occurring = thresholds(distance)[: 2 * _DISTANCES]
     asked = sorted({*occurring[:: -(-len(occurring) // _DISTANCES)], own})
-    for l, d in product(_SIZES, asked):
+    for l, d in tracked(list(product(_SIZES, asked)), "Trying settings"):
         alphas, truths = ([0.0, *ALPHAS], TRUTHS) if d == own else ([0.0], (1.0,))
         structure = distance.structure(d)
         try:

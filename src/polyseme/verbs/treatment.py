@@ -43,6 +43,15 @@ _METHODS: Mapping[str, str] = {
 }
 
 
+_LOSS_UNITS: Mapping[str, str] = {
+    "entropy": " bits",
+    "loss": " of 1",
+    "precision": " of 1",
+    "discernibility": " pairs of records",
+    "average-class-size": " records",
+}
+
+
 def treatment_of(release: Release) -> Treatment | None:
     """What a method that looks at the whole table did; None where none was used."""
     manifest = release.manifest
@@ -119,9 +128,10 @@ def _loss(applied: Applied) -> list[tuple[str, str]]:
         least = "proved to be the least possible"
         proved = least if applied.gap == 0 else f"the least possible is smaller by {quantity(applied.gap)} at the most"
     if "loss" in applied.parameters:
-        return [(f"Loss ({applied.parameters['loss']})", f"{quantity(applied.loss)}, {proved}")]
-    what = "as if so many records were suppressed" if applied.name == "rules" else "suppressed records"
-    return [(f"Loss ({what})", f"{quantity(applied.loss)}, {proved}")]
+        name = applied.parameters["loss"]
+        return [(f"Loss ({name})", f"{quantity(applied.loss)}{_LOSS_UNITS.get(name, '')}, {proved}")]
+    what = "as if so many were suppressed" if applied.name == "rules" else "suppressed"
+    return [(f"Loss ({what})", f"{quantity(applied.loss)} records, {proved}")]
 
 
 def _line(release: Release, name: str) -> RecodedLine:

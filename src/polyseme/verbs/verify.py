@@ -27,6 +27,7 @@ from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, Place, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
+from polyseme.progress import tracked
 from polyseme.promises import Promise
 from polyseme.promises.base import Candidates
 from polyseme.release import SEEDED, Grouped, Release, Sets
@@ -41,6 +42,7 @@ from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.source import Source
 from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.learners import guessers_of_release
+from polyseme.verbs.locating import located
 
 __all__ = ["verify", "verify_release", "verify_table"]
 
@@ -93,7 +95,7 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
         return Verification((_column_verdict(release),))
     verdicts: list[Verdict] = []
     counts = counts or SetCounts(release)
-    for item in release.manifest.sets:
+    for item in tracked(release.manifest.sets, "Checking promises"):
         found = (_set_verdicts if release.manifest.form == "set" else _long_verdicts)(release, item, counts)
         verdicts += map(_if_nobody_guesses, found) if release.manifest.seeded else found
         if item.stratified:
@@ -328,4 +330,4 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         sensitive=table.sensitive,
         background=table.background,
     )
-    return Verification(verdicts)
+    return located(verdicts, table, source)

@@ -27,6 +27,7 @@ from polyseme.attacks.audit.seen import Part, Seen, quasi_identifiers, remember
 from polyseme.attacks.registry import attack
 from polyseme.attacks.scene import Promised, Scene, Shown
 from polyseme.errors import QuestionError
+from polyseme.progress import tracked
 from polyseme.release import Release
 from polyseme.results.findings import Finding
 from polyseme.tables.classes import Classes
@@ -54,7 +55,7 @@ def attack_release(
     casts = cast_all(release, seen, truth, other)
     stage = _Stage(release, seen, truth, casts, other)
     findings = list(attack(_whole_scene(release, seen)))
-    for cast in casts:
+    for cast in tracked(casts, "Attacking attributes"):
         findings += [
             *stage.attack_part(cast),
             *stage.attack_other_strata(cast),

@@ -12,7 +12,6 @@ import pyarrow as pa
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import Problem, ReleaseError
 from polyseme.release import AsIs, Release, Sets
-from polyseme.schema import Role
 from polyseme.strata import Stratum
 from polyseme.tables.classes import SUPPRESSED
 from polyseme.tables.coding.codes import as_series
@@ -47,7 +46,7 @@ def as_original(release: Release) -> list[str]:
 def quasi_identifiers(release: Release) -> list[str]:
     """The columns that put records into classes."""
     manifest = release.manifest
-    return [name for name in manifest.shown if manifest[name].attribute.role is Role.QUASI_IDENTIFIER]
+    return [name for name in manifest.shown if manifest[name].attribute.role.tells_apart]
 
 
 @dataclass(frozen=True, eq=False)

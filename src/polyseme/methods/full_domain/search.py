@@ -25,6 +25,7 @@ from polyseme.cancellation import Cancellation
 from polyseme.methods.full_domain.checking import Check, Checker
 from polyseme.methods.full_domain.guide import Guide
 from polyseme.methods.full_domain.lattice import Lattice, Node, Singles, box, counts_above, counts_below, outer_sum
+from polyseme.progress import stage
 
 __all__ = ["Found", "Progress", "Search"]
 
@@ -112,19 +113,22 @@ class Search:
         """
         started = time.monotonic()
         # The top is the cheapest to look at; where nothing can be done it mostly says so.
-        nodes = [self.lattice.top]
-        while nodes:
-            for node in nodes:
-                if cancellation is not None:
-                    cancellation.check()
-                self._look(node)
-                late = time_limit is not None and time.monotonic() - started >= time_limit
-                if (late or len(self.checks) >= (most_checks or math.inf)) and self.best is not None:
-                    nodes = []
-                    break
-            if progress is not None:
-                progress(self.state())
-            nodes = nodes and self._next()
+        nodes, whole = [self.lattice.top], self._candidates.size
+        with stage("Searching levels", whole) as told:
+            while nodes:
+                for node in nodes:
+                    if cancellation is not None:
+                        cancellation.check()
+                    self._look(node)
+                    late = time_limit is not None and time.monotonic() - started >= time_limit
+                    if (late or len(self.checks) >= (most_checks or math.inf)) and self.best is not None:
+                        nodes = []
+                        break
+                state = self.state()
+                told.reach(whole - state.candidates)
+                if progress is not None:
+                    progress(state)
+                nodes = nodes and self._next()
         if self.best is None:
             return None
         best, gap = self.best, self.gap

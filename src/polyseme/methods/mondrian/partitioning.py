@@ -16,6 +16,7 @@ from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.methods.mondrian.axes import Axis, Ordered, axis_of
 from polyseme.methods.mondrian.cutting import Parts, halves, nearest_to_half, pooled, sort_within
 from polyseme.methods.mondrian.judging import Judge
+from polyseme.progress import stage
 from polyseme.randomness import SystemStream
 
 __all__ = ["Mode", "mondrian"]
@@ -52,11 +53,13 @@ def mondrian(
     judge = Judge.of(goal, data.records)
     open_, search = _whole(judge, records), _Search(axes, judge, mode)
     found: list[Parts] = []
-    while len(open_.starts):
-        if cancellation is not None:
-            cancellation.check()
-        final, open_ = search.deepened(open_)
-        found += final
+    with stage("Cutting classes", data.records) as told:
+        while len(open_.starts):
+            if cancellation is not None:
+                cancellation.check()
+            final, open_ = search.deepened(open_)
+            found += final
+            told.reach(data.records - len(open_.records))
     return _recoding(data, axes, Parts.classes(found))
 
 

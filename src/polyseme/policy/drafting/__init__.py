@@ -35,7 +35,8 @@ _HEAD = """\
 # Drafted from {name} ({rows:,} rows). Every line is a guess: check it before use.
 # Roles: identifier (dropped), quasi-identifier (others may know it: generalized until {k} people share it),
 # sensitive (a secret: published as a set of candidates), sensitive-qid (both), insensitive (published as it is).
-# This file tells of the table where it says so: ranges, and values of sensitive columns."""
+# This file tells of the table where it says so: ranges, and values of sensitive columns.
+# For the head of a report, and for whoever gets the release: about: {{title: .., publisher: .., version: 1}}"""
 _NOTHING_SENSITIVE = """\
 # No column looks sensitive, neither by its name nor by its values: say which are (role: sensitive, protect: ..)."""
 

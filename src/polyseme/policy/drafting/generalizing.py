@@ -52,7 +52,7 @@ def _taxonomy(column: Looked) -> Proposal | None:
     if not known.unknown and not column.many:
         return Proposal(f"{{taxonomy: {known.name}}}", f"it knows every value: {', '.join(levels)}", len(levels) + 1)
     some = f"{known.unknown:,}" if known.unknown else "some"
-    why = f"{some} values may be unknown to it, and count as other; see which: polyseme taxonomy check"
+    why = f"{some} values may be unknown to it, and count as other; see which: polyseme taxonomy check --show-values"
     return Proposal(f"{{taxonomy: {known.name}, unknown: other}}", why, len(levels) + 1)
 
 

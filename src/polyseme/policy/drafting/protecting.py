@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import numpy as np
 
+from polyseme.arrays import Floats
 from polyseme.distances.taxonomies import load_taxonomy
 from polyseme.errors import InvalidInput
 from polyseme.methods import method_named
 from polyseme.policy import Policy
+from polyseme.policy.binning import FEWEST, quantile_edges
 from polyseme.policy.drafting.looking import Looked
 from polyseme.policy.drafting.recognised import Recognised, taxonomy_of
 from polyseme.policy.resolving import resolve
@@ -19,6 +22,10 @@ __all__ = ["protecting_lines"]
 
 _BINS = 14
 """Bins that a draft proposes: as many as the papers' income classes. A judgement."""
+_CROWD = 1 / 3
+"""The share of rows in one bin of equal width from which on edges follow the rows instead. A judgement."""
+_FEW_EDGES = 4
+"""Edges of three bins, the open ones with them: fewer bins than that say less than crowded ones. A judgement."""
 _MANY = 60
 """A judgement: with more different numbers a column reads as a measurement, to be cut into bins, not as a code."""
 _HARDLY_ANY = 0.05
@@ -92,10 +99,29 @@ def _unlisted_lines() -> list[str]:
 
 def _numeric_lines(column: Looked) -> list[str]:
     edges = _round_edges(column.low, column.high)
+    spread = quantile_edges(column.numbers, _BINS) if _crowded(column.numbers, edges) else ()
+    if len(spread) > _FEW_EDGES:
+        return _quantile_lines(spread)
     return [
         "    # The table's range in round steps, which are published; distance is measured between middles.",
         f"    bins: {json.dumps(edges)}",
         *_promise_lines(len(edges) - 1, ordered=True, step=edges[1] - edges[0]),
+    ]
+
+
+def _crowded(numbers: Floats, edges: list[float]) -> bool:
+    """Whether bins of one width would hold almost everybody in a few of them."""
+    return bool(np.histogram(numbers, edges)[0].max(initial=0) > _CROWD * len(numbers))
+
+
+def _quantile_lines(edges: Sequence[float]) -> list[str]:
+    """Bins with about equally many records: where numbers are skewed, bins of one width would tell little."""
+    inner = ", ".join(str(int(edge)) if edge == int(edge) else f"{edge:.12g}" for edge in edges[1:-1])
+    return [
+        f"    # Round edges with about equally many rows between them, at least {FEWEST}; they are published.",
+        "    # Distance is counted in bins.",
+        f"    bins: [-.inf, {inner}, .inf]",
+        *_promise_lines(len(edges) - 1, ordered=True),
     ]
 
 

@@ -43,6 +43,15 @@ _QUASI = re.compile(
     r"(age|birth|born|dob|sex|gender|zip|postcode|postal|city|town|county|region|province|district|state|country|race"
     r"|ethnic|nationality|citizen|marital|education|school|workclass|employer|household|language).*"
 )
+_WEIGHT = re.compile(
+    r"(fnl|fin|final|psp|p|d|an|a|per|hh|pop|base|design|sampling|sample|survey|asec)*(weights?|wgts?|wghts?|wts?)(finl|supp)?"
+)
+"""Names of survey weights. A column that is only called weight may also say how heavy somebody is."""
+_SURVEY_WORDS = {"survey", "sample", "sampling", "design", "final", "person", "household", "population", "base"}
+_HEAVIEST = 1_000.0
+"""No body weighs more, in any unit in use."""
+_NORMED = 0.1
+"""How far from 1 the mean of weights may be that add up to the number of records; a judgement."""
 _SHAPES: Mapping[str, re.Pattern[str]] = {
     "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "addresses on the web": re.compile(r"(https?://|www\.)\S+"),
@@ -65,7 +74,7 @@ class Guess:
 def guess(column: Looked) -> Guess:
     """The first rule that fits decides."""
     words = _words(column.name)
-    for rule in (_empty, _by_shape, _by_name, _by_content):
+    for rule in (_empty, _weight, _by_shape, _by_name, _by_content):
         found = rule(column, words)
         if found is not None:
             return found
@@ -86,6 +95,20 @@ def _empty(column: Looked, words: list[str]) -> Guess | None:
     if column.opaque:
         return Guess("identifier", "lists, records or bytes, which a policy cannot describe; dropped")
     return None
+
+
+def _weight(column: Looked, words: list[str]) -> Guess | None:
+    """A survey weight: almost everybody has one of their own, so it is left out until somebody makes it coarser."""
+    found = next((match[0] for match in map(_WEIGHT.fullmatch, words) if match), None)
+    if found is None or not column.numeric or not column.finite or column.low < 0.0:
+        return None
+    near_one = abs(float(column.numbers.mean()) - 1.0) <= _NORMED
+    bare = found in ("weight", "weights", "wt", "wts") and not {*words} & _SURVEY_WORDS
+    heavy = len(words) == 1 and (near_one or column.high > _HEAVIEST)
+    if column.distinct <= 1 or (bare and not heavy):
+        return None
+    why = f"a survey weight by its name; {_different(column)}; dropped. To keep it, coarser, for weighted tables"
+    return Guess("identifier", f"{why}: role: weight, round: .., trim: .. (docs/policy.md)")
 
 
 def _by_shape(column: Looked, words: list[str]) -> Guess | None:

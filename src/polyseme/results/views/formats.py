@@ -10,6 +10,10 @@ __all__ = ["count", "parameters", "percent", "plain", "points", "quantity", "yes
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NOTHING = "–"
+_LEAST_SHARE = 0.0005
+"""Less than that is rounded to 0.0%."""
+_EXACT = 1e-12
+"""So much below 1 is rounding, not a share."""
 
 
 def count(number: float) -> str:
@@ -24,12 +28,16 @@ def count(number: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of people.
+    """A share of people; what is there but would round to nothing, or to everybody, is not called so.
 
-    >>> percent(1 / 3), percent(None)
-    ('33.3%', '–')
+    >>> percent(1 / 3), percent(None), percent(0.0001), percent(0.9999), percent(1.0)
+    ('33.3%', '–', '< 0.1%', '> 99.9%', '100.0%')
     """
-    return NOTHING if share is None else f"{share:.1%}"
+    if share is None or math.isnan(share):
+        return NOTHING
+    if 0.0 < share < _LEAST_SHARE:
+        return "< 0.1%"
+    return "> 99.9%" if 1.0 - _LEAST_SHARE < share < 1.0 - _EXACT else f"{share:.1%}"
 
 
 def quantity(number: float | None, digits: int = 3) -> str:

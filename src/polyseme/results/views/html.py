@@ -10,18 +10,20 @@ from polyseme.results.views.protocols import Planned, Reached, Scored
 from polyseme.results.views.tables import (
     FINDING_HEAD,
     LEARNING_HEAD,
+    METRIC_HEAD,
     NOBODY,
     PLAN_HEAD,
     VERDICT_HEAD,
-    WHO_HEAD,
     Document,
     above_sentence,
+    adversary_rows,
     finding_notes,
     finding_rows,
+    finding_title,
+    guesser_head,
     guesser_notes,
     guesser_rows,
     learning_rows,
-    metric_head,
     metric_rows,
     plan_remarks,
     plan_rows,
@@ -44,7 +46,8 @@ def _guessing(learners: Mapping[str, Document]) -> str:
     """Who guesses right how often, and what that means."""
     if not learners:
         return ""
-    return _table("Who guesses right how often", WHO_HEAD, guesser_rows(learners)) + _list(guesser_notes(learners))
+    table = _table("Who guesses right how often", guesser_head(learners), guesser_rows(learners))
+    return table + _list(guesser_notes(learners))
 
 
 def verdict_table(verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY) -> str:
@@ -58,17 +61,25 @@ def verdict_table(verdicts: Iterable[Verdict], learners: Mapping[str, Document] 
 
 
 def finding_table(findings: Iterable[Reached]) -> str:
-    """What each attack reached, against what was promised."""
+    """What each attack reached against what was promised, and who the adversaries are."""
     findings = tuple(findings)
-    broken = sum(found.exceeded for found in findings)
-    caption = f"{len(findings)} attacks, {broken} above the bound" if findings else "No attack applies"
-    return _table(caption, FINDING_HEAD, finding_rows(findings)) + _list(finding_notes(findings))
+    table = _table(finding_title(findings), FINDING_HEAD, finding_rows(findings)) + _list(finding_notes(findings))
+    people = [_person(word, says) for word, says, _ in adversary_rows(findings)]
+    return f"{table}<dl>{''.join(people)}</dl>" if people else table
+
+
+def _person(word: str, says: str) -> str:
+    return f"<dd>{escape(word.strip())}: {escape(says)}</dd>" if says else f"<dt>{escape(word)}</dt>"
 
 
 def evaluation_tables(metrics: Mapping[str, Mapping[str, float]], learned: Mapping[str, Mapping[str, Scored]]) -> str:
-    """How far estimates are from the truth, a column for each question; and what can be learned from them."""
+    """How far estimates are from the truth, a table for each question; and what can be learned from them."""
+    compared = [
+        _table(f"Estimated against true: {question}", METRIC_HEAD, metric_rows(found))
+        for question, found in metrics.items()
+    ]
     scores = [_table(f"Predicted: {question}", LEARNING_HEAD, learning_rows(learned[question])) for question in learned]
-    return _table("Estimated against true", metric_head(metrics), metric_rows(metrics)) + "".join(scores)
+    return "".join([*compared, *scores])
 
 
 def titled_table(

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
-from polyseme.results.views.formats import quantity, yes_no
+from polyseme.results.views.formats import percent, quantity, yes_no
 from polyseme.results.views.html import titled_table
 from polyseme.results.views.tables import Head
-from polyseme.results.views.terminal import titled_view
+from polyseme.results.views.terminal import remarks, titled_view
 
 __all__ = ["exposure_table", "exposure_view", "ledger_table", "ledger_view"]
 
@@ -25,15 +25,20 @@ _RELEASE_HEAD: Head = (
     ("manifest", False),
 )
 _EXPOSURE_HEAD: Head = (
-    ("people", False),
     ("attribute", False),
     ("releases", True),
     ("draws", True),
     ("epsilon", True),
     ("intersected", False),
-    ("truth left alone", True),
-    ("learner, one release", True),
+    ("left alone", True),
+    ("learner, one", True),
     ("learner, all", True),
+)
+_LEGEND = (
+    "draws: independent sets that a person has in all releases; epsilon: their sum",
+    "intersected: whether several sets of a person leave fewer candidates than one",
+    "left alone: how often only the true value is in all sets",
+    "learner: how often somebody guesses right who knows the distribution, with the most telling release, and with all",
 )
 _PREFIX = 12
 """Digits of a checksum that are shown."""
@@ -53,15 +58,20 @@ def ledger_table(document: Mapping[str, Any]) -> str:
 
 def exposure_view(document: Mapping[str, Any]) -> RenderableType:
     """What all releases tell together, one attribute a line."""
-    title = "What all of them tell together"
-    return titled_view(title, _EXPOSURE_HEAD, _exposure_rows(document), _notes(document))
+    people = list(dict.fromkeys(item["people"] for item in document["exposures"]))
+    tables = [
+        titled_view(f"What all of them tell together about {name}", _EXPOSURE_HEAD, _exposure_rows(document, name))
+        for name in people
+    ]
+    return Group(*tables, *(remarks(_LEGEND, _notes(document)) if people else [Text("Nothing protected is in them.")]))
 
 
 def exposure_table(document: Mapping[str, Any]) -> str:
     """The same for a notebook."""
     found = document["exposures"]
     caption = f"{sum(item['intersected'] for item in found)} of {len(found)} attributes can be intersected"
-    return titled_table(caption, _EXPOSURE_HEAD, _exposure_rows(document), _notes(document))
+    rows = [(item["people"], *row) for item in found for row in _exposure_rows({"exposures": [item]}, item["people"])]
+    return titled_table(caption, (("people", False), *_EXPOSURE_HEAD), rows, _notes(document))
 
 
 def _release_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -82,10 +92,9 @@ def _drawn(entry: Mapping[str, Any]) -> str:
     return f"{entry['name']} (l={entry['summary']['l']}, p={quantity(entry['summary']['p'])})"
 
 
-def _exposure_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def _exposure_rows(document: Mapping[str, Any], people: str) -> list[tuple[str, ...]]:
     return [
         (
-            item["people"],
             item["attribute"],
             str(item["releases"]),
             str(item["draws"]),
@@ -94,12 +103,13 @@ def _exposure_rows(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
             *(_range(item[name]) for name in ("alone", "single", "success")),
         )
         for item in document["exposures"]
+        if item["people"] == people
     ]
 
 
 def _range(limits: Sequence[float]) -> str:
     low, high = limits
-    return quantity(low) if low == high else f"{quantity(low)} to {quantity(high)}"
+    return percent(low) if low == high else f"{percent(low)} to\n{percent(high)}"
 
 
 def _notes(document: Mapping[str, Any]) -> list[str]:

@@ -26,6 +26,11 @@ _COLUMNS: Head = (
     ("still unique", True),
     ("k then", True),
 )
+_COLUMN_LEGEND = (
+    "distinction: different values / records",
+    "separation: pairs of records that the column tells apart / all pairs",
+    "still unique, k then: what is left for those who know all columns but this one",
+)
 _CHOICES: Head = (("column", False), ("taken as", False), ("why", False))
 _BAR = 24
 """Characters of a bar for all records."""
@@ -37,19 +42,20 @@ class _Section:
     head: Head
     rows: Sequence[tuple[str, ...]]
     notes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
 
 
 def risk_view(risk: Document) -> RenderableType:
     """What was measured, section by section."""
     parts: list[RenderableType] = [Text(_headline(risk), style="bold red" if risk["unique"] else "bold")]
     for part in _sections(risk):
-        parts += [Text(), titled_view(part.title, part.head, part.rows, part.notes)]
+        parts += [Text(), titled_view(part.title, part.head, part.rows, part.notes, part.legend)]
     return Group(*parts)
 
 
 def risk_table(risk: Document) -> str:
     """The same for a notebook."""
-    tables = [titled_table(part.title, part.head, part.rows, part.notes) for part in _sections(risk)]
+    tables = [titled_table(part.title, part.head, part.rows, (*part.legend, *part.notes)) for part in _sections(risk)]
     return "".join([f"<p><strong>{escape(_headline(risk))}</strong></p>", *tables])
 
 
@@ -77,7 +83,7 @@ def _sections(risk: Document) -> list[_Section]:
         parts.append(_Section("How large the classes are", _SIZES, _size_rows(risk)))
         parts += [_about(item, risk["quasi_identifiers"]) for item in risk["sensitive"]]
     if risk["records"] and risk["columns"]:
-        parts.append(_Section("What each column adds", _COLUMNS, _column_rows(risk), _column_notes(risk)))
+        parts.append(_Section("What each column adds", _COLUMNS, _column_rows(risk), legend=_COLUMN_LEGEND))
     if risk["choices"]:
         parts.append(_Section("How the columns were chosen", _CHOICES, _choice_rows(risk), _choice_notes(risk)))
     return parts
@@ -175,14 +181,6 @@ def _column_rows(risk: Document) -> list[tuple[str, ...]]:
         )
         for column in _by_gain(risk)
     ]
-
-
-def _column_notes(risk: Document) -> tuple[str, ...]:
-    return (
-        "distinction: different values / records",
-        "separation: pairs of records that the column tells apart / all pairs",
-        "still unique, k then: what is left for those who know all columns but this one",
-    )
 
 
 def _advice(risk: Document) -> str:

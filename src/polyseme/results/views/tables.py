@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 from polyseme.models.base import Verdict
 from polyseme.results.grouping import GroupingPlan
 from polyseme.results.views.formats import NOTHING, count, parameters, percent, points, quantity, yes_no
+from polyseme.results.views.meanings import AT_LEAST, METRICS, RANGES, SCORES
 from polyseme.results.views.protocols import Planned, Reached, Scored, Setting, Tried
 
 __all__ = [
     "FINDING_HEAD",
     "LEARNING_HEAD",
+    "METRIC_HEAD",
     "NOBODY",
     "PLAN_HEAD",
     "SETTING_HEAD",
@@ -24,18 +26,25 @@ __all__ = [
     "Document",
     "Head",
     "above_sentence",
+    "adversary_rows",
+    "covered_words",
     "finding_notes",
     "finding_rows",
+    "finding_title",
+    "guesser_head",
+    "guesser_legend",
     "guesser_notes",
     "guesser_rows",
     "learning_rows",
-    "metric_head",
     "metric_rows",
+    "plan_notes",
     "plan_remarks",
     "plan_rows",
     "planned_learners",
+    "setting_notes",
     "setting_rows",
     "tried_rows",
+    "unbounded",
     "verdict_notes",
     "verdict_rows",
 ]
@@ -60,7 +69,6 @@ PLAN_HEAD: Head = (
     ("d", True),
     ("p", True),
     ("possible", False),
-    ("estimable", False),
     ("worst posterior", True),
     ("epsilon", True),
     ("expected error, points", True),
@@ -81,8 +89,7 @@ def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
         str(entry["l"]),
         quantity(entry["d"]),
         _truth(entry) if entry["feasible"] else quantity(None),
-        yes_no(entry["feasible"]),
-        yes_no(entry["identifiable"] if entry["feasible"] else None),
+        "not estimable" if entry["feasible"] and not entry["identifiable"] else yes_no(entry["feasible"]),
         quantity(entry["worst_posterior"]),
         quantity(math.inf if endless else entry["epsilon"]),
         points(entry["expected_mse"]),
@@ -127,28 +134,44 @@ def grouping_lines(plan: Planned) -> list[str]:
 
 def plan_remarks(plan: Planned) -> list[str]:
     """Obstacles, what would work instead, and warnings."""
-    remarks = [*grouping_lines(plan), *plan.to_dict().get("remarks", ())]
-    for name, entry in plan.to_dict()["attributes"].items():
-        if not entry["feasible"]:
-            remarks.append(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip())
-        elif not entry["identifiable"]:
-            remarks.append(
-                f"{name}: not estimable. The published sets would look the same if some values were exchanged "
-                f"between records, so no method can count these separately{_groups(entry.get('confounded', ()))}."
-            )
-        if entry.get("least_risk"):
-            remarks.append(f"{name}: {_trade(entry['least_risk'])}")
-        if entry.get("strata"):
-            remarks.append(
-                f"{name}: {len(entry['strata'])} groups of records have their own mechanisms, because their priors or "
-                "impossible values differ; the worst of all is shown"
-            )
-        if entry.get("nearest"):
-            settings = ", ".join(f"(l = {item['l']}, d = {quantity(item['d'])})" for item in entry["nearest"])
-            remarks.append(f"{name}: nearest settings that work: {settings}")
-        told = (entry.get("learner") or {}).get("warnings", ())
-        remarks += [f"{name}: {warning}" for warning in entry.get("warnings", ()) if warning not in told]
-    return remarks
+    return [text for text, _ in plan_notes(plan)]
+
+
+def plan_notes(plan: Planned) -> list[tuple[str, bool]]:
+    """The same, each with whether it is why the policy fails."""
+    document = plan.to_dict()
+    failed = document.get("method", {}).get("feasible") is False
+    notes = [(line, failed) for line in grouping_lines(plan)] + [(text, False) for text in document.get("remarks", ())]
+    for name, entry in document["attributes"].items():
+        notes += _obstacles(name, entry)
+        notes += [(text, False) for text in _attribute_remarks(name, entry)]
+    return notes
+
+
+def _obstacles(name: str, entry: Document) -> list[tuple[str, bool]]:
+    if not entry["feasible"]:
+        return [(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip(), True)]
+    if entry["identifiable"]:
+        return []
+    text = (
+        f"{name}: not estimable. The published sets would look the same if some values were exchanged "
+        f"between records, so no method can count these separately{_groups(entry.get('confounded', ()))}."
+    )
+    return [(text, True)]
+
+
+def _attribute_remarks(name: str, entry: Document) -> list[str]:
+    remarks = [f"{name}: {_trade(entry['least_risk'])}"] if entry.get("least_risk") else []
+    if entry.get("strata"):
+        remarks.append(
+            f"{name}: {len(entry['strata'])} groups of records have their own mechanisms, because their priors or "
+            "impossible values differ; the worst of all is shown"
+        )
+    if entry.get("nearest"):
+        settings = ", ".join(f"(l = {item['l']}, d = {quantity(item['d'])})" for item in entry["nearest"])
+        remarks.append(f"{name}: nearest settings that work: {settings}")
+    told = (entry.get("learner") or {}).get("warnings", ())
+    return remarks + [f"{name}: {warning}" for warning in entry.get("warnings", ()) if warning not in told]
 
 
 WHO_HEAD: Head = (
@@ -161,6 +184,7 @@ WHO_HEAD: Head = (
     ("range before", True),
     ("range after", True),
 )
+_WITHOUT_RANGES = 6
 _WHO = {
     "reference": "expects what the prior says",
     "marginal": "knows the distribution",
@@ -174,10 +198,24 @@ def planned_learners(plan: Planned) -> dict[str, Document]:
     return {name: entry["learner"] for name, entry in entries if entry.get("learner")}
 
 
+def guesser_head(learners: Mapping[str, Document]) -> Head:
+    """The titles; ranges only where values have a distance."""
+    return WHO_HEAD if _with_ranges(learners) else WHO_HEAD[:_WITHOUT_RANGES]
+
+
+def guesser_legend(learners: Mapping[str, Document]) -> tuple[str, ...]:
+    return (RANGES,) if _with_ranges(learners) else ()
+
+
+def _with_ranges(learners: Mapping[str, Document]) -> bool:
+    return any(told[who] is not None and told[who]["range"] for told in learners.values() for who in _WHO)
+
+
 def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
     """Three people an attribute, as far as a distribution is known."""
+    columns = len(guesser_head(learners))
     return [
-        _guesser_row(name if who == "reference" else "", called, told[who])
+        _guesser_row(name if who == "reference" else "", called, told[who])[:columns]
         for name, told in learners.items()
         for who, called in _WHO.items()
         if told[who] is not None
@@ -187,13 +225,13 @@ def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
 def _guesser_row(name: str, who: str, one: Document) -> tuple[str, ...]:
     ranges = one["range"] or {}
     others = (one["worst_group"], one["floor"], ranges.get("before"), ranges.get("after"))
-    return (name, who, percent(one["before"]), _estimated(one), *map(percent, others))
+    return (name, who, percent(one["before"]), _estimated(one, "\n"), *map(percent, others))
 
 
-def _estimated(one: Document) -> str:
+def _estimated(one: Document, gap: str = " ") -> str:
     """A success with its interval, where it is estimated."""
     low, high = one.get("low"), one.get("high")
-    return percent(one["after"]) if low is None else f"{percent(one['after'])} ({percent(low)} to {percent(high)})"
+    return percent(one["after"]) if low is None else f"{percent(one['after'])}{gap}({percent(low)} to {percent(high)})"
 
 
 def above_sentence(learners: Mapping[str, Document]) -> str:
@@ -234,29 +272,40 @@ def _some(names: Sequence[str]) -> str:
 VERDICT_HEAD: Head = (
     ("model", False),
     ("attribute", False),
-    ("parameters", False),
     ("holds", False),
-    ("worst", True),
-    ("bound", True),
-    ("checked", True),
+    ("found", True),
+    ("allowed", True),
     ("broken", True),
 )
+_STATISTICS = ("deviance", "degrees_of_freedom", "singles_p_value", "pairs_p_value")
+"""What stands among the parameters of a test and was not asked for: documents have it, tables do not."""
 
 
 def verdict_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
     return [
         (
-            verdict.model,
+            _asked(verdict),
             NOTHING if verdict.attribute is None else verdict.attribute,
-            parameters(verdict.parameters),
             yes_no(verdict.holds),
             quantity(verdict.worst),
-            quantity(verdict.bound),
-            count(verdict.checked),
-            count(verdict.violations),
+            _allowed(verdict),
+            f"{count(verdict.violations)} of {count(verdict.checked)}" if verdict.checked else NOTHING,
         )
         for verdict in verdicts
     ]
+
+
+def _asked(verdict: Verdict) -> str:
+    """The model with its parameters."""
+    asked = {name: value for name, value in verdict.parameters.items() if name not in _STATISTICS}
+    return f"{verdict.model} {parameters(asked)}".rstrip()
+
+
+def _allowed(verdict: Verdict) -> str:
+    """The bound, and on which side of it the worst must be."""
+    if verdict.bound is None:
+        return NOTHING
+    return f"{'≥' if verdict.model in AT_LEAST else '≤'} {quantity(verdict.bound)}"
 
 
 def verdict_notes(verdicts: Iterable[Verdict]) -> list[str]:
@@ -272,9 +321,14 @@ FINDING_HEAD: Head = (
     ("attack", False),
     ("attribute", False),
     ("success", True),
-    ("bound", True),
+    ("without", True),
+    ("promised", True),
     ("kept", False),
 )
+_DISTANCES = ("skewness", "any-prior")
+"""Attacks whose success is no probability but how far a belief is moved."""
+_WHERE = "; shown for "
+"""What an attack that looks at some records only adds to what the adversary knows."""
 
 
 def finding_rows(findings: Iterable[Reached]) -> list[tuple[str, ...]]:
@@ -282,23 +336,55 @@ def finding_rows(findings: Iterable[Reached]) -> list[tuple[str, ...]]:
         (
             found.attack,
             NOTHING if found.attribute is None else found.attribute,
-            quantity(found.success),
-            quantity(found.bound),
+            *(_success(found, number) for number in (found.success, found.baseline, found.bound)),
             "no" if found.exceeded else NOTHING if found.bound is None else "yes",
         )
         for found in findings
     ]
 
 
+def _success(found: Reached, number: float | None) -> str:
+    return quantity(number) if found.attack in _DISTANCES else percent(number)
+
+
+def finding_title(findings: Sequence[Reached]) -> str:
+    """What the attacks come to."""
+    broken = sum(found.exceeded for found in findings)
+    if not findings:
+        return "No attack applies"
+    several = f"{len(findings)} attacks" if len(findings) > 1 else "1 attack"
+    found = f"{several}: {broken or 'none'} {'get' if broken > 1 else 'gets'} further than was promised"
+    open_ = unbounded(findings)
+    return f"{found}; against {open_} of them nothing was promised" if open_ else found
+
+
+def unbounded(findings: Iterable[Reached]) -> int:
+    """How many attacks nothing was promised against, whatever they reach."""
+    return sum(found.bound is None and not found.exceeded for found in findings)
+
+
+def adversary_rows(findings: Iterable[Reached]) -> list[tuple[str, str, bool]]:
+    """Who each adversary is: a name with nothing, or a word and what it says; and whether a promise is broken."""
+    told: dict[tuple[str, str, str, str], bool] = {}
+    for found in findings:
+        who = (found.attack, found.knows.partition(_WHERE)[0], found.gains, found.helps)
+        told[who] = told.get(who, False) or found.exceeded
+    return [
+        line
+        for (attack, *says), broken in told.items()
+        for line in ((attack, "", broken), *zip(("  knows", "  gains", "  what helps"), says, [broken] * 3))
+    ]
+
+
 def finding_notes(findings: Iterable[Reached]) -> list[str]:
-    """What would help against the attacks that got further than was promised."""
-    helps = {found.attack: getattr(found, "helps", "") for found in findings if found.exceeded}
-    return [f"{attack}: {text}" for attack, text in helps.items() if text]
-
-
-def _by_question(metrics: Mapping[str, Any]) -> Mapping[str, Mapping[str, float | None]]:
-    nested = all(isinstance(values, Mapping) for values in metrics.values())
-    return metrics if nested else {"value": metrics}
+    """What would help against the attacks that got further than was promised; where some were tried."""
+    findings = tuple(findings)
+    helps = {found.attack: found.helps for found in findings if found.exceeded}
+    notes = [f"{attack}: {text}" for attack, text in helps.items() if text]
+    parts = dict.fromkeys(found.knows.partition(_WHERE)[2] for found in findings)
+    notes += [f"attacks on sets are shown for {part}" for part in parts if part]
+    apart = [name for name in _DISTANCES if any(found.attack == name for found in findings)]
+    return notes + ([f"{', '.join(apart)}: how far a belief is moved, 0 to 1, and no probability"] if apart else [])
 
 
 SETTING_HEAD: Head = (
@@ -312,6 +398,7 @@ STATUS = {"feasible": "possible", "unestimable": "not estimable", "infeasible": 
 
 
 def setting_rows(settings: Iterable[Setting]) -> list[tuple[str, ...]]:
+    """The settings that can be had."""
     return [
         (
             str(item.l),
@@ -321,7 +408,19 @@ def setting_rows(settings: Iterable[Setting]) -> list[tuple[str, ...]]:
             points(item.facts.expected_mse if item.facts else None),
         )
         for item in settings
+        if item.status != "infeasible"
     ]
+
+
+def setting_notes(settings: Iterable[Setting]) -> list[str]:
+    """Those that cannot."""
+    impossible: dict[int, list[str]] = {}
+    for item in settings:
+        if item.status == "infeasible":
+            impossible.setdefault(item.l, []).append(quantity(item.d))
+    if not impossible:
+        return []
+    return ["impossible: " + "; ".join(f"l = {l} with d = {_some(found)}" for l, found in impossible.items())]
 
 
 TRIED_HEAD: Head = (
@@ -365,22 +464,40 @@ LEARNING_HEAD: Head = (
     ("estimate", True),
     ("difference", True),
     ("constant", True),
+    ("what it means", False),
 )
 
 
 def learning_rows(scores: Mapping[str, Scored]) -> list[tuple[str, ...]]:
     return [
-        (name, *(quantity(number, 4) for number in (found.original, found.estimate, found.difference, found.constant)))
+        (
+            name,
+            *(quantity(number, 4) for number in (found.original, found.estimate, found.difference, found.constant)),
+            SCORES.get(name, ""),
+        )
         for name, found in scores.items()
     ]
 
 
-def metric_head(metrics: Mapping[str, Any]) -> Head:
-    """A column for each question; one metrics mapping counts as one question."""
-    return (("metric", False), *((question, True) for question in _by_question(metrics)))
+METRIC_HEAD: Head = (("metric", False), ("value", True), ("what it means", False))
+_COVERAGE = ("cells", "covered", "level")
+"""What the line about coverage says as well."""
 
 
-def metric_rows(metrics: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    questions = _by_question(metrics)
-    names = dict.fromkeys(name for values in questions.values() for name in values)
-    return [(name, *(quantity(values.get(name), 4) for values in questions.values())) for name in names]
+def metric_rows(metrics: Mapping[str, float]) -> list[tuple[str, ...]]:
+    """The metrics of one table, each with what it means."""
+    return [
+        (name, percent(value), covered_words(metrics))
+        if name == "coverage"
+        else (name, quantity(value, 4), METRICS.get(name, ""))
+        for name, value in metrics.items()
+        if name not in _COVERAGE
+    ]
+
+
+def covered_words(metrics: Mapping[str, float]) -> str:
+    """How many true numbers lie in their intervals, and how many should."""
+    return (
+        f"{count(metrics['covered'])} of {count(metrics['cells'])} true numbers lie in their intervals; "
+        f"about {percent(metrics['level'])} should"
+    )

@@ -1,45 +1,52 @@
-"""Tables for the terminal. Loaded only when something is shown; in a pipe they are plain text."""
+"""Tables for the terminal. Loaded only when something is shown; in a pipe they are plain text.
+
+What matters is printed plainly, what is wrong in red, and only what numbers mean is dim.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
-from typing import Any
 
-from rich import box
 from rich.bar import Bar
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from polyseme.models.base import Verdict
+from polyseme.results.views import meanings
+from polyseme.results.views.fitting import FittedTable, items
 from polyseme.results.views.formats import count, plain
 from polyseme.results.views.protocols import Estimated, Planned, Reached, Scored, Setting, Tried
 from polyseme.results.views.tables import (
     FINDING_HEAD,
     LEARNING_HEAD,
+    METRIC_HEAD,
     NOBODY,
     PLAN_HEAD,
     SETTING_HEAD,
     TRIED_HEAD,
     VERDICT_HEAD,
-    WHO_HEAD,
     Document,
     Head,
     above_sentence,
+    adversary_rows,
     finding_notes,
     finding_rows,
+    finding_title,
+    guesser_head,
+    guesser_legend,
     guesser_notes,
     guesser_rows,
     learning_rows,
-    metric_head,
     metric_rows,
-    plan_remarks,
+    plan_notes,
     plan_rows,
     planned_learners,
+    setting_notes,
     setting_rows,
     tried_rows,
+    unbounded,
     verdict_notes,
     verdict_rows,
 )
@@ -52,9 +59,10 @@ __all__ = [
     "findings_view",
     "frontier_view",
     "learning_view",
-    "metrics_view",
     "plan_view",
+    "remarks",
     "titled_view",
+    "tradeoff_view",
     "verdict_view",
 ]
 
@@ -64,7 +72,14 @@ _WIDTH = 120
 _SHOWN = 60
 """Cells of an estimate beyond this are not shown."""
 
+_BY_THEMSELVES = " records by themselves: "
+"""What a note says of a part of the table, between the number of its records and what is true of them."""
+
+_NAMED = 5
+"""Parts that such a note names."""
+
 _FIGURES = ("estimate", "stderr", "low", "high")
+_WRONG, _LEGEND, _PLAIN = "bold red", "dim", ""
 
 
 def as_text(view: RenderableType) -> str:
@@ -79,9 +94,10 @@ def plan_view(plan: Planned) -> RenderableType:
     """What a policy comes to, attribute by attribute."""
     records = plan.to_dict()["records"]
     title = "Plan" if records is None else f"Plan for {records:,} records"
-    rows = plan_rows(plan)
-    table = [_table(PLAN_HEAD, rows)] if rows else []
-    return Group(_title(title), *table, *_guessing(planned_learners(plan)), *_remarks(plan_remarks(plan)))
+    rows, notes = plan_rows(plan), plan_notes(plan)
+    table = [_table(PLAN_HEAD, rows), *_legend(meanings.PLAN)] if rows else []
+    wrong, others = (_remarks([text for text, bad in notes if bad is kind], kind) for kind in (True, False))
+    return Group(_title(title), *table, *wrong, *_guessing(planned_learners(plan)), *others)
 
 
 def _guessing(learners: Mapping[str, Document]) -> list[RenderableType]:
@@ -89,27 +105,30 @@ def _guessing(learners: Mapping[str, Document]) -> list[RenderableType]:
     if not learners:
         return []
     title = _title("Who guesses right how often, without the release and with it")
-    return [title, _table(WHO_HEAD, guesser_rows(learners)), *_remarks(guesser_notes(learners))]
+    table = _table(guesser_head(learners), guesser_rows(learners))
+    legend = _legend((*meanings.GUESSERS, *guesser_legend(learners)))
+    return [Text(), title, table, *legend, *_remarks(guesser_notes(learners))]
 
 
 def frontier_view(name: str, settings: Iterable[Setting]) -> RenderableType:
     """Every (l, d) of one attribute: whether it can be had, how risky and how precise it is."""
-    return Group(_title(f"Settings of {name}"), _table(SETTING_HEAD, setting_rows(settings)))
+    settings = tuple(settings)
+    table = _table(SETTING_HEAD, setting_rows(settings))
+    legend = _legend(meanings.SETTINGS)
+    return Group(Text(), _title(f"Settings of {name}"), table, *legend, *_remarks(setting_notes(settings)))
 
 
 def tradeoff_view(name: str, tried: Iterable[Tried]) -> RenderableType:
     """What somebody who knows the distribution of one attribute reaches, against precision."""
-    note = "alpha: how strongly decoys follow the distribution; p: how often sets are drawn around the true value"
-    note += "; own: each stratum has its own"
     title = _title(f"Learners of {name}: settings that no other one of at least this d beats")
-    return Group(title, _table(TRIED_HEAD, tried_rows(tried)), *_remarks([note]))
+    return Group(Text(), title, _table(TRIED_HEAD, tried_rows(tried)), *_legend(meanings.TRIED))
 
 
 def advice_view(advice: Tried) -> RenderableType:
     """Lines of a policy to paste, and why."""
     told = advice.to_dict()
     lines = [Text(f"    {plain(line)}") for line in told["policy"]]
-    return Group(_title(f"Advice for {told['attribute']}"), *lines, *_remarks(told["lines"]))
+    return Group(Text(), _title(f"Advice for {told['attribute']}"), *lines, *_remarks(told["lines"]))
 
 
 def verdict_view(verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY) -> RenderableType:
@@ -117,40 +136,73 @@ def verdict_view(verdicts: Iterable[Verdict], learners: Mapping[str, Document] =
     verdicts = tuple(verdicts)
     if not verdicts:
         return Text("Nothing was checked.", style="yellow")
-    table, notes = _table(VERDICT_HEAD, verdict_rows(verdicts)), _remarks(verdict_notes(verdicts))
-    return Group(table, *notes, *_guessing(learners), _closing(verdicts, learners))
+    table = _table(VERDICT_HEAD, verdict_rows(verdicts))
+    legend = _legend((*meanings.VERDICTS, *meanings.measures(verdict.model for verdict in verdicts)))
+    broken, kept = (
+        _remarks(verdict_notes(verdict for verdict in verdicts if verdict.holds is holds), not holds)
+        for holds in (False, True)
+    )
+    return Group(table, *legend, *kept, *broken, *_guessing(learners), Text(), _closing(verdicts, learners))
 
 
 def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document]) -> Text:
     """What it comes to: no all-clear where somebody who reads the release knows more than was reckoned with."""
     failed = sum(not verdict.holds for verdict in verdicts)
     if failed:
-        return Text(f"Violated: {failed} of {len(verdicts)} models.", style="bold red")
+        return Text(f"Violated: {failed} of {len(verdicts)} models.", style=_WRONG)
     more = above_sentence(learners)
     return Text(f"Every model holds. {more}".rstrip(), style="bold yellow" if more else "bold green")
 
 
 def findings_view(findings: Iterable[Reached]) -> RenderableType:
-    """What each attack reached, against what was promised."""
+    """What each attack reached against what was promised, and who the adversaries are."""
     findings = tuple(findings)
-    return Group(_table(FINDING_HEAD, finding_rows(findings)), *_remarks(finding_notes(findings)))
+    broken = any(found.exceeded for found in findings)
+    # No all-clear where some may do as they like.
+    calm = "bold" if unbounded(findings) or not findings else "bold green"
+    title = Text(finding_title(findings), style=_WRONG if broken else calm)
+    if not findings:
+        return title
+    table, notes = _table(FINDING_HEAD, finding_rows(findings)), _remarks(finding_notes(findings))
+    legend = _legend(meanings.FINDINGS)
+    return Group(title, table, *legend, *notes, Text(), _title("Who the adversaries are"), _adversaries(findings))
+
+
+def _adversaries(findings: Iterable[Reached]) -> RenderableType:
+    """What each of them knows and gains, and what would help; in red where a promise is broken."""
+    grid = Table.grid()
+    parts: list[RenderableType] = []
+    for word, says, broken in adversary_rows(findings):
+        if not says:
+            grid = Table.grid(padding=(0, 2, 0, 0))
+            grid.add_column(no_wrap=True)
+            grid.add_column(overflow="fold")
+            parts += [Text(plain(word), style=_WRONG if broken else "bold"), grid]
+        else:
+            grid.add_row(Text(word), Text(plain(says), style=_WRONG if broken and "helps" in word else ""))
+    return Group(*parts)
 
 
 def evaluation_view(
     metrics: Mapping[str, Mapping[str, float]], learned: Mapping[str, Mapping[str, Scored]]
 ) -> RenderableType:
     """How far estimates are from the truth, and what can be learned from them."""
-    return Group(metrics_view(metrics), *([learning_view(learned)] if learned else []))
+    parts: list[RenderableType] = []
+    for question, found in metrics.items():
+        parts += [_title(f"Estimated against true: {question}"), _table(METRIC_HEAD, metric_rows(found)), Text()]
+    return Group(*parts[:-1], *([Text(), learning_view(learned)] if learned else []))
 
 
-def titled_view(title: str, head: Head, rows: Sequence[Sequence[str]], notes: Iterable[str] = ()) -> RenderableType:
-    """Any table under a title, with notes below."""
-    return Group(_title(title), _table(head, rows), *_remarks(notes))
+def titled_view(
+    title: str, head: Head, rows: Sequence[Sequence[str]], notes: Iterable[str] = (), legend: Iterable[str] = ()
+) -> RenderableType:
+    """Any table under a title, with what its numbers mean and notes below."""
+    return Group(_title(title), _table(head, rows), *_legend(legend), *_remarks(notes))
 
 
-def metrics_view(metrics: Mapping[str, Any]) -> RenderableType:
-    """Metrics by name, or by question and name."""
-    return _table(metric_head(metrics), metric_rows(metrics))
+def remarks(legend: Iterable[str], notes: Iterable[str]) -> list[RenderableType]:
+    """What stands below a table: what its numbers mean, and what the reader must know."""
+    return [*_legend(legend), *_remarks(notes)]
 
 
 def learning_view(learned: Mapping[str, Mapping[str, Scored]]) -> RenderableType:
@@ -159,7 +211,8 @@ def learning_view(learned: Mapping[str, Mapping[str, Scored]]) -> RenderableType
         (_title(f"Predicted: {question}"), _table(LEARNING_HEAD, learning_rows(learned[question])))
         for question in learned
     ]
-    return Group(*(part for pair in tables for part in pair))
+    legend = "original, estimate: learned from either and judged on the original; constant: what needs no learning"
+    return Group(*(part for pair in tables for part in pair), *_legend([legend]))
 
 
 def estimate_view(estimate: Estimated) -> RenderableType:
@@ -177,84 +230,65 @@ def estimate_view(estimate: Estimated) -> RenderableType:
         for row in shown.iter_rows(named=True)
     ]
     values = [max(float(value or 0.0), 0.0) for value in shown["estimate"].to_list()]
-    remarks = [*estimate.notes]
-    if len(shown) < len(frame):
-        remarks.insert(0, f"{len(frame) - len(shown):,} more cells are not shown")
-    title = _title(f"Estimated numbers of records ({_name(estimate.estimator)})")
-    return Group(title, _WithBars(head, rows, values), *_remarks(remarks))
+    more = len(frame) - len(shown)
+    rest = [Text(f"{more:,} more {'cells' if more > 1 else 'cell'}: use --csv FILE to see all")] if more else []
+    what = "numbers of records" if estimate.weight is None else f"sums of {plain(estimate.weight)}"
+    title = _title(f"Estimated {what} ({_name(estimate.estimator)})")
+    unit = "number of records" if estimate.weight is None else f"sum of {plain(estimate.weight)}"
+    legend = _legend([meanings.ESTIMATED.format(what=unit, level=f"{100 * estimate.level:g}%")])
+    return Group(title, _with_bars(head, rows, values), *rest, *legend, *_remarks(_gathered(estimate.notes)))
+
+
+def _gathered(notes: Iterable[str]) -> list[str]:
+    """Notes about parts of the table, each of which is said once."""
+    parts: dict[str, list[str]] = {}
+    for note in notes:
+        records, _, told = note.partition(_BY_THEMSELVES)
+        parts.setdefault(told or note, []).append(records if told else "")
+    return [f"{_listed(found)}{_BY_THEMSELVES}{told}" if any(found) else told for told, found in parts.items()]
+
+
+def _listed(numbers: Sequence[str]) -> str:
+    more = len(numbers) - _NAMED
+    return "; ".join(numbers[:_NAMED]) + (f"; and {more:,} more" if more > 0 else "")
 
 
 def _name(estimator: object) -> str:
     return str(getattr(estimator, "name", estimator))
 
 
-class _WithBars:
-    """A table that gets a column of bars on a wide terminal."""
+def _with_bars(head: Head, rows: Sequence[Sequence[str]], values: Sequence[float]) -> FittedTable:
+    """A table that gets a column of bars where there is room."""
+    largest = max((value for value in values if value == value), default=0.0)
 
-    def __init__(self, head: Head, rows: Sequence[Sequence[str]], values: Sequence[float]) -> None:
-        self.head, self.rows, self.values = head, rows, values
+    def bars(room: int) -> list[Bar]:
+        return [Bar(largest, 0, 0 if value != value else value, width=room) for value in values]
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = _table(self.head, self.rows)
-        room = options.max_width - console.measure(table, options=options).maximum - 3
-        largest = max((value for value in self.values if value == value), default=0.0)
-        if console.is_terminal and room >= _LEAST_BAR and largest > 0:
-            bars = [
-                Bar(largest, 0, 0 if value != value else value, width=min(room, _LARGEST_BAR)) for value in self.values
-            ]
-            table = _table(self.head, self.rows, bars)
-        yield table
+    return FittedTable(head, rows, _style, bars if largest > 0 else None)
 
 
-_BRIEF = {"epsilon": "ε", "expected error, points": "error, points"}
-"""Shorter titles, so that a plan fits 80 columns."""
-
-_STACKED = ("worst posterior", "expected error, points", "worst group", "worst stratum", "range before", "range after")
-"""Titles that are written below each other, being much longer than what stands under them."""
-
-_LEAST_BAR, _LARGEST_BAR = 12, 40
-"""Characters of the largest bar: with fewer nothing can be seen, and more are no easier to compare."""
-
-_NAME_WIDTH = 20
-"""Names up to so long are not broken."""
+def _table(head: Head, rows: Sequence[Sequence[str]]) -> FittedTable:
+    return FittedTable(head, rows, _style)
 
 
-def _table(head: Head, rows: Sequence[Sequence[str]], bars: Sequence[Bar] | None = None) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold", show_edge=False)
-    for index, (title, numeric) in enumerate(head):
-        words = plain(_BRIEF.get(title, title)).split() or [""]
-        wrapped = numeric and title in _STACKED
-        short = all(len(row[index]) <= _NAME_WIDTH for row in rows)
-        table.add_column(
-            Text("\n".join(words) if wrapped else " ".join(words)),
-            justify="right" if numeric else "left",
-            no_wrap=numeric or short,
-            overflow="fold",
-        )
-    if bars is not None:
-        table.add_column("")
-    for index, row in enumerate(rows):
-        cells: list[RenderableType] = [_cell(title, text) for (title, _), text in zip(head, row, strict=True)]
-        table.add_row(*cells, *([bars[index]] if bars is not None else []))
-    return table
+_ANSWERS = ("possible", "holds", "kept")
+_STYLES = {"yes": "green", "no": _WRONG, "not estimable": _WRONG}
 
 
-_ANSWERS = ("possible", "estimable", "holds", "kept")
-_STYLES = {"yes": "green", "no": "bold red"}
-
-
-def _cell(title: str, text: str) -> Text:
-    """Text as it is: never read as markup, and without control characters."""
-    return Text(plain(text), style=_STYLES.get(text, "") if title in _ANSWERS else "")
+def _style(title: str, text: str) -> str:
+    return _STYLES.get(text, "") if title in _ANSWERS else ""
 
 
 def _title(text: str) -> Text:
     return Text(plain(text), style="bold")
 
 
-def _remarks(texts: Iterable[str]) -> list[Padding]:
-    return [Padding(Text(f"- {_lines(text)}", style="dim"), (0, 0, 0, 1), expand=False) for text in texts]
+def _remarks(texts: Iterable[str], wrong: bool = False) -> list[RenderableType]:
+    texts = list(texts)
+    return [items([(text, _WRONG if wrong else _PLAIN) for text in texts])] if texts else []
 
 
-def _lines(text: str) -> str:
-    return "\n".join(plain(line) for line in text.splitlines())
+def _legend(texts: Iterable[str]) -> list[RenderableType]:
+    """What the titles of a table stand for."""
+    texts = list(texts)
+    return [items([(text, _LEGEND) for text in texts], " ")] if texts else []

@@ -51,6 +51,7 @@ CASTS: dict[str, pl.DataType] = {
     "datetime": pl.Datetime("us"),
 }
 """The types that a policy can declare."""
+_YEAR_FIRST = r"^\s*\d{4}\D"
 _PERIOD_FORMATS = {"year": "%Y", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
 
 
@@ -113,6 +114,8 @@ def cast(series: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 
 def _dates(texts: pl.Series, dtype: pl.DataType) -> pl.Series:
+    # Nobody knows whether 01/02/2020 is in January or in February: the policy has to say it, see `Dialect`.
+    texts = texts.set(~texts.str.contains(_YEAR_FIRST).fill_null(True), None)
     try:
         return texts.str.to_date(strict=False) if dtype == pl.Date else texts.str.to_datetime(strict=False)
     except pl.exceptions.ComputeError:  # no text looks like a date

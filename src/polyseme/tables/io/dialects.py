@@ -24,7 +24,7 @@ WORDS_FOR_MISSING = ("?", "NA", "N/A", "NULL", "null", "NaN", "nan", "-", "unkno
 _COMMA_NUMBER = r"^\s*[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?\s*$"
 _NUMBER_OF_EITHER = r"^\s*[+-]?[.,]?\d[\d.,]*([eE][+-]?\d+)?\s*$"
 _WITH_COMMA = r"^\s*[+-]?\d*,\d+\s*$"
-_DAY_OR_MONTH_FIRST = r"^\s*\d{1,2}[./-]\d{1,2}[./-]\d{4}(\s.*)?$"
+_DAY_OR_MONTH_FIRST = r"^\s*\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})(\s.*)?$"
 _NO_POINT = "\N{MIDDLE DOT}"
 """What a point becomes where commas are decimal: values stay apart, and none is a number by mistake."""
 _PART = re.compile("dd|mm|yyyy")

@@ -16,6 +16,8 @@ __all__ = ["Respelled", "respelled"]
 class Respelled(Source):
     """A table with plain numbers and dates in the columns that hold such; only text can be written in a dialect."""
 
+    wraps = True
+
     def __init__(
         self, source: Source, dialect: Dialect, numbers: Iterable[str], dates: Iterable[str], words: Collection[str]
     ) -> None:
@@ -32,6 +34,12 @@ class Respelled(Source):
     @property
     def rows(self) -> int | None:
         return self.source.rows
+
+    def about(self) -> int | None:
+        return self.source.about()
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self.source.row_numbers(rows)
 
     def without(self, columns: Collection[str]) -> Respelled:
         """The same table with these columns as they stand."""

@@ -6,10 +6,13 @@ policy declares its type. Messages of the readers underneath are never passed on
 
 from __future__ import annotations
 
+import csv
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,8 @@ import pyarrow.parquet
 
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Problem, TableError
-from polyseme.files.delimited import first_row, sniff_separator
+from polyseme.files.delimited import any_length, first_row, records, sniff_separator
+from polyseme.progress import Stage, stage
 from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, likely_encoding, open_bytes, open_text
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
@@ -54,6 +58,8 @@ class Source(ABC):
     name: str
     typed: bool = True
     """False for text files, whose columns have no types of their own."""
+    wraps: bool = False
+    """Whether another table is read underneath, which says how far it is."""
 
     @property
     @abstractmethod
@@ -70,9 +76,19 @@ class Source(ABC):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows in batches of at most `BATCH_ROWS`, with the named columns in the given order."""
         names = list(self.schema.names if columns is None else columns)
-        for batch in self._read(names):
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield batch.slice(start, BATCH_ROWS)
+        with nullcontext(Stage()) if self.wraps else stage(f"Reading {self.name}", self.about) as told:
+            for batch in self._read(names):
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    yield batch.slice(start, BATCH_ROWS)
+                told.advance(batch.num_rows)
+
+    def about(self) -> int | None:
+        """The number of rows, or nearly that, where it can be found out quickly: for those who wait."""
+        return self.rows
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """Rows (from 0, ascending) as people count them: what a number is called, and the numbers."""
+        return "row", [row + 1 for row in rows]
 
     def count(self) -> int:
         """The number of rows, read where it is not known."""
@@ -327,6 +343,38 @@ class CsvSource(Source):
             return TableError(problem)
         return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
 
+    def about(self) -> int | None:
+        """The number of line ends, which is not exact where cells have several lines or the file has blank ones."""
+        return self._line_ends
+
+    @cached_property
+    def _line_ends(self) -> int | None:
+        if self.compression is not None or not self.path.is_file():
+            return None
+        with self.path.open("rb") as file:
+            return max(sum(piece.count(b"\n") for piece in iter(lambda: file.read(1 << 20), b"")) - 1, 0)
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """The lines in which rows begin; a cell may have several, and blank lines are no rows."""
+        try:
+            lines = self._lines(set(rows))
+        except (csv.Error, OSError, UnicodeError):
+            lines = []
+        # Where another reader sees other rows, lines would be wrong.
+        return ("line", lines) if len(lines) == len(rows) else super().row_numbers(rows)
+
+    def _lines(self, rows: set[int]) -> list[int]:
+        found: list[int] = []
+        with open_text(self.path, self.compression, self.encoding, errors="replace") as file, any_length():
+            there = (start for start, cells in records(file, self.separator) if cells)
+            next(there, None)
+            for row, start in enumerate(there):
+                if len(found) == len(rows):
+                    break
+                if row in rows:
+                    found.append(start)
+        return found
+
     def _first_problem(self) -> Problem | None:
         """What is wrong with the table, and in which line.
 
@@ -361,6 +409,8 @@ class ReleasedCsvSource(Source):
 class Watched(Source):
     """A table whose reading ends with `Cancelled` when somebody asks for that, whoever reads it."""
 
+    wraps = True
+
     def __init__(self, source: Source, cancellation: Cancellation) -> None:
         self._source, self._cancellation = source, cancellation
         self.name, self.typed = source.name, source.typed
@@ -372,6 +422,12 @@ class Watched(Source):
     @property
     def rows(self) -> int | None:
         return self._source.rows
+
+    def about(self) -> int | None:
+        return self._source.about()
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        return self._source.row_numbers(rows)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in self._source.batches(columns):

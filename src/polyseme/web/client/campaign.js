@@ -1,6 +1,9 @@
-/** The campaign document as a device reads it: pinned by its hash, and nothing in it taken on trust. */
+/**
+ * The campaign document as a device reads it: pinned by its hash, and nothing that a device acts on taken on trust.
+ * Texts are for pages to show; whoever made the document was refused where one was missing.
+ */
 
-import { ascending, integer, list, object, require, spoken, text } from "./fields.js";
+import { ascending, integer, list, object, require, text } from "./fields.js";
 import { campaignId, fingerprint } from "./fingerprint.js";
 import { worstPosterior } from "./posterior.js";
 import { Sampling } from "./sampling.js";
@@ -23,7 +26,7 @@ const SLACK = 1e-6;
  * @typedef {{
  *   draws: "fresh" | "sticky", opens: string | null, closes: string | null, wave: number, minimum: number,
  *   planned: number, tokens: "none" | "invitation" | "blind-rsa", relay: string | null, size: number, delay: number,
- *   purpose: Spoken, contact: string,
+ *   purpose: Spoken, contact: string, gateway?: string | null, issuer?: {address: string, key: string} | null,
  * }} Collection
  * @typedef {{
  *   id: string, name: string, title: Spoken, languages: string[], open: Open[], protected: Protected[],
@@ -43,6 +46,7 @@ export async function readCampaign(bytes, id) {
   const document = object(parse(bytes), "document");
   require(document.format === FORMAT, "format", `expected ${FORMAT}`);
   const languages = list(document.languages, "languages");
+  require(languages.length, "languages");
   const columns = list(document.columns, "columns").map(readColumn);
   const open = columns.filter(({ published }) => published === "as-is");
   const hidden = columns.filter(({ published }) => published === "sets");
@@ -51,12 +55,12 @@ export async function readCampaign(bytes, id) {
   return {
     id: found,
     name: text(document.name, "name"),
-    title: spoken(document.title, languages, "title"),
+    title: object(document.title, "title"),
     languages,
     open,
     protected: await Promise.all(hidden.map((column) => readProtected(column, document, sizes))),
-    questions: readQuestions(object(document.questions, "questions"), columns, languages),
-    collection: readCollection(object(document.collection, "collection"), languages),
+    questions: object(document.questions, "questions"),
+    collection: readCollection(object(document.collection, "collection")),
     document,
   };
 }
@@ -114,7 +118,7 @@ async function readStratum(name, labels, l, entry, prior, where) {
   require(sampling.l === l && sampling.size === codes.length, where);
   const known = await fingerprint(name, codes.map((code) => labels[code]), sampling.document);
   require(entry.fingerprint === known, `${where}.fingerprint`);
-  require(prior === null || (list(prior, where).length === codes.length && isShares(prior)), `${where}: prior`);
+  require(prior === null || (list(prior, where).length === codes.length && isShares(prior)), where);
   return { codes, sampling, fingerprint: known, prior };
 }
 
@@ -123,30 +127,16 @@ const isShares = (prior) =>
   prior.every((share) => typeof share === "number" && share >= 0) &&
   Math.abs(prior.reduce((one, other) => one + other) - 1) <= SLACK;
 
-/** @param {Record<string, any>} questions @param {Open[]} columns @param {string[]} languages */
-function readQuestions(questions, columns, languages) {
-  for (const { name, labels } of columns) {
-    const where = `questions.${name}`;
-    const question = object(questions[name], where);
-    spoken(question.text, languages, where);
-    if (question.help) spoken(question.help, languages, where);
-    for (const language of question.labels ? languages : [])
-      require(list(question.labels[language], where).length === labels.length, where);
-  }
-  return questions;
-}
-
-/** @param {any} collection @param {string[]} languages @returns {Collection} */
-function readCollection(collection, languages) {
-  const { draws, tokens, relay, opens, closes, size, delay } = collection;
+/** What a device acts on; the rest is for people to read. @param {any} collection @returns {Collection} */
+function readCollection(collection) {
+  const { draws, tokens, relay, size, delay, gateway, issuer } = collection;
   require(["fresh", "sticky"].includes(draws), "collection.draws");
   require(["none", "invitation", "blind-rsa"].includes(tokens), "collection.tokens");
-  require(relay === null || text(relay, "collection.relay").startsWith("https://"), "collection.relay");
-  for (const moment of [opens, closes]) require(moment === null || Date.parse(moment) > 0, "collection.opens, closes");
+  // Without the key of its gateway nothing goes through a relay, and past it nothing may go.
+  if (relay !== null) text(gateway, text(relay, "collection.relay"));
+  if (tokens === "blind-rsa") text(issuer?.key, text(issuer?.address, "collection.issuer"));
   integer(size, 128, 4096, "collection.size");
   integer(delay, 0, 604800, "collection.delay");
-  spoken(collection.purpose, languages, "collection.purpose");
-  text(collection.contact, "collection.contact");
   return collection;
 }
 

@@ -49,9 +49,9 @@ export class Chain {
     this.backHigh = upTo(low, size);
   }
 
-  /** @param {number[]} first @param {number[]} from @param {number[]} to */
+  /** @param {(place: number) => boolean} first @param {number[]} from @param {number[]} to */
   #rows(first, from, to) {
-    const rows = [sums(this.weights.map((weight, place) => (first[place] ? weight : 0n)))];
+    const rows = [sums(this.weights.map((weight, place) => (first(place) ? weight : 0n)))];
     while (rows.length < this.l) {
       const last = rows[rows.length - 1];
       rows.push(sums(this.weights.map((weight, place) => weight * span(last, from[place], to[place]))));
@@ -60,30 +60,21 @@ export class Chain {
   }
 
   get prefix() {
-    const first = this.low.map((_, place) => Number(place < this.firstEnd));
-    return (this.#prefix ??= this.#rows(first, this.backLow, this.backHigh));
+    return (this.#prefix ??= this.#rows((place) => place < this.firstEnd, this.backLow, this.backHigh));
   }
 
   get onward() {
-    const first = this.low.map((_, place) => Number(place >= this.lastStart));
-    return (this.#onward ??= this.#rows(first, this.low, this.high));
-  }
-
-  /** @param {number} r @param {number} place */
-  before(r, place) {
-    if (!r) return BigInt(place < this.firstEnd);
-    return span(this.prefix[r - 1], this.backLow[place], this.backHigh[place]);
-  }
-
-  /** @param {number} r @param {number} place */
-  after(r, place) {
-    if (!r) return BigInt(place >= this.lastStart);
-    return span(this.onward[r - 1], this.low[place], this.high[place]);
+    return (this.#onward ??= this.#rows((place) => place >= this.lastStart, this.low, this.high));
   }
 
   /** For each r, the weight of the others where r of them stand before this place. @param {number} place */
   splits(place) {
-    return Array.from({ length: this.l }, (_, r) => this.before(r, place) * this.after(this.l - 1 - r, place));
+    const before = this.prefix.map((row) => span(row, this.backLow[place], this.backHigh[place]));
+    const after = this.onward.map((row) => span(row, this.low[place], this.high[place]));
+    before.unshift(BigInt(place < this.firstEnd));
+    after.splice(this.l - 1, 1);
+    after.unshift(BigInt(place >= this.lastStart));
+    return after.reverse().map((weight, r) => before[r] * weight);
   }
 
   get total() {

@@ -27,7 +27,7 @@ export function integer(value, low, high, where) {
 export function integers(value, low, high, where, count) {
   for (const one of list(value, where)) integer(one, low, high, where);
   const found = /** @type {number[]} */ (value);
-  require(count === undefined || found.length === count, where, `expected ${count} numbers`);
+  require(count === undefined || found.length === count, where);
   return found;
 }
 
@@ -40,24 +40,18 @@ export function ascending(value, high, where) {
 
 /** @param {unknown} value @param {string} where @returns {any[]} */
 export function list(value, where) {
-  require(Array.isArray(value), where, "expected a list");
+  require(Array.isArray(value), where);
   return value;
 }
 
 /** @param {unknown} value @param {string} where @returns {Record<string, any>} */
 export function object(value, where) {
-  require(typeof value === "object" && value, where, "expected an object");
+  require(typeof value === "object" && value, where);
   return value;
 }
 
 /** @param {unknown} value @param {string} where @returns {string} */
 export function text(value, where) {
-  require(typeof value === "string" && value, where, "expected text");
+  require(typeof value === "string" && value, where);
   return value;
-}
-
-/** A text in each language. @param {any} value @param {string[]} languages @param {string} where */
-export function spoken(value, languages, where) {
-  for (const language of languages) text(object(value, where)[language], where);
-  return /** @type {Record<string, string>} */ (value);
 }

@@ -5,11 +5,11 @@ import { utf8 } from "./stream.js";
 /** @typedef {import("./stream.js").Bytes} Bytes */
 
 /** @param {Bytes} bytes @returns {Promise<Bytes>} */
-const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+export const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
 
 /** @param {Bytes} bytes */
 export const base64url = (bytes) =>
-  btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+  btoa(String.fromCharCode(...bytes)).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 
 /** The id of a campaign with these bytes. @param {Bytes} bytes */
 export const campaignId = async (bytes) => base64url(await sha256(bytes));

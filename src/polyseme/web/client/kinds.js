@@ -27,7 +27,7 @@ const MOST_SETS = 5e5;
 const range = (count) => [...Array(count).keys()];
 
 /** @param {unknown} weights @param {number} count @param {string} where */
-const whole = (weights, count, where) => integers(weights, 1, 2 ** 53 - 1, `${where}.weights`, count).map(BigInt);
+const whole = (weights, count, where) => integers(weights, 1, 2 ** 53 - 1, where, count).map(BigInt);
 
 /** @param {number[]} values */
 const least = (values) => values.reduce((one, other) => Math.min(one, other), Infinity);
@@ -40,11 +40,11 @@ const sorted = (codes) => codes.sort((one, other) => one - other);
  * @param {Document} document @param {string} where @param {number} turns
  */
 function ordered(document, where, turns) {
-  const order = integers(document.order, 0, list(document.order, where).length - 1, `${where}.order`);
+  const order = integers(document.order, 0, list(document.order, where).length - 1, where);
   const size = order.length;
-  const ahead = integers(document.ahead, 1, turns * size, `${where}.ahead`, size);
-  require(new Set(order).size === size, `${where}.order`);
-  require(ahead.every((first, place) => first > place && first >= (ahead[place - 1] ?? 0)), `${where}.ahead`);
+  const ahead = integers(document.ahead, 1, turns * size, where, size);
+  require(new Set(order).size === size, where);
+  require(ahead.every((first, place) => first > place && first >= (ahead[place - 1] ?? 0)), where);
   /** @type {number[]} */
   const places = [];
   order.forEach((code, place) => (places[code] = place));
@@ -55,10 +55,10 @@ function ordered(document, where, turns) {
 function clusters({ l, size, labels = size && range(integer(size, 1, MOST_VALUES, "size")), ...document }, where) {
   /** @type {number[][]} */
   const members = [];
-  integers(labels, 0, MOST_VALUES, `${where}.labels`).forEach((label, code) => (members[label] ??= []).push(code));
+  integers(labels, 0, MOST_VALUES, where).forEach((label, code) => (members[label] ??= []).push(code));
   const count = members.length;
-  require(Object.keys(members).length === count, `${where}.labels`);
-  const full = ascending(document.full ?? [], count, `${where}.full`);
+  require(Object.keys(members).length === count, where);
+  const full = ascending(document.full ?? [], count, where);
   const following = members.map((_, place) => place + 1);
   const chain = document.weights && new Chain(l, following, full, whole(document.weights, count, where));
   const shares = whole(document.shares ?? range(labels.length).fill(1), labels.length, where);
@@ -109,7 +109,7 @@ function clusters({ l, size, labels = size && range(integer(size, 1, MOST_VALUES
 /** Sets on a line. @param {Document} document @param {string} where @returns {Kind} */
 function line(document, where) {
   const { order, ahead, places, size } = ordered(document, where, 1);
-  const tight = ascending(document.tight, size, `${where}.tight`);
+  const tight = ascending(document.tight, size, where);
   const chain = new Chain(document.l, ahead, tight, whole(document.weights, size, where));
   /** @param {number[]} found */
   const codes = (found) => sorted(found.map((place) => order[place]));
@@ -129,7 +129,8 @@ function circle(document, where) {
   const { l } = document;
   const { order, ahead, places, size } = ordered(document, where, 2);
   require(ahead.every((first, place) => first <= place + size) && ahead[size - 1] <= ahead[0] + size, where);
-  const weights = document.weights && whole(document.weights, size, where);
+  const { weights } = document;
+  const heavy = whole(weights ?? range(size).fill(1), size, where);
   require(weights || ahead.every((first, place) => first - place === ahead[0]), where);
 
   /** The first place ahead of one of any turn. @param {number} place */
@@ -144,8 +145,7 @@ function circle(document, where) {
     while (end > first && next(end - 1) > from + size) end--;
     const steps = range(Math.max(end - first, 0));
     const low = steps.map((step) => Math.min(next(first + step) - first, steps.length));
-    const found = kept.get(from) ??
-      new Chain(l - 1, low, [], steps.map((step) => (weights ? weights[(first + step) % size] : 1n)));
+    const found = kept.get(from) ?? new Chain(l - 1, low, [], steps.map((step) => heavy[(first + step) % size]));
     // Large circles with weights have a chain for each value: some are enough to keep.
     if (kept.size > 63) kept.clear();
     kept.set(from, found);
@@ -158,7 +158,7 @@ function circle(document, where) {
     return sorted([root, ...steps.map((step) => ahead[root] + step)].map((place) => order[place % size]));
   };
   /** The weight of all sets that hold each place, up to a factor. @returns {bigint[]} */
-  const totals = () => order.map((_, root) => (weights ? weights[root] * (l > 1 ? others(root).total : 1n) : 1n));
+  const totals = () => heavy.map((weight, root) => (weights && l > 1 ? weight * others(root).total : weight));
 
   return {
     size,
@@ -212,8 +212,8 @@ function setsOf(value, l, size, where) {
 /** All sets whose values may stand together in pairs. @param {Document} document @param {string} where */
 function listed({ l, neighbours, weights, excluded }, where) {
   const size = list(neighbours, where).length;
-  const later = neighbours.map((/** @type {unknown} */ row) => new Set(ascending(row, size, `${where}.neighbours`)));
-  const never = new Set(setsOf(excluded, l, size, `${where}.excluded`).map(String));
+  const later = neighbours.map((/** @type {unknown} */ row) => new Set(ascending(row, size, where)));
+  const never = new Set(setsOf(excluded, l, size, where).map(String));
   const factors = whole(weights, size, where);
   /** @type {number[][]} */
   let sets = range(size).map((code) => [code]);
@@ -223,7 +223,7 @@ function listed({ l, neighbours, weights, excluded }, where) {
         .filter((code) => code > members[members.length - 1] && members.every((one) => later[one].has(code)))
         .map((code) => [...members, code]),
     );
-    require(sets.length <= MOST_SETS, where, "too many sets");
+    require(sets.length <= MOST_SETS, where);
   }
   sets = sets.filter((members) => !never.has(String(members)));
   return table(size, sets, sets.map((members) => members.reduce((product, code) => product * factors[code], 1n)));
@@ -237,7 +237,7 @@ export const KINDS = {
   listed: [listed, "neighbours weights excluded"],
   table: [
     ({ l, size, sets, weights }, where) => {
-      const found = setsOf(sets, l, integer(size, 1, MOST_VALUES, `${where}.size`), `${where}.sets`);
+      const found = setsOf(sets, l, integer(size, 1, MOST_VALUES, where), where);
       return table(size, found, whole(weights, found.length, where));
     },
     "size sets weights",

@@ -2,7 +2,7 @@
 
 import { requirePromises } from "./campaign.js";
 import { integer, require } from "./fields.js";
-import { base64url } from "./fingerprint.js";
+import { base64url, sha256 } from "./fingerprint.js";
 import { stratumOf } from "./strata.js";
 import { randomBytes, stickySubkey, utf8 } from "./stream.js";
 
@@ -30,10 +30,20 @@ export async function answer(campaign, codes, { key, token } = {}) {
   for (const { name, labels } of [...campaign.open, ...campaign.protected])
     integer(codes[name], 0, labels.length - 1, name);
   /** @type {Report} */
-  const report = { id: base64url(randomBytes(16)), open: {}, sets: {}, ...(token && { token }) };
+  const report = { id: await idOf(tokens, token), open: {}, sets: {}, ...(token && { token }) };
   for (const { name } of campaign.open) report.open[name] = codes[name];
   for (const column of campaign.protected) report.sets[column.name] = await drawnSet(column, codes, key);
   return report;
+}
+
+/**
+ * Random; with a blind token its hash, so that a token is good for one report however often it is sent.
+ * @param {string} tokens @param {string} [token]
+ */
+async function idOf(tokens, token) {
+  if (tokens !== "blind-rsa" || !token) return base64url(randomBytes(16));
+  const bytes = Uint8Array.from(atob(token.replace(/-/g, "+").replace(/_/g, "/")), (one) => one.charCodeAt(0));
+  return base64url((await sha256(bytes)).slice(0, 16));
 }
 
 /**

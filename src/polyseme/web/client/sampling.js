@@ -15,13 +15,13 @@ export class Sampling {
    */
   constructor(given, where = "document") {
     const document = object(given, where);
-    require(Object.hasOwn(KINDS, document.kind), `${where}.kind`);
+    require(Object.hasOwn(KINDS, document.kind), where);
     const [read, fields] = KINDS[document.kind];
     /** The document with its fields in their order. @type {import("./kinds.js").Document} */
     this.document = {};
     for (const key of `kind l p53 ${fields}`.split(" ")) if (key in document) this.document[key] = document[key];
-    this.l = integer(document.l, 1, MOST_VALUES, `${where}.l`);
-    this.p53 = integer(document.p53, 0, ONE, `${where}.p53`);
+    this.l = integer(document.l, 1, MOST_VALUES, where);
+    this.p53 = integer(document.p53, 0, ONE, where);
     this.kind = read(this.document, where);
     this.size = this.kind.size;
   }

@@ -1,0 +1,184 @@
+"""The pictures of the README and the documentation: `make pictures` draws them again from the tutorial's table.
+
+Terminals are drawn from what the commands print, charts by the package, and the report by a browser. Without Chromium
+(its path may be given as `CHROMIUM`) the picture of the report stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+import vl_convert
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+from transcripts import BLOCK, DOCS, FILES, run
+
+import polyseme as ps
+from polyseme.reports.charts import COLOURS, distribution_chart
+from polyseme.reports.document import Distribution
+from polyseme.studies.income import INCOME_CLASSES, INCOME_POLICY, income_table
+
+PICTURES = DOCS / "pictures"
+LARGEST = 150_000
+COLUMNS = 100
+COLOURS_OF_TERMINALS = "3b4252 e06c75 98c379 e5c07b 61afef c678dd 56b6c2 d8dee9"
+THEME = TerminalTheme(
+    (24, 28, 36), (216, 222, 233), [tuple(bytes.fromhex(one)) for one in COLOURS_OF_TERMINALS.split()]
+)
+FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+SCREEN = """\
+<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
+<style>
+.{unique_id}-matrix {{ font-family: %s; font-size: {char_height}px; line-height: {line_height}px; }}
+{styles}
+</style>
+<defs><clipPath id="{unique_id}-clip-terminal"><rect width="{terminal_width}" height="{terminal_height}"/></clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+"""Like that of `rich`, without its fonts: those would come from another host."""
+
+
+def prepare(folder: Path) -> None:
+    """The files of the tutorial, and its release."""
+    for name in FILES:
+        shutil.copyfile(DOCS / name, folder / name)
+    for block in BLOCK.finditer((DOCS / "tutorial.md").read_text(encoding="utf-8")):
+        if block["file"]:
+            (folder / block["file"]).write_text(block["text"], encoding="utf-8")
+    run("polyseme anonymize policy.yaml patients.csv --out trial --seed 1", folder)
+    run("polyseme anonymize policy.yaml patients.csv --out release", folder)
+
+
+def terminal(name: str, command: str, folder: Path, lines: int) -> None:
+    """What a command prints in a terminal with colours; the first `lines` of it."""
+    shown = run(command, folder, COLUMNS=str(COLUMNS))
+    with (folder / "nowhere").open("w") as nowhere:
+        console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, legacy_windows=False)
+        console.print(Text(f"$ {command}", style="bold"))
+        console.print(Text.from_ansi("\n".join(shown.rstrip().splitlines()[:lines])))
+        drawn = console.export_svg(title="", theme=THEME, code_format=SCREEN % FONT, unique_id=name)
+    keep(f"{name}.svg", drawn)
+
+
+def tutorial_chart(folder: Path) -> None:
+    """The true numbers of the tutorial's patients (bars), and the estimates with their intervals."""
+    true = pl.read_csv(folder / "patients.csv")["diagnosis"].value_counts(name="true")
+    estimate = ps.estimate(ps.Release.open(folder / "trial"), of="diagnosis")
+    table = estimate.to_polars().join(true, on="diagnosis").sort("diagnosis")
+    base = alt.Chart(table).encode(x=alt.X("diagnosis", title=None, axis=alt.Axis(labelAngle=0)))
+    bars = base.mark_bar(color=COLOURS["original"]).encode(y=alt.Y("true", title="patients"))
+    whiskers = base.mark_rule(color=COLOURS["estimate"], strokeWidth=2).encode(y="low", y2="high")
+    dots = base.mark_point(color=COLOURS["estimate"], filled=True, opacity=1, size=50).encode(y="estimate")
+    save("estimate.svg", (bars + whiskers + dots).properties(width=600, height=240).to_dict())
+
+
+def income_chart() -> None:
+    """Men and women of the demo: the truth, the candidates and the estimates."""
+    people = income_table(20_000)
+    release = ps.anonymize(people, ps.Policy.loads(INCOME_POLICY), seed=1, warn=lambda text: None)
+    table = ps.estimate(release, of="income", by="sex")
+    shown = pl.DataFrame(pl.from_arrow(release.table)).select("sex", "income").explode("income")
+    distributions = [
+        Distribution(
+            attribute="income",
+            labels=INCOME_CLASSES,
+            published=_counted(shown, sex) / 3,
+            estimate=table.values[number],
+            low=table.low[number],
+            high=table.high[number],
+            original=_counted(people, sex),
+            ordered=True,
+        )
+        for number, sex in enumerate("FM")
+    ]
+    charts = [distribution_chart(one, width=330, ceiling=2_800).to_dict() for one in distributions]
+    numbers: dict[str, Any] = {}
+    for chart, words in zip(charts, ("women", "men"), strict=True):
+        chart["title"], look = f"Income of {words}", chart.pop("config")
+        chart["height"] = 200
+        numbers |= chart.pop("datasets", {})
+    save("income.svg", {"hconcat": charts, "config": look, "datasets": numbers})
+
+
+def _counted(table: pl.DataFrame, sex: str) -> np.ndarray:
+    """How often each income is in a column, among people of one sex."""
+    counts = dict(table.filter(pl.col("sex") == sex)["income"].cast(pl.String).value_counts().iter_rows())
+    return np.array([counts.get(label, 0) for label in INCOME_CLASSES], dtype=float)
+
+
+def save(name: str, chart: dict[str, Any]) -> None:
+    """A chart on white, which can be read on light and dark pages."""
+    chart["config"] = {**chart["config"], "background": "white", "padding": 12, "view": {"stroke": None}}
+    keep(name, vl_convert.vegalite_to_svg(chart, allowed_base_urls=[]))
+
+
+def report_picture(folder: Path) -> None:
+    """The beginning of the report, as a browser shows it."""
+    browser = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        print("no Chromium here: docs/pictures/report.png stays as it is")
+        return
+    run("polyseme report release --original patients.csv --out report.html", folder)
+    subprocess.run(
+        [
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--disable-background-networking",
+            f"--user-data-dir={folder / 'browser'}",
+            "--window-size=1000,720",
+            f"--screenshot={folder / 'report.png'}",
+            (folder / "report.html").as_uri(),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    shutil.copyfile(folder / "report.png", PICTURES / "report.png")
+
+
+def keep(name: str, svg: str) -> None:
+    """Write a drawing, with as few digits as the eye can see."""
+    short = re.sub(r"<[^>]+>", lambda tag: re.sub(r"(\d+\.\d{2})\d+", r"\1", tag.group()), svg)
+    (PICTURES / name).write_text(short.rstrip() + "\n", encoding="utf-8")
+
+
+def main() -> int:
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        prepare(folder)
+        terminal("plan", "polyseme plan policy.yaml --data patients.csv", folder, 17)
+        terminal("verify", "polyseme verify release", folder, 40)
+        tutorial_chart(folder)
+        income_chart()
+        report_picture(folder)
+    large = [path.name for path in PICTURES.iterdir() if path.stat().st_size > LARGEST]
+    print(f"too large: {', '.join(large)}" if large else f"{len(list(PICTURES.iterdir()))} pictures in {PICTURES}")
+    return 1 if large else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Progress on a terminal: a bar for each stage of the work, with its total and the time that is left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from polyseme.progress import listening
+
+__all__ = ["shown_progress"]
+
+
+class _OfTotal(ProgressColumn):
+    """A column of those stages only whose total is known, or is not."""
+
+    def __init__(self, column: ProgressColumn, known: bool = True) -> None:
+        super().__init__()
+        self._column, self._known = column, known
+
+    def render(self, task: Task) -> RenderableType:
+        return self._column.render(task) if (task.total is not None) is self._known else Text()
+
+
+class _Bars:
+    """Whoever is told of stages draws a bar for each, as long as it lasts."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
+
+    def begin(self, name: str, total: int | None) -> TaskID:
+        return self._bars.add_task(name, total=total)
+
+    def reach(self, task: TaskID, done: int) -> None:
+        self._bars.update(task, completed=done)
+
+    def end(self, task: TaskID) -> None:
+        self._bars.remove_task(task)
+
+
+@contextmanager
+def shown_progress(label: str) -> Iterator[None]:
+    """What the block does, on standard error; nothing of it is left afterwards."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        _OfTotal(BarColumn(bar_width=20)),
+        _OfTotal(MofNCompleteColumn()),
+        _OfTotal(TimeRemainingColumn()),
+        _OfTotal(TimeElapsedColumn(), known=False),
+    )
+    # Whoever reads standard output from a pipe gets what is written there, and nothing of it goes to the bars.
+    shared = sys.stdout.isatty()
+    display = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=shared)
+    with display as bars, listening(_Bars(bars)):
+        bars.add_task(label, total=None)
+        yield

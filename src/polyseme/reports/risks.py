@@ -1,0 +1,100 @@
+"""The three risks that matter, each beside what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Reidentification", "ValueRisk", "worst"]
+
+_SLACK = 1e-9
+"""Rounding that does not count as exceeding a promise."""
+
+
+@dataclass(frozen=True)
+class Reidentification:
+    """Whether somebody who knows the quasi-identifiers of a person finds the record.
+
+    columns   the quasi-identifiers that the release shows
+    raw       those of them that are published as they are
+    smallest  how many records share a combination of them at the least; None where that was not counted
+    unique    the share of records that are the only one with theirs
+    promised  how many records were promised to share one (k); None where nothing was
+    """
+
+    columns: tuple[str, ...] = ()
+    raw: tuple[str, ...] = ()
+    smallest: int | None = None
+    unique: float | None = None
+    promised: int | None = None
+
+    @property
+    def measured(self) -> bool:
+        """Whether the risk is known; without quasi-identifiers there is none to measure."""
+        return not self.columns or (self.smallest is not None and self.unique is not None)
+
+
+@dataclass(frozen=True)
+class ValueRisk:
+    """How often a protected value of a person is guessed right.
+
+    unit      what stands for the value: "set", "class" or "group"
+    promised  to somebody who knows the method and nothing else about the person; None where nothing was
+    method    what that one reaches, at the most; None where it is not known, as with all that follows
+    learner   promised to somebody who also learns from the release how the values are distributed
+    learnt    what that one reaches on average, with the interval `low` to `high` where it is estimated
+    surpassed whether that is more than was promised, beyond chance
+    before    what he reaches without the release
+    """
+
+    attribute: str
+    unit: str = "set"
+    promised: float | None = None
+    method: float | None = None
+    learner: float | None = None
+    learnt: float | None = None
+    low: float | None = None
+    high: float | None = None
+    surpassed: bool = False
+    before: float | None = None
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the method itself gives away more than was promised."""
+        return self.promised is not None and self.method is not None and self.method > self.promised + _SLACK
+
+    @property
+    def verdict(self) -> str:
+        """What became of the promise, in a word or two."""
+        if self.exceeded:
+            return "broken"
+        if self.surpassed:
+            return "surpassed by learning"
+        if self.method is None or not self.learning_is_known:
+            return "not known"
+        if self.promised is None and self.learner is None:
+            return "none made"
+        above = self.learner is not None and self.reached is not None and self.reached > self.learner + _SLACK
+        return "kept, within chance" if above else "kept"
+
+    @property
+    def learning_is_known(self) -> bool:
+        """Whether it is known what can be learnt; the records of a class look alike, so there it is nothing more."""
+        return self.unit == "class" or self.learnt is not None
+
+    @property
+    def reached(self) -> float | None:
+        """The most that is reached by somebody who learns."""
+        return self.method if self.unit == "class" else self.learnt
+
+
+def worst(risks: Sequence[ValueRisk], learning: bool) -> ValueRisk | None:
+    """The attribute that is worst off: furthest above its promise, else guessed right most often."""
+
+    def order(risk: ValueRisk) -> tuple[float, float]:
+        reached, promised = (risk.reached, risk.learner) if learning else (risk.method, risk.promised)
+        above = risk.surpassed if learning else risk.exceeded
+        return (reached or 0.0) - (promised or 0.0) if above else -1.0, reached or 0.0
+
+    known = [risk for risk in risks if (risk.reached if learning else risk.method) is not None]
+    return max(known, key=order, default=None)
