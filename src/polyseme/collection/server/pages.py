@@ -22,6 +22,7 @@ _HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def policy_for(*others: str | None) -> str:
@@ -40,7 +41,9 @@ def policy_for(*others: str | None) -> str:
 def _origin(address: str) -> str:
     """Scheme and host of an address; nothing else could be written into the policy."""
     parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc}" if parts.scheme == "https" else "'none'"
+    safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
+    plain = bool(parts.hostname) and not set(parts.netloc) & set(" ;,'\"@")
+    return f"{parts.scheme}://{parts.netloc}" if safe and plain else "'none'"
 
 
 def respondent_page(known: Known) -> Response:
@@ -48,7 +51,8 @@ def respondent_page(known: Known) -> Response:
     file = _folder("page") / "index.html"
     if not file.is_file():
         raise Refused("unknown", "this collector has no page")
-    policy = policy_for(known.survey.settings.relay)
+    settings = known.survey.settings
+    policy = policy_for(settings.relay, settings.issuer.address if settings.issuer else None)
     headers = {**_HEADERS, "content-security-policy": policy, "cache-control": "no-cache"}
     return Response(file.read_bytes(), media_type="text/html", headers=headers)
 

@@ -13,7 +13,7 @@ import { newDeviceKey } from "./stream.js";
  * @typedef {"waiting" | "stored" | "refused" | "leaving"} State
  *   waiting to be sent, stored (the collector said so), refused for good, or on its way out again
  * @typedef {{
- *   id: string, campaign: string, address: string, relay: string | null, gateway?: string, size: number,
+ *   id: string, campaign: string, address: string, relay: string | null, gateway?: string | null, size: number,
  *   body: import("./stream.js").Bytes, state: State, earliest: number, due: number, tries: number, said: string,
  * }} Queued
  *   earliest: the moment up to which the campaign's random delay lasts; due: when it may be tried (milliseconds since
@@ -22,8 +22,6 @@ import { newDeviceKey } from "./stream.js";
 
 /** No report waits longer than this: the clock has been put back. */
 export const LONGEST_WAIT = 8 * 24 * 3600e3;
-/** Where the device's key is kept, among the reports. */
-const KEY = "key";
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
 const result = (request) =>
@@ -84,7 +82,7 @@ export class Queue {
    * @returns {Promise<boolean>} whether it was kept
    */
   put(campaign, report, address, once = false) {
-    const { relay, size, delay, gateway } = /** @type {any} */ (campaign.collection);
+    const { relay, size, delay, gateway } = campaign.collection;
     require(!relay || gateway, "collection.gateway");
     const due = Date.now() + Math.random() * delay * 1e3;
     /** @type {Queued} */
@@ -134,13 +132,20 @@ export class Queue {
     });
   }
 
+  /**
+   * What is kept under a name: this value, unless there is one already.
+   * @template T @param {string} id @param {T} value @returns {Promise<T>}
+   */
+  once(id, value) {
+    return this.#writing(async (store) => {
+      const found = await result(store.get(id));
+      if (!found) store.put({ id, value });
+      return found ? found.value : value;
+    });
+  }
+
   /** The key of this device for sticky sets; made once, and never readable. @returns {Promise<CryptoKey>} */
   async key() {
-    const fresh = { id: KEY, key: await newDeviceKey() };
-    return this.#writing(async (store) => {
-      const found = await result(store.get(KEY));
-      if (!found) store.put(fresh);
-      return (found ?? fresh).key;
-    });
+    return this.once("key", await newDeviceKey());
   }
 }

@@ -1,7 +1,7 @@
 /** Makes the page open without a network: everything it is made of goes into a cache, from which a worker serves it. */
 
 const CACHE = "polyseme-page";
-const PAGE = "dom form leaving offline page standing texts texts.de texts.en texts.es texts.fr texts.ja wording";
+const PAGE = "dom form leaving offline page standing texts texts.de texts.en texts.es texts.fr texts.ja tokens wording";
 const CLIENT = "campaign chain fields fingerprint kinds ohttp polyseme-client posterior queue report sampling send strata stream tokens";
 
 /** @param {string} address of the collector */

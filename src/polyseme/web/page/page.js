@@ -7,7 +7,8 @@ import { exactMessage, goodToKnow, leaving } from "./leaving.js";
 import { keepForLater } from "./offline.js";
 import { confirmed, standing, wordsFor } from "./standing.js";
 import { direction, ownName, preferred, TEXTS, base, textsOf } from "./texts.js";
-import { Wording } from "./wording.js";
+import { isMistyped, tokenFor } from "./tokens.js";
+import { requireTexts, Wording } from "./wording.js";
 
 /**
  * @typedef {import("../client/polyseme-client.js").Campaign} Campaign
@@ -49,6 +50,7 @@ async function begin() {
   if (!("locks" in navigator) || !globalThis.crypto?.subtle || !globalThis.indexedDB) return stop(texts.old, false);
   try {
     campaign = await device.campaign(id);
+    requireTexts(campaign);
   } catch (error) {
     return stop(error instanceof CampaignError ? texts.changed : texts.absent, !(error instanceof CampaignError));
   }
@@ -210,9 +212,9 @@ function form() {
     const first = [...names.filter((/** @type {string} */ name) => codes[name] === undefined).map((/** @type {string} */ name) => {
       fields.get(name)?.complain(texts.required);
       return fields.get(name);
-    }), ...(await code?.problems() ?? [])][0];
+    }), ...(code?.problems() ?? [])][0];
     if (first) return (missing.textContent = texts.missing), first.focus();
-    await look();
+    missing.textContent = await look();
   };
   return [
     steps(0),
@@ -260,30 +262,39 @@ function invitationField() {
     error,
     input,
   );
-  const problems = async () => {
-    error.hidden = Boolean(invitation);
-    error.textContent = texts.needed;
-    input.setAttribute("aria-invalid", String(!invitation));
-    return invitation ? [] : [input];
+  const problems = () => {
+    const problem = !invitation ? texts.needed : isMistyped(invitation, campaign) ? texts.mistyped : "";
+    error.hidden = !problem;
+    error.textContent = problem;
+    input.setAttribute("aria-invalid", String(Boolean(problem)));
+    return problem ? [input] : [];
   };
   return { element, problems };
 }
 
-/** Draw what would leave, once for each answer, and show it. */
+/** Draw what would leave, once for each answer, and show it; a problem that another try may solve. */
 async function look() {
   const key = JSON.stringify([codes, invitation]);
+  let token;
   try {
-    const token = campaign.collection.tokens === "none" ? undefined : invitation;
+    if (campaign.collection.tokens !== "none") token = await tokenFor(device.queue, campaign, invitation);
+  } catch (error) {
+    const { exchange, reasons } = wording.texts;
+    return [401, 409].includes(/** @type {any} */ (error).status) ? reasons.token : exchange;
+  }
+  try {
     const made = drawn.get(key) ?? (await device.answer(campaign, codes, token));
     drawn.set(key, made);
     report = made;
   } catch (error) {
-    return stop(error instanceof CampaignError ? wording.texts.changed : wording.texts.full, false);
+    stop(error instanceof CampaignError ? wording.texts.changed : wording.texts.full, false);
+    return "";
   }
   screen = "review";
   notice = "";
   history.pushState(null, "", location.pathname);
   show(true);
+  return "";
 }
 
 function review() {

@@ -18,6 +18,7 @@ export default {
   required: "Bitte beantworten Sie diese Frage.",
   needed: "Bitte geben Sie Ihren Code ein.",
   mistyped: "Dieser Code ist nicht gültig. Bitte vergleichen Sie ihn mit Ihrer Einladung.",
+  exchange: "Ihr Code konnte nicht gegen eine Marke getauscht werden. Bitte prüfen Sie Ihre Verbindung und versuchen Sie es noch einmal.",
   missing: "Es fehlt noch etwas. Die erste Stelle ist markiert.",
   impossible: "Das passt nicht zu Ihren anderen Antworten.",
   onward: "Ansehen, was dieses Gerät verlassen würde",

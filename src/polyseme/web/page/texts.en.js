@@ -18,6 +18,7 @@ export default {
   required: "Please answer this question.",
   needed: "Please enter your code.",
   mistyped: "This is not a valid code. Please compare it with your invitation.",
+  exchange: "Your code could not be exchanged for a token. Please check your connection and try again.",
   missing: "Something is still missing. The first place is marked.",
   impossible: "This does not go together with your other answers.",
   onward: "See what would leave this device",

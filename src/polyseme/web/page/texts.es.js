@@ -18,6 +18,7 @@ export default {
   required: "Responda a esta pregunta, por favor.",
   needed: "Introduzca su código, por favor.",
   mistyped: "Este código no es válido. Compárelo con su invitación.",
+  exchange: "No se pudo cambiar su código por una ficha. Compruebe su conexión e inténtelo de nuevo.",
   missing: "Todavía falta algo. El primer lugar está marcado.",
   impossible: "Esto no es compatible con sus otras respuestas.",
   onward: "Ver lo que saldría de este dispositivo",

@@ -18,6 +18,7 @@ export default {
   required: "Veuillez répondre à cette question.",
   needed: "Veuillez saisir votre code.",
   mistyped: "Ce code n’est pas valable. Veuillez le comparer à votre invitation.",
+  exchange: "Votre code n’a pas pu être échangé contre un jeton. Veuillez vérifier votre connexion et réessayer.",
   missing: "Il manque encore quelque chose. Le premier endroit est indiqué.",
   impossible: "Cela ne va pas avec vos autres réponses.",
   onward: "Voir ce qui quitterait cet appareil",

@@ -1,5 +1,6 @@
 /** A campaign's own words, in a language that it may not have. */
 
+import { CampaignError } from "../client/polyseme-client.js";
 import { filled } from "./dom.js";
 import { base, textsOf } from "./texts.js";
 
@@ -8,6 +9,21 @@ import { base, textsOf } from "./texts.js";
  * @typedef {import("../client/campaign.js").Spoken} Spoken
  * @typedef {import("./texts.js").Texts} Texts
  */
+
+/** Throws unless there is everything to be read in every language. @param {Campaign} campaign */
+export function requireTexts({ languages, title, questions, collection, open, protected: hidden }) {
+  const { purpose, contact, opens, closes } = collection;
+  const texts = [...open, ...hidden].flatMap(({ name, labels }) => {
+    const { text, help = text, labels: spoken } = questions[name] ?? {};
+    const right = languages.every((one) => !spoken || spoken[one]?.length === labels.length);
+    return [text, help, right ? title : undefined];
+  });
+  const wrong =
+    [title, purpose, ...texts].some((text) => languages.some((one) => typeof text?.[one] !== "string" || !text[one])) ||
+    typeof contact !== "string" ||
+    [opens, closes].some((moment) => moment !== null && !(Date.parse(moment) > 0));
+  if (wrong) throw new CampaignError("questions: something cannot be read in every language");
+}
 
 const RANGE = /^\[(-?[\d.]+), (-?[\d.]+)\)$/;
 
