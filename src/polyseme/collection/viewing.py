@@ -137,7 +137,9 @@ def question_of(survey: Survey, name: str) -> str:
 
 def _texts(campaign: Campaign, name: str, values: tuple[Any, ...]) -> list[str]:
     """Values as the campaign's first language has them."""
-    domains = {item.name: item.labels for item in campaign.open} | {item.name: item.labels for item in campaign.protected}
+    domains = {item.name: item.labels for item in campaign.open} | {
+        item.name: item.labels for item in campaign.protected
+    }
     texts = campaign.document["questions"][name].get("labels", {}).get(campaign.languages[0])
     spoken = dict(zip(map(str, domains[name]), texts)) if texts else {}
     return [spoken.get(str(value), str(value)) for value in values]

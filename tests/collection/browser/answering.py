@@ -9,6 +9,8 @@ GONE, LEAVING, REFUSED = "[data-state=gone]", "[data-state=leaving]", "[data-sta
 
 
 def visit(page: Any, url: str, campaign: str, wait: str = FORM) -> None:
+    # A page behind another one is hardly ever drawn.
+    page.bring_to_front()
     page.goto(f"{url}/c/{campaign}")
     page.wait_for_selector(wait)
 

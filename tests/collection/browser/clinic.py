@@ -10,7 +10,20 @@ import polyseme as ps
 from polyseme.campaigns import make_campaign
 
 PLACES = ("head", "neck", "chest", "back", "belly", "hip", "arm", "hand", "leg", "foot")
-KINDS = ("pain", "swelling", "rash", "fracture", "burn", "infection", "tumour", "numbness", "bleeding", "cramp", "ulcer", "wound")
+KINDS = (
+    "pain",
+    "swelling",
+    "rash",
+    "fracture",
+    "burn",
+    "infection",
+    "tumour",
+    "numbness",
+    "bleeding",
+    "cramp",
+    "ulcer",
+    "wound",
+)
 COMPLAINTS = tuple(f"{kind} of the {place}" for place in PLACES for kind in KINDS)
 """120 of them: too many for a list that cannot be searched."""
 CONDITIONS = ("diabetes", "asthma", "depression", "high blood pressure", "pregnancy", "none of these")

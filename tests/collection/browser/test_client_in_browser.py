@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NewPage, Site
+from sites import NewPage, Site
 
 from polyseme.collection.server.problems import PROBLEMS, problem_body
 
@@ -37,8 +37,13 @@ CODES = {"sex": 0, "age": 2, "condition": 1, "complaint": 77}
 def bare(site: Site, new_page: NewPage) -> Any:
     """A page of somebody else on the same host, without our policy."""
     page = new_page()
-    page.route("**/bare/", lambda route: route.fulfill(body="<!doctype html><title>bare</title>", content_type="text/html"))
-    page.route("**/bare/check.mjs", lambda route: route.fulfill(path=HERE / "check_vectors.mjs", content_type="text/javascript"))
+    page.route(
+        "**/bare/", lambda route: route.fulfill(body="<!doctype html><title>bare</title>", content_type="text/html")
+    )
+    page.route(
+        "**/bare/check.mjs",
+        lambda route: route.fulfill(path=HERE / "check_vectors.mjs", content_type="text/javascript"),
+    )
     page.route("**/bare/vectors.json", lambda route: route.fulfill(body=gzip.decompress(VECTORS.read_bytes())))
     page.goto(f"{site.url}/bare/")
     return page

@@ -8,7 +8,7 @@ from typing import Any
 import chromium
 import pytest
 from answering import FORM, GONE, LEAVING, QUEUED, STORED, fill, look, visit, withdraw
-from conftest import NewPage, Site
+from sites import NewPage, Site
 
 from polyseme.collection.survey import Survey
 

@@ -1,4 +1,4 @@
-"""The page for everybody: by keyboard, read aloud, on a phone, in several languages, in the dark; and nothing foreign."""
+"""The page for everybody: by keyboard, read aloud, on a phone, in several languages; and nothing foreign runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from answering import FORM, REFUSED, STORED, fill, look, visit
-from conftest import NewPage, Site
+from sites import NewPage, Site
 
 from polyseme.collection.operating import invite
 from polyseme.collection.store import State
@@ -153,7 +153,8 @@ def test_nothing_foreign_runs_and_nothing_goes_elsewhere(site: Site, new_page: N
     assert "unsafe" not in policy
     page.wait_for_selector("html[data-offline=ready]")
     # In a timer, because what a debugger evaluates may more than a page.
-    found = page.evaluate("""(elsewhere) => new Promise((told) => setTimeout(async () => {
+    found = page.evaluate(
+        """(elsewhere) => new Promise((told) => setTimeout(async () => {
       const tried = {};
       const broken = [];
       addEventListener("securitypolicyviolation", (event) => broken.push(event.effectiveDirective));
@@ -173,7 +174,9 @@ def test_nothing_foreign_runs_and_nothing_goes_elsewhere(site: Site, new_page: N
       await attempt("inline", () => document.body.append(frame));
       await new Promise((done) => setTimeout(done, 0));
       told({ ran: window.ran ?? null, tried, broken });
-    }))""", f"http://localhost:{site.process.admin_port}/healthz")
+    }))""",
+        f"http://localhost:{site.process.admin_port}/healthz",
+    )
     assert found["ran"] is None
     assert {found["tried"][name] for name in ("markup", "text", "eval", "policy", "fetch")} == {"stopped"}
     assert "connect-src" in found["broken"]
