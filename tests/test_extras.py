@@ -112,3 +112,20 @@ def test_a_chart_on_the_command_line_is_refused_before_any_work(
     assert PIP in said
     assert not out
     assert not chart.exists()
+
+
+@pytest.mark.usefixtures("bare")
+@pytest.mark.parametrize(
+    ("store", "extra"), [("sqlite:///reports.db", "collect"), ("postgresql:///reports", "postgres")]
+)
+def test_a_store_names_the_extra_that_it_needs(store: str, extra: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, said = leaves(capsys, "collect", "status", "--store", store)
+    assert (code, out) == (2, "")
+    assert f"pip install 'polyseme[{extra}]'" in said
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_collector_names_the_extra_that_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, said = leaves(capsys, "collect", "serve", "--store", "postgresql:///reports")
+    assert code == 2
+    assert "pip install 'polyseme[collect]'" in said

@@ -18,10 +18,12 @@ from polyseme.collection.operating import invite, open_document
 from polyseme.collection.server.admin import admin_app
 from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.openapi import public_document
+from polyseme.collection.server.pages import policy_for
 from polyseme.collection.server.public import public_app
 from polyseme.collection.store import Outcome, State, Store, open_store
 from polyseme.collection.survey import Survey
 from polyseme.collection.tokens import new_credential
+from polyseme.web import client_module
 
 MARK = "mark-4711"
 """A text that must not come back."""
@@ -459,6 +461,26 @@ def test_the_openapi_document_says_what_is_answered(tmp_path: Path) -> None:
             Draft202012Validator(schemas["Problem"]).validate(answer.json)
 
     play(story, tmp_path)
+
+
+def test_modules_and_pages_come_from_the_wheel(tmp_path: Path) -> None:
+    async def story(bench: Bench) -> None:
+        module = await bench.get("/client/campaign.js")
+        assert (module.status, module.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
+        assert module.body == client_module("campaign.js")
+        for path in ("/client/nothing.js", "/client/..", "/page/nothing", "/page/../__init__.py"):
+            missing = await bench.get(path)
+            assert (missing.status, missing.problem) == (404, "unknown")
+
+    play(story, tmp_path)
+
+
+def test_the_policy_of_a_page_names_the_relay_and_nothing_else() -> None:
+    assert "connect-src 'self';" in policy_for()
+    assert "connect-src 'self' https://relay.example:8443;" in policy_for("https://relay.example:8443/path?query")
+    assert "evil" not in policy_for("https://relay; script-src evil")
+    for part in ("default-src 'none'", "script-src 'self'", "require-trusted-types-for 'script'"):
+        assert part in policy_for()
 
 
 def test_other_pages_may_send_reports(tmp_path: Path) -> None:

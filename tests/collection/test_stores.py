@@ -411,6 +411,19 @@ def test_a_server_without_fsync_is_refused(postgres: postgres_server.PostgresSer
 
 
 @pytest.mark.postgres
+def test_a_commit_is_on_the_disk_whatever_the_database_is_told(postgres: postgres_server.PostgresServer) -> None:
+    address = postgres.new_database()
+    with psycopg.connect(address, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = off".encode())
+    store = open_store(address)
+    assert store._one("SHOW synchronous_commit") == "on"  # type: ignore[attr-defined]
+    store.forget()  # type: ignore[attr-defined]
+    assert store._one("SHOW synchronous_commit") == "on"  # type: ignore[attr-defined]
+    store.close()
+
+
+@pytest.mark.postgres
 def test_after_closing_nothing_in_the_database_tells_the_order_of_arrival(
     postgres: postgres_server.PostgresServer,
 ) -> None:

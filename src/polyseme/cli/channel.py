@@ -22,7 +22,7 @@ host_option = click.option("--host", default="127.0.0.1", show_default=True, hel
     "--gateway", "address", required=True, metavar="URL", help="The gateway, such as https://HOST/v1/gateway."
 )
 @host_option
-@click.option("--port", type=click.IntRange(0, 65_535), default=8_081, show_default=True, help="Port to listen on.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=8_083, show_default=True, help="Port to listen on.")
 def relay(address: str, host: str, port: int) -> None:
     """Run a relay: hand sealed reports to a gateway, and nothing that names who sent them.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from polyseme.cli import channel
 from polyseme.cli.console import PathType, busy, force_option, json_option, print_json, show, write_text
 
 if TYPE_CHECKING:
@@ -24,12 +25,11 @@ def command() -> None:
 
     \b
     Example:
-      polyseme campaign new policy.yaml --questions questions.yaml --out campaign
+      polyseme campaign new survey.yaml --questions questions.yaml --out campaign
       polyseme collect open campaign --store sqlite:///reports.db
       polyseme collect serve --store sqlite:///reports.db
       polyseme collect status --store sqlite:///reports.db
-      polyseme collect close CAMPAIGN --store sqlite:///reports.db
-      polyseme collect release CAMPAIGN --store sqlite:///reports.db --out release
+      polyseme collect close incomes --store sqlite:///reports.db
     """
 
 
@@ -67,7 +67,8 @@ def _store(address: str, create: bool = False) -> Iterator[Store]:
     type=click.FloatRange(0),
     help="Reports a minute from one address, 0 for no limit. Loopback, where a proxy sits, has none.",
 )
-def serve(address: str, host: str, port: int, admin_port: int, rate: float) -> None:
+@click.option("--gateway", type=PathType, help="Keys that open what comes through a relay (collect gateway new).")
+def serve(address: str, host: str, port: int, admin_port: int, rate: float, gateway: Path | None) -> None:
     """Take reports until stopped (Ctrl-C).
 
     Begins the store where there is none. The public listener speaks plain HTTP: put a proxy with TLS before it,
@@ -81,13 +82,14 @@ def serve(address: str, host: str, port: int, admin_port: int, rate: float) -> N
 
     require("collect", "a collector")
     from polyseme.collection.logs import log_lines
+    from polyseme.collection.ohttp import read_gateway
     from polyseme.collection.server.running import Listening, serve
 
     def told(listening: Listening) -> None:
         click.echo(f"Takes reports at {listening.public}; admin listener at {listening.admin}", err=True)
 
     log_lines()
-    serve(address, host, port, admin_port, rate, told)
+    serve(address, host, port, admin_port, rate, read_gateway(gateway) if gateway is not None else None, told)
 
 
 @command.command("open")
@@ -130,7 +132,7 @@ def close(campaign: str, address: str) -> None:
 
     \b
     Example:
-      polyseme collect close 8DnW.. --store sqlite:///reports.db
+      polyseme collect close incomes --store sqlite:///reports.db
     """
     from polyseme.collection.store import State
 
@@ -186,7 +188,7 @@ def release(campaign: str, address: str, out: Path, k: int | None, file_format: 
 
     \b
     Example:
-      polyseme collect release 8DnW.. --store sqlite:///reports.db --out release
+      polyseme collect release incomes --store sqlite:///reports.db --out release
     """
     from polyseme.collection.releasing import release_campaign
 
@@ -205,7 +207,7 @@ def purge(campaign: str, address: str, yes: bool) -> None:
 
     \b
     Example:
-      polyseme collect purge 8DnW.. --store sqlite:///reports.db
+      polyseme collect purge incomes --store sqlite:///reports.db
     """
     from polyseme.collection.store import State
 
@@ -245,7 +247,7 @@ def invite(campaign: str, address: str, count: int, out: Path) -> None:
 
     \b
     Example:
-      polyseme collect invite 8DnW.. --count 500 --out codes.txt --store sqlite:///reports.db
+      polyseme collect invite incomes --count 500 --out codes.txt --store sqlite:///reports.db
     """
     from polyseme.collection.operating import invite
     from polyseme.files.whole import require_place
@@ -281,9 +283,18 @@ def demo(out: Path, devices: int, force: bool) -> None:
         click.echo(line)
 
 
+for _part in (channel.relay, channel.gateway, channel.issuer):
+    command.add_command(_part)
+
+
 @command.group("token")
 def token() -> None:
-    """Say who may use the admin listener."""
+    """Say who may use the admin listener.
+
+    \b
+    Example:
+      polyseme collect token new anna --role analyst --store sqlite:///reports.db
+    """
 
 
 @token.command("new")
@@ -313,7 +324,12 @@ def token_new(name: str, address: str, role: str) -> None:
 @token.command("list")
 @store_option
 def token_list(address: str) -> None:
-    """List names and roles."""
+    """List names and roles.
+
+    \b
+    Example:
+      polyseme collect token list --store sqlite:///reports.db
+    """
     with _store(address) as store:
         for credential in store.credentials():
             click.echo(f"{credential.name}\t{credential.role}")
@@ -323,19 +339,25 @@ def token_list(address: str) -> None:
 @click.argument("name")
 @store_option
 def token_remove(name: str, address: str) -> None:
-    """Take the token of NAME back."""
+    """Take the token of NAME back.
+
+    \b
+    Example:
+      polyseme collect token remove ben --store sqlite:///reports.db
+    """
     with _store(address) as store:
         store.remove_credential(name)
     click.echo("Removed.", err=True)
 
 
 def _named(store: Store, given: str) -> str:
-    """The campaign whose id begins like this; a few letters are enough where only one does."""
+    """The campaign with this name, or whose id begins like this; enough where only one is meant."""
+    from polyseme.collection.survey import Survey
     from polyseme.errors import CollectionError, Problem
 
-    found = [kept.id for kept in store.campaigns() if kept.id.startswith(given)]
+    kept = store.campaigns()
+    found = [item.id for item in kept if item.id.startswith(given)]
+    found = found or [item.id for item in kept if Survey.read(item.document).campaign.name == given]
     if len(found) > 1 and given not in found:
-        raise CollectionError(
-            Problem(f"campaign {given}", f"{len(found)} campaigns begin like this", "give more of it")
-        )
+        raise CollectionError(Problem(f"campaign {given}", f"{len(found)} campaigns are called so", "give its id"))
     return given if given in found or not found else found[0]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyseme.collection.invitations import code_hash, new_codes
 from polyseme.collection.store import Counts, State, Store
 from polyseme.collection.survey import Survey
-from polyseme.collection.tokens import invitation_hash, new_invitation
 from polyseme.errors import CollectionError, Problem
 
 __all__ = ["Standing", "add_document", "invite", "open_document", "standing", "standings"]
@@ -97,6 +97,6 @@ def invite(store: Store, campaign: str, count: int) -> Sequence[str]:
         raise CollectionError(Problem(f"campaign {campaign}", f"it is {kept.state.value}: nobody can report any more"))
     if not 1 <= count <= MOST_INVITATIONS:
         raise CollectionError(Problem("count", f"expected a number from 1 to {MOST_INVITATIONS:,}"))
-    codes = [new_invitation() for _ in range(count)]
-    store.invite(campaign, sorted(invitation_hash(campaign, code) for code in codes))
+    codes = new_codes(count)
+    store.invite(campaign, sorted(found for code in codes if (found := code_hash(campaign, code)) is not None))
     return codes

@@ -20,10 +20,11 @@ import numpy as np
 
 from polyseme.arrays import Ints
 from polyseme.campaigns import columns_of
+from polyseme.collection.invitations import code_hash
 from polyseme.collection.store.base import Entry
-from polyseme.collection.tokens import invitation_hash
 from polyseme.device.campaign import Campaign, Collection
-from polyseme.errors import CollectionError, InternalError, Problem
+from polyseme.device.tokens import from_text, read_public_key, verify_token
+from polyseme.errors import ChannelError, CollectionError, InternalError
 from polyseme.release import AsIs, Column, Sets
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
 
 ID_BYTES = 16
 _LAYOUT = 1
+_LONGEST_TOKEN = 1_024
+"""Letters: a blind token under a key of 4,096 bits has 726."""
 _FIELDS = frozenset({"id", "open", "sets", "token", "pad"})
 _NEEDED = frozenset({"id", "open", "sets", "pad"})
 
@@ -70,10 +73,8 @@ class Survey:
         """The campaign that a document describes; one that does not have the id by which it is known is refused."""
         found = Campaign.read(document, campaign)
         survey = cls(found, columns_of(found))
-        if survey.tokens == "blind-rsa":
-            raise CollectionError(
-                Problem("collection.tokens", "this collector does not check blind tokens", "invitation, or none")
-            )
+        if found.collection.issuer is not None:
+            read_public_key(survey.issuer_key)
         return survey
 
     @property
@@ -94,6 +95,16 @@ class Survey:
     def tokens(self) -> str:
         """How the campaign sees to one report a person."""
         return self.settings.tokens
+
+    @property
+    def relay(self) -> str | None:
+        """Through which alone reports come; None where devices send them straight here."""
+        return self.settings.relay
+
+    @cached_property
+    def issuer_key(self) -> bytes:
+        """The public key of who signs blind tokens."""
+        return b"" if self.settings.issuer is None else from_text(self.settings.issuer.key)
 
     @cached_property
     def open(self) -> tuple[AsIs, ...]:
@@ -141,7 +152,7 @@ class Survey:
             raise Malformed("pad is a text")
         report_id = read_id(report["id"])
         codes = [*self._open_codes(report["open"]), *self._set_codes(report["sets"])]
-        return Entry(self.id, report_id, self._packing.pack(_LAYOUT, *codes), self._spends(report))
+        return Entry(self.id, report_id, self._packing.pack(_LAYOUT, *codes), self._spends(report, report_id))
 
     def _open_codes(self, given: Any) -> list[int]:
         if type(given) is not dict or given.keys() != self.open_sizes.keys():
@@ -162,15 +173,32 @@ class Survey:
             codes += _candidates(given[name], l, size)
         return codes
 
-    def _spends(self, report: Mapping[str, Any]) -> bytes | None:
+    def _spends(self, report: Mapping[str, Any], report_id: bytes) -> bytes | None:
+        """The hash of the invitation that a report spends; a blind token is spent by the id, which comes from it."""
         token = report.get("token")
         if self.tokens == "none":
             if token is not None:
                 raise Malformed("this campaign takes no token")
             return None
-        if type(token) is not str or not 0 < len(token) <= 64 or not token.isascii():
+        if type(token) is not str or len(token) > _LONGEST_TOKEN:
             raise TokenNeeded("this campaign takes one report for each invitation")
-        return invitation_hash(self.id, token)
+        if self.tokens == "blind-rsa":
+            self._require_signed(token, report_id)
+            return None
+        spent = code_hash(self.id, token)
+        if spent is None:
+            raise TokenNeeded("this is not an invitation; is there a slip in it?")
+        return spent
+
+    def _require_signed(self, token: str, report_id: bytes) -> None:
+        try:
+            signed = verify_token(self.issuer_key, self.id, from_text(token))
+        except ChannelError:
+            signed = None
+        if signed is None:
+            raise TokenNeeded("the issuer of this campaign has not signed this token")
+        if signed != report_id:
+            raise Malformed("with a blind token the id of a report is the hash of the token")
 
     def matrix(self, payloads: Sequence[bytes]) -> Ints:
         """The codes of reports: (reports, width)."""

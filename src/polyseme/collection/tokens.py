@@ -1,6 +1,6 @@
-"""Tokens: who may use the admin listener, and who is invited to report. Of both only hashes are kept.
+"""Tokens: who may use the admin listener. Only hashes are kept.
 
-All are random and long, so a plain SHA-256 is enough: nobody can try them out.
+They are random and long, so a plain SHA-256 is enough: nobody can try them out.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from collections.abc import Iterable
 from polyseme.collection.store.base import Credential
 from polyseme.errors import CollectionError, nearest
 
-__all__ = ["ROLES", "invitation_hash", "new_credential", "new_invitation", "role_of"]
+__all__ = ["ROLES", "new_credential", "role_of"]
 
 ROLES = ("designer", "analyst")
 """A designer makes, opens, closes and purges campaigns; an analyst sees counts and releases. A designer may both."""
 _TOKEN_BYTES = 32
-_INVITATION_BYTES = 16
 
 
 def new_credential(name: str, role: str) -> tuple[Credential, str]:
@@ -38,16 +37,6 @@ def role_of(token: str, credentials: Iterable[Credential]) -> str | None:
         if hmac.compare_digest(given, credential.hash):
             found = credential.role
     return found
-
-
-def new_invitation() -> str:
-    """A code that lets one person send one report."""
-    return secrets.token_urlsafe(_INVITATION_BYTES)
-
-
-def invitation_hash(campaign: str, code: str) -> bytes:
-    """What is kept of an invitation: the same code in two campaigns has two hashes, so that they cannot be joined."""
-    return hashlib.sha256(f"polyseme-invitation\n{campaign}\n{code}".encode()).digest()
 
 
 def _hash(token: str) -> bytes:

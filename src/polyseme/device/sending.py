@@ -12,19 +12,21 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from random import SystemRandom
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from polyseme.device.campaign import MEDIA_TYPE
+from polyseme.device.campaign import MEDIA_TYPE, Campaign
 from polyseme.device.queue import Queue, Queued
+from polyseme.device.relayed import Relayed, Reply
+from polyseme.device.tokens import from_text
 from polyseme.errors import CampaignError
 
-__all__ = ["Direct", "Reply", "Sent", "Transport", "send", "withdraw"]
+__all__ = ["Direct", "Reply", "Sent", "Transport", "send", "transport_of", "withdraw"]
 
 _TIMEOUT = 30.0
 _LONGEST_BACKOFF = 3_600.0
@@ -43,25 +45,26 @@ _REFUSED = {
 """Answers that another try would not change."""
 
 
-@dataclass(frozen=True)
-class Reply:
-    """What the collector answered; header names in lower case."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
 class Transport(Protocol):
     """A way to the collector.
 
     relay  the address of the relay that it goes through; None for none
     """
 
-    relay: str | None
+    @property
+    def relay(self) -> str | None: ...
 
     def post(self, url: str, body: bytes, media_type: str) -> Reply:
         """Post, and raise `OSError` where nothing came back."""
         ...
+
+
+def transport_of(campaign: Campaign) -> Transport:
+    """The way that the reports of a campaign take: through its relay where it names one, else straight."""
+    asked = campaign.collection
+    if asked.relay is None:
+        return Direct()
+    return Relayed(asked.relay, from_text(asked.gateway or ""), asked.size)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -185,7 +188,7 @@ def _require_relay(item: Queued, way: Transport) -> None:
         named = "a relay" if item.relay else "no relay"
         raise CampaignError(
             f"the campaign names {named}, and reports go no other way: nothing was sent",
-            "give a transport through the relay of the document" if item.relay else "send it without a relay",
+            "send(queue, address, transport_of(campaign))" if item.relay else "send it without a relay",
         )
 
 

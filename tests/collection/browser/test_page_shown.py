@@ -212,6 +212,7 @@ def test_a_document_that_was_changed_is_not_used(site: Site, new_page: NewPage) 
 def test_an_invitation_counts_once(site: Site, new_page: NewPage) -> None:
     campaign = site.open(tokens="invitation", delay=0)
     (code,) = invite(site.store, campaign, 1)
+    (foreign,) = invite(site.store, site.open(tokens="invitation"), 1)
     page = new_page(390)
     # In the link after the hash, so that it is sent to nobody.
     page.goto(f"{site.url}/c/{campaign}#{code}")
@@ -222,7 +223,10 @@ def test_an_invitation_counts_once(site: Site, new_page: NewPage) -> None:
     fill(page)
     page.click("#onward")
     assert page.inner_text("#code-error") == "Please enter your code."
-    page.fill("#code", code + "x")
+    page.fill("#code", code[:-1] + ("3" if code[-1] == "2" else "2"))
+    page.click("#onward")
+    assert "not a valid code" in page.inner_text("#code-error")
+    page.fill("#code", foreign)
     look(page)
     page.click("#send")
     page.wait_for_selector(REFUSED)
@@ -230,7 +234,7 @@ def test_an_invitation_counts_once(site: Site, new_page: NewPage) -> None:
     page.click("#again")
     page.wait_for_selector(FORM)
     fill(page)
-    page.fill("#code", code)
+    page.fill("#code", f" {code.lower()} ")
     look(page)
     page.click("#send")
     page.wait_for_selector(STORED)

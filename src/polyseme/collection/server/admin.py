@@ -16,14 +16,14 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 
 from polyseme.collection.metrics import MEDIA_TYPE
 from polyseme.collection.operating import add_document, invite, standing, standings
 from polyseme.collection.releasing import release_campaign, write_release
 from polyseme.collection.server.bodies import read_body
 from polyseme.collection.server.collector import Collector
-from polyseme.collection.server.pages import admin_files
+from polyseme.collection.server.pages import admin_file
 from polyseme.collection.server.problems import Refused
 from polyseme.collection.server.public import handlers, json_response
 from polyseme.collection.store import State, Store, UnknownCampaign
@@ -56,7 +56,8 @@ def admin_app(collector: Collector) -> Starlette:
         Route(f"{campaign}/precision", admin.guarded(admin.precision, "analyst"), methods=["GET"]),
         Route(f"{campaign}/estimates", admin.guarded(admin.estimates, "analyst"), methods=["GET"]),
         Route(f"{campaign}/release", admin.guarded(admin.released, "analyst"), methods=["POST"]),
-        Mount("/", admin_files()),
+        Route("/", admin_file),
+        Route("/admin/{name}", admin_file),
     ]
     return Starlette(routes=routes, exception_handlers=handlers())
 

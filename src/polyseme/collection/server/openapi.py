@@ -29,7 +29,12 @@ _REPORT = {
             "additionalProperties": {"type": "array", "items": _CODE, "uniqueItems": True},
             "description": "Attribute: the codes of its candidates, ascending.",
         },
-        "token": {"type": "string", "minLength": 1, "maxLength": 64, "description": "Where the campaign asks for one."},
+        "token": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1024,
+            "description": "Where the campaign asks for one.",
+        },
         "pad": {"type": "string", "description": "Makes every report equally long; thrown away."},
     },
 }

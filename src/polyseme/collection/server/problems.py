@@ -20,6 +20,7 @@ PROBLEMS: dict[ProblemType, tuple[int, str]] = {
     "token": (401, "An invitation is needed that nobody has used"),
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "This token may not do that"),
+    "direct": (403, "This campaign takes reports through its relay only"),
     "unknown": (404, "There is nothing here"),
     "method": (405, "This cannot be done here"),
     "different": (409, "Another report has this id"),

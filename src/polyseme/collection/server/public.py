@@ -11,11 +11,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Route
 
 from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.openapi import public_document
-from polyseme.collection.server.pages import client_files, page_files, respondent_page
+from polyseme.collection.server.pages import client_file, page_file, respondent_page
 from polyseme.collection.server.problems import PROBLEM_MEDIA_TYPE, Refused, problem_body
 from polyseme.collection.server.reports import Reports, Withdrawals
 
@@ -66,8 +66,8 @@ def public_app(collector: Collector) -> Starlette:
         Route(f"{campaign}/state", state),
         Route("/v1/openapi.json", openapi),
         Route("/c/{campaign}", page),
-        Mount("/client", client_files()),
-        Mount("/page", page_files()),
+        Route("/client/{name}", client_file),
+        Route("/page/{name}", page_file),
         Route("/healthz", _healthy),
     ]
     return Starlette(routes=routes, exception_handlers=handlers())

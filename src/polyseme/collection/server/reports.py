@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from polyseme.collection.gateway import relayed
 from polyseme.collection.server.bodies import Gone, media_type, read_body
-from polyseme.collection.server.collector import Collector
+from polyseme.collection.server.collector import Collector, Known
 from polyseme.collection.server.problems import PROBLEM_MEDIA_TYPE, Refused, problem_body, reply
 from polyseme.collection.store import Entry, Outcome
 from polyseme.collection.store.writer import Overloaded
@@ -83,8 +84,18 @@ class _Endpoint:
     async def _entry(self, scope: dict[str, Any], receive: Any) -> Entry:
         raise NotImplementedError
 
+    async def _known(self, scope: dict[str, Any]) -> Known:
+        """The campaign, if it is open and this is the way that its reports take."""
+        known = await self.collector.known(scope["path_params"]["campaign"])
+        self.collector.require_open(known)
+        if known.survey.relay is not None and not relayed(scope):
+            raise Refused("direct")
+        return known
+
     def _limit(self, scope: dict[str, Any]) -> None:
-        """Raise for a sender who writes too often; the address goes no further than this."""
+        """Raise for a sender who writes too often; the address goes no further than this. A relay hides it."""
+        if relayed(scope):
+            return
         client = scope.get("client")
         wait = self.collector.limits.wait(client[0] if client else "")
         if wait:
@@ -101,8 +112,7 @@ class Reports(_Endpoint):
         kind, parameters = media_type(scope)
         if kind != REPORT_MEDIA_TYPE or parameters != {"v": "1"}:
             raise Refused("media-type", f"expected {REPORT_MEDIA_TYPE};v=1")
-        known = await self.collector.known(scope["path_params"]["campaign"])
-        self.collector.require_open(known)
+        known = await self._known(scope)
         return known.survey.entry(await read_body(scope, receive, LARGEST_REPORT))
 
 
@@ -115,8 +125,7 @@ class Withdrawals(_Endpoint):
         self._limit(scope)
         if media_type(scope)[0] != "application/json":
             raise Refused("media-type", "expected application/json")
-        known = await self.collector.known(scope["path_params"]["campaign"])
-        self.collector.require_open(known)
+        known = await self._known(scope)
         given = read_object(await read_body(scope, receive, LARGEST_REPORT))
         if given.keys() != {"id"}:
             raise Malformed("a withdrawal has the id of a report, and nothing else")

@@ -18,7 +18,9 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
+from polyseme.collection.gateway import Application, with_gateway
 from polyseme.collection.limits import Limits
+from polyseme.collection.ohttp import Gateway
 from polyseme.collection.server.admin import admin_app
 from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.public import public_app
@@ -29,6 +31,8 @@ __all__ = ["Listening", "serve"]
 
 GRACE = 20
 """Seconds in which requests that were taken must be answered after a signal."""
+KEPT = 75
+"""Seconds for which a connection is kept: longer than proxies keep theirs, or they would write into closed ones."""
 LOOPBACK = "127.0.0.1"
 
 _log = logging.getLogger(__name__)
@@ -56,23 +60,32 @@ def serve(
     port: int = 8080,
     admin_port: int = 8081,
     rate: float = 120.0,
+    gateway: Gateway | None = None,
     told: Callable[[Listening], None] = lambda listening: None,
 ) -> None:
     """Take reports until a signal comes.
 
-    rate  reports a minute from one address; 0 for no limit
-    told  told where it listens, as soon as it does
+    rate     reports a minute from one address; 0 for no limit
+    gateway  opens what comes through a relay; None where no campaign names one
+    told     told where it listens, as soon as it does
     """
     writing = open_store(address)
     collector_parts = writing, open_store(address), Limits(rate)
     public, admin = _bound(host, port), _bound(LOOPBACK, admin_port)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(collector_parts, public, admin, told))
+        runner.run(_serve(collector_parts, public, admin, gateway, told))
 
 
-async def _serve(parts: Any, public: socket.socket, admin: socket.socket, told: Callable[[Listening], None]) -> None:
+async def _serve(
+    parts: Any,
+    public: socket.socket,
+    admin: socket.socket,
+    gateway: Gateway | None,
+    told: Callable[[Listening], None],
+) -> None:
     collector = Collector(*parts)
-    servers = [_server(public_app(collector)), _server(admin_app(collector))]
+    outer = public_app(collector) if gateway is None else with_gateway(public_app(collector), gateway)
+    servers = [_server(outer), _server(admin_app(collector))]
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, _stop, servers)
@@ -92,7 +105,7 @@ def _stop(servers: list[_Server]) -> None:
         server.should_exit = True
 
 
-def _server(app: Starlette) -> _Server:
+def _server(app: Application | Starlette) -> _Server:
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -103,6 +116,7 @@ def _server(app: Starlette) -> _Server:
         lifespan="off",
         ws="none",
         backlog=2_048,
+        timeout_keep_alive=KEPT,
         timeout_graceful_shutdown=GRACE,
     )
     return _Server(config)

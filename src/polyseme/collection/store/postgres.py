@@ -41,8 +41,10 @@ __all__ = ["PostgresStore"]
 
 _LOCK = 0x706F6C79
 """The class of our advisory locks: batches share that of their campaign, and who changes its state has it alone."""
-_PATIENCE: dict[str, Any] = {"connect_timeout": 5, "options": "-c statement_timeout=20s -c synchronous_commit=on"}
-"""A server that does not answer is given up; and a commit that returns is on the disk, whatever its default."""
+_PATIENCE = 5
+"""Seconds in which the server must take a connection."""
+_SESSION = ("SET statement_timeout = '20s'", "SET synchronous_commit = on")
+"""A server that does not answer is given up, and a commit that returns is on the disk, whatever the defaults are."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -94,7 +96,9 @@ class PostgresStore:
     @property
     def _db(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(self._address, autocommit=True, **_PATIENCE)
+            self._connection = psycopg.connect(self._address, autocommit=True, connect_timeout=_PATIENCE)
+            for setting in _SESSION:
+                self._connection.execute(setting)
         return self._connection
 
     def forget(self) -> None:

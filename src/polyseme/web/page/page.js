@@ -1,13 +1,14 @@
 /** The respondent's page: answer, see what leaves, send. What was answered is in memory only, and never stored. */
 
 import { CampaignError, Device, stratumOf } from "../client/polyseme-client.js";
+import { isInvitation } from "../client/tokens.js";
 import { filled, found, h } from "./dom.js";
 import { questionField } from "./form.js";
 import { exactMessage, goodToKnow, leaving } from "./leaving.js";
 import { keepForLater } from "./offline.js";
 import { confirmed, standing, wordsFor } from "./standing.js";
 import { direction, ownName, preferred, TEXTS, base, textsOf } from "./texts.js";
-import { isMistyped, tokenFor } from "./tokens.js";
+import { tokenFor } from "./tokens.js";
 import { requireTexts, Wording } from "./wording.js";
 
 /**
@@ -263,7 +264,7 @@ function invitationField() {
     input,
   );
   const problems = () => {
-    const problem = !invitation ? texts.needed : isMistyped(invitation, campaign) ? texts.mistyped : "";
+    const problem = !invitation ? texts.needed : !isInvitation(invitation) ? texts.mistyped : "";
     error.hidden = !problem;
     error.textContent = problem;
     input.setAttribute("aria-invalid", String(Boolean(problem)));

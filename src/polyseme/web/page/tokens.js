@@ -1,20 +1,14 @@
 /** What an invitation code becomes: a token that goes with the report. */
 
-import { askIssuer, blind, finalize, fromText, isInvitation, toText } from "../client/tokens.js";
+import { askIssuer, blind, finalize, fromText, toText } from "../client/tokens.js";
 
 /**
  * @typedef {import("../client/polyseme-client.js").Campaign} Campaign
  * @typedef {import("../client/polyseme-client.js").Queue} Queue
  */
 
-const ALPHABET = /^[2-9A-HJKMNP-Z]{20}$/;
-
 /** The code without what people put between its groups. @param {string} code */
 const bare = (code) => code.toUpperCase().replace(/[\s-]/g, "");
-
-/** Whether a code was copied wrongly; codes of another kind are left to the collector. @param {string} code @param {Campaign} campaign */
-export const isMistyped = (code, { collection }) =>
-  (collection.tokens === "blind-rsa" || ALPHABET.test(bare(code))) && !isInvitation(code);
 
 /**
  * The token for a code. For blind tokens the issuer signs one that it cannot read; what is needed to take the hiding off
@@ -24,7 +18,7 @@ export const isMistyped = (code, { collection }) =>
  */
 export async function tokenFor(queue, campaign, code) {
   const { tokens, issuer } = campaign.collection;
-  const clean = isInvitation(code) ? bare(code) : code;
+  const clean = bare(code);
   if (tokens !== "blind-rsa" || !issuer) return clean;
   const key = fromText(issuer.key);
   const blinding = await queue.once(`blinding ${campaign.id} ${clean}`, await blind(key, campaign.id));
