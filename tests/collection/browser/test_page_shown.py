@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from answering import FORM, REFUSED, STORED, fill, look, visit
 from sites import NewPage, Site
 
-from polyseme.collection.operating import invite
+from polyseme.collection.operating import invite, open_document
 from polyseme.collection.store import State
 from polyseme.device.statements import TOLD
 
@@ -207,6 +208,22 @@ def test_a_document_that_was_changed_is_not_used(site: Site, new_page: NewPage) 
     page.route(f"**/v1/campaigns/{campaign}", changed)
     visit(page, site.url, campaign, "[data-state=broken]")
     assert "Nothing was sent" in page.inner_text("#verdict")
+
+
+def test_a_promise_that_is_not_kept_is_found_by_the_device(site: Site, new_page: NewPage) -> None:
+    document = json.loads(site.store.campaign(site.open()).document)
+    document["promises"]["complaint"]["posterior"] = 0.2
+    campaign = open_document(site.store, json.dumps(document).encode())
+    page = new_page()
+    visit(page, site.url, campaign, "[data-state=broken]")
+    assert "does not keep what it promises" in page.inner_text("#verdict")
+
+
+def test_a_campaign_that_has_not_begun_says_when(site: Site, new_page: NewPage) -> None:
+    page = new_page(390)
+    visit(page, site.url, site.open(opens="2099-05-04T08:00:00Z"), "[data-state=early]")
+    assert "4 May 2099" in page.inner_text("#verdict")
+    assert problems(page) == []
 
 
 def test_an_invitation_counts_once(site: Site, new_page: NewPage) -> None:

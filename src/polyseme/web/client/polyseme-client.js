@@ -9,7 +9,6 @@
  */
 
 import { readCampaign } from "./campaign.js";
-import { require } from "./fields.js";
 import { Queue } from "./queue.js";
 import { answer } from "./report.js";
 import { send, withdraw } from "./send.js";
@@ -47,7 +46,7 @@ export class Device extends EventTarget {
   /** The campaign that an id pins. @param {string} id @returns {Promise<Campaign>} */
   async campaign(id) {
     const found = await fetch(`${this.address}/v1/campaigns/${id}`, { credentials: "omit", referrerPolicy: "no-referrer" });
-    require(found.ok, "campaign", `the collector answered ${found.status}`);
+    if (!found.ok) throw new Error(`the collector answered ${found.status}`);
     return readCampaign(new Uint8Array(await found.arrayBuffer()), id);
   }
 

@@ -63,10 +63,10 @@ function setShown(wording, column, set, codes) {
 }
 
 /** Whether the answer is in the set. @param {Wording} wording @param {import("../client/campaign.js").Protected} column */
-function inside({ texts, language }, { l, strata }) {
+function inside({ texts, locale }, { l, strata }) {
   const least = Math.min(...strata.map(({ sampling }) => sampling.p53));
   if (least === ONE) return filled(texts.one, { l });
-  const share = (least / ONE).toLocaleString(language, { style: "percent", maximumFractionDigits: 1 });
+  const share = (least / ONE).toLocaleString(locale, { style: "percent", maximumFractionDigits: 1 });
   return filled(texts.blind, { l, share });
 }
 

@@ -1,5 +1,6 @@
 /** The respondent's page: answer, see what leaves, send. What was answered is in memory only, and never stored. */
 
+import { requirePromises } from "../client/campaign.js";
 import { CampaignError, Device, stratumOf } from "../client/polyseme-client.js";
 import { isInvitation } from "../client/tokens.js";
 import { filled, found, h } from "./dom.js";
@@ -52,6 +53,7 @@ async function begin() {
   try {
     campaign = await device.campaign(id);
     requireTexts(campaign);
+    requirePromises(campaign);
   } catch (error) {
     return stop(error instanceof CampaignError ? texts.changed : texts.absent, !(error instanceof CampaignError));
   }

@@ -33,6 +33,8 @@ export class Wording {
   constructor(campaign, language) {
     this.campaign = campaign;
     this.language = language;
+    /** The language as it is written where the reader lives. */
+    this.locale = navigator.languages.find((one) => base(one) === base(language)) ?? language;
     /** @type {Texts} */
     this.texts = textsOf(language);
     const { languages } = campaign;
@@ -80,7 +82,7 @@ export class Wording {
   /** A probability, rounded up: it is a promise. @param {number} share */
   percent(share) {
     const up = Math.min(Math.ceil(share * 1e3 - 1e-4) / 1e3, 1);
-    return up.toLocaleString(this.language, { style: "percent", maximumFractionDigits: 1 });
+    return up.toLocaleString(this.locale, { style: "percent", maximumFractionDigits: 1 });
   }
 
   /** @param {number} moment */
@@ -88,13 +90,13 @@ export class Wording {
     const near = Math.abs(moment - Date.now()) < 12 * 3600e3;
     /** @type {Intl.DateTimeFormatOptions} */
     const style = near ? { timeStyle: "medium" } : { dateStyle: "long", timeStyle: "short" };
-    return new Date(moment).toLocaleString(this.language, style);
+    return new Date(moment).toLocaleString(this.locale, style);
   }
 
   /** @param {number} seconds */
   duration(seconds) {
     const [unit, one] = seconds >= 7200 ? ["hour", 3600] : seconds >= 120 ? ["minute", 60] : ["second", 1];
     const amount = Math.ceil(seconds / Number(one));
-    return amount.toLocaleString(this.language, { style: "unit", unit: String(unit), unitDisplay: "long" });
+    return amount.toLocaleString(this.locale, { style: "unit", unit: String(unit), unitDisplay: "long" });
   }
 }
