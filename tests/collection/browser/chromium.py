@@ -62,7 +62,11 @@ class Chromium:
 
     def __enter__(self) -> Chromium:
         self.start()
-        self.connect()
+        try:
+            self.connect()
+        except BaseException:
+            self.kill()
+            raise
         return self
 
     def start(self) -> None:

@@ -30,6 +30,8 @@ def browser(driver: Any) -> Iterator[chromium.Chromium]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    if reason := chromium.missing():
+        pytest.skip(reason)
     found = Site(tmp_path_factory.mktemp("site"))
     yield found
     found.close()
