@@ -31,8 +31,8 @@ test: $(DEV)  ## every test but the slow studies of accuracy (see test-slow)
 test-slow: $(DEV)  ## the slow studies of accuracy
 	$(BIN)/python -m pytest -q -n auto -m slow
 
-test-lanes: $(DEV)  ## kills, crashes and floods, with a real PostgreSQL (some minutes)
-	$(BIN)/python -m pytest -q -rs -m lane
+test-lanes: $(DEV)  ## with a real browser, PostgreSQL and Node; kills, crashes and floods (some minutes)
+	$(BIN)/python -m pytest -q -rs -n auto -m "lane or browser or postgres or node"
 
 test-all: test test-slow test-lanes  ## every test
 

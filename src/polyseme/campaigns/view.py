@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from polyseme.campaigns.showing import ColumnSummary, Summary
+from polyseme.results.views.fitting import FittedTable
 
 __all__ = ["campaign_view"]
 
 
+_HEAD = (
+    ("column", False),
+    ("drawn as", False),
+    ("values", True),
+    ("l", True),
+    ("p", True),
+    ("groups", True),
+    ("promised", True),
+    ("device finds", True),
+    ("expected error", True),
+)
+_LEGEND = (
+    "l: candidates in a set; p: how often the truth is among them for sure; groups: of records with a design of their "
+    "own; promised, device finds: the largest probability of a right guess, as the document says and as a device "
+    "computes it; expected error: of a share, as root mean square, at {planned:,} answers"
+)
+
+
 def campaign_view(found: Summary) -> RenderableType:
     """The promises and the expected errors of a campaign."""
-    table = Table(box=box.SIMPLE)
-    for head in ("column", "drawn as", "values", "l", "p", "groups", "promised", "device finds", "expected error"):
-        table.add_column(head)
-    for item in found.columns:
-        table.add_row(*_row(item))
     opened = ", ".join(found.open) or "none"
     return Group(
-        Text(f"{found.name}  {found.id}"),
-        Text(f"languages: {', '.join(found.languages)}; document: {found.bytes:,} bytes; open columns: {opened}"),
-        table,
-        Text(f"The expected error is that of a share, as root mean square, at {found.planned:,} answers."),
+        Text(found.name, style="bold"),
+        Text(f"id {found.id}"),
+        Text(f"languages: {', '.join(found.languages)}; document: {found.bytes:,} bytes; open columns: {opened}\n"),
+        FittedTable(_HEAD, [_row(item) for item in found.columns]),
+        Text(_LEGEND.format(planned=found.planned), style="dim"),
     )
 
 

@@ -159,15 +159,9 @@ def status(campaign: str | None, address: str, as_json: bool) -> None:
     if as_json:
         print_json({"campaigns": [item.to_dict() for item in found]})
         return
-    from rich.table import Table
+    from polyseme.collection.view import standings_view
 
-    table = Table("campaign", "name", "state", "reports", "at least", "planned", "withdrawn", "invitations used")
-    for item in found:
-        counts = item.counts
-        used = f"{counts.spent:,} of {counts.invited:,}" if item.tokens == "invitation" else "none asked for"
-        numbers = (f"{number:,}" for number in (counts.reports, item.minimum, item.planned, counts.withdrawn))
-        table.add_row(item.id, item.name, item.state.value, *numbers, used)
-    show(table if found else "No campaigns yet.")
+    show(standings_view(found))
 
 
 @command.command("release")
