@@ -29,6 +29,11 @@ def look(page: Any) -> None:
     page.wait_for_selector(SEND)
 
 
+def hurry(page: Any) -> None:
+    """Press "Try now", unless the page has just tried by itself."""
+    page.evaluate("document.querySelector('#retry')?.click()")
+
+
 def withdraw(page: Any) -> None:
     page.click("#withdraw")
     page.click("#withdraw-yes")

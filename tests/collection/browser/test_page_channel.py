@@ -10,7 +10,7 @@ from typing import Any
 
 import clinic
 import pytest
-from answering import FORM, GONE, QUEUED, STORED, fill, look, visit, withdraw
+from answering import FORM, GONE, QUEUED, STORED, fill, hurry, look, visit, withdraw
 from collectors import Process
 from sites import NewPage
 
@@ -73,7 +73,7 @@ def test_a_token_nobody_can_trace_and_a_relay_that_cannot_read(tmp_path: Path, n
         # The relay cannot be reached, and there is no other way.
         page.wait_for_selector(f"{QUEUED} #next-try")
         page.unroute(f"{relay}/**")
-        page.click("#retry")
+        hurry(page)
         page.wait_for_selector(STORED)
         assert store.counts(campaign).reports == 1
         withdraw(page)

@@ -7,7 +7,7 @@ from typing import Any
 
 import chromium
 import pytest
-from answering import FORM, GONE, LEAVING, QUEUED, STORED, fill, look, visit, withdraw
+from answering import FORM, GONE, LEAVING, QUEUED, STORED, fill, hurry, look, visit, withdraw
 from sites import NewPage, Site
 
 from polyseme.collection.survey import Survey
@@ -116,8 +116,7 @@ def test_a_withdrawal_without_a_network_is_made_up_for(site: Site, new_page: New
     page.unroute("**/reports")
     page.reload()
     page.wait_for_selector(f"{LEAVING}, {FORM}")
-    if page.query_selector("#retry"):
-        page.click("#retry")
+    hurry(page)
     page.wait_for_selector(f"{GONE}, {FORM}")
     counts = site.store.counts(campaign)
     assert counts.reports == 0
