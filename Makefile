@@ -66,7 +66,7 @@ $(VENV)/npm/node_modules/.bin/tsc:
 .PHONY: client-types
 client-types: $(VENV)/npm/node_modules/.bin/tsc  ## the types of the client's modules (needs Node and npm)
 	$< --noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler \
-	  --lib es2022,dom,dom.iterable src/polyseme/web/client/*.js
+	  --lib es2022,dom,dom.iterable src/polyseme/web/client/*.js src/polyseme/web/page/page.js src/polyseme/web/admin/admin.js
 
 coverage: $(DEV)  ## how often intervals hold the truth, over everything people ask (about two hours)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py

@@ -39,13 +39,24 @@ def relay(address: str, host: str, port: int) -> None:
 
 @click.group("gateway")
 def gateway() -> None:
-    """Make and rotate the keys of the gateway behind a relay."""
+    """Make and rotate the keys of the gateway behind a relay.
+
+    \b
+    Example:
+      polyseme collect gateway new gateway.json
+      polyseme collect gateway show gateway.json
+    """
 
 
 @gateway.command("new")
 @click.argument("file", type=PathType)
 def gateway_new(file: Path) -> None:
-    """Write a first key to FILE, readable by its owner only; never overwrites."""
+    """Write a first key to FILE, readable by its owner only; never overwrites.
+
+    \b
+    Example:
+      polyseme collect gateway new gateway.json
+    """
     from polyseme.collection.ohttp import new_gateway
 
     new_gateway(file)
@@ -55,7 +66,13 @@ def gateway_new(file: Path) -> None:
 @gateway.command("add")
 @click.argument("file", type=PathType)
 def gateway_add(file: Path) -> None:
-    """Put a new key before those in FILE; campaigns made from now on name it."""
+    """Put a new key before those in FILE; campaigns made from now on name it.
+
+    \b
+    Example:
+      polyseme collect gateway new gateway.json
+      polyseme collect gateway add gateway.json
+    """
     from polyseme.collection.ohttp import add_gateway_key
 
     click.echo(f"Added the key {add_gateway_key(file).keys[0].number} to {file}.", err=True)
@@ -65,7 +82,14 @@ def gateway_add(file: Path) -> None:
 @click.argument("file", type=PathType)
 @click.argument("number", type=click.IntRange(0, 255))
 def gateway_drop(file: Path, number: int) -> None:
-    """Forget the key NUMBER in FILE, once the last campaign that names it has closed."""
+    """Forget the key NUMBER in FILE, once the last campaign that names it has closed.
+
+    \b
+    Example:
+      polyseme collect gateway new gateway.json
+      polyseme collect gateway add gateway.json
+      polyseme collect gateway drop gateway.json 1
+    """
     from polyseme.collection.ohttp import drop_gateway_key
 
     drop_gateway_key(file, number)
@@ -75,7 +99,13 @@ def gateway_drop(file: Path, number: int) -> None:
 @gateway.command("show")
 @click.argument("file", type=PathType)
 def gateway_show(file: Path) -> None:
-    """Print the newest public key in FILE, as the document of a new campaign names it."""
+    """Print the newest public key in FILE, as the document of a new campaign names it.
+
+    \b
+    Example:
+      polyseme collect gateway new gateway.json
+      polyseme collect gateway show gateway.json
+    """
     from polyseme.collection.ohttp import read_gateway
     from polyseme.device.tokens import to_text
 
@@ -84,7 +114,13 @@ def gateway_show(file: Path) -> None:
 
 @click.group("issuer")
 def issuer() -> None:
-    """Issue blind tokens: one for every invitation, which no report can be traced back to."""
+    """Issue blind tokens: one for every invitation, which no report can be traced back to.
+
+    \b
+    Example:
+      polyseme collect issuer key issuer.pem
+      polyseme collect issuer invite 5000 --campaign ID --out codes.txt --hashes hashes.txt
+    """
 
 
 @issuer.command("key")
@@ -93,6 +129,10 @@ def issuer_key(file: Path) -> None:
     """Write a fresh signing key to FILE and print its public half, which the campaign's document names.
 
     Make one for every campaign: an issuer cannot see for which campaign it signs.
+
+    \b
+    Example:
+      polyseme collect issuer key issuer.pem
     """
     from polyseme.collection.issuer import new_issuer_key
     from polyseme.device.tokens import to_text

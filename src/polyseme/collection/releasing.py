@@ -23,7 +23,7 @@ from polyseme.release.writer import ReleaseWriter
 from polyseme.tables.coding.codes import code_array, label_array, set_array
 from polyseme.tables.io.shuffle import Shuffler
 
-__all__ = ["release_campaign"]
+__all__ = ["release_campaign", "write_release"]
 
 _PIECE = 1 << 17
 """Rows that are written at a time."""
@@ -36,6 +36,16 @@ def release_campaign(
 
     k  least number of records that share their open values; others are left out and counted as dropped
     """
+    release = write_release(store, campaign, out, k, file_format, overwrite)
+    if store.campaign(campaign).state is State.CLOSED:
+        store.move(campaign, State.RELEASED)
+    return release
+
+
+def write_release(
+    store: Store, campaign: str, out: Path, k: int | None = None, file_format: str = "parquet", overwrite: bool = False
+) -> Release:
+    """The same release, without the campaign's taking note of it: for those who only look."""
     kept = store.campaign(campaign)
     if kept.state not in (State.CLOSED, State.RELEASED):
         hint = "close it first: polyseme collect close" if kept.state is State.OPEN else ""
@@ -50,8 +60,6 @@ def release_campaign(
         for table in _tables(survey, matrix[shown], writer.folder):
             writer.write(table)
         writer.finish(manifest)
-    if kept.state is State.CLOSED:
-        store.move(campaign, State.RELEASED)
     return writer.release
 
 

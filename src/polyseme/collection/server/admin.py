@@ -5,6 +5,7 @@ What it answers with are states and counts, and releases of closed campaigns; th
 
 from __future__ import annotations
 
+import asyncio
 import io
 import tempfile
 import zipfile
@@ -19,21 +20,24 @@ from starlette.routing import BaseRoute, Route
 
 from polyseme.collection.metrics import MEDIA_TYPE
 from polyseme.collection.operating import add_document, invite, standing, standings
-from polyseme.collection.releasing import release_campaign
+from polyseme.collection.releasing import release_campaign, write_release
 from polyseme.collection.server.bodies import read_body
 from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.pages import admin_file
 from polyseme.collection.server.problems import Refused
 from polyseme.collection.server.public import handlers, json_response
 from polyseme.collection.store import State, Store, UnknownCampaign
-from polyseme.collection.survey import Malformed, read_object
+from polyseme.collection.survey import Malformed, Survey, read_object
 from polyseme.collection.tokens import role_of
+from polyseme.collection.viewing import Expected, expected_errors, question_of, require_columns, shares
 from polyseme.errors import InvalidInput, StoreUnavailable
 
 __all__ = ["admin_app"]
 
 MOST_BYTES = 16 << 20
 """Of a campaign's document: 70,000 codes with a prior take 547 KB."""
+MOST_ESTIMATES = 100
+"""Answers to analysts that are kept in memory."""
 
 
 def admin_app(collector: Collector) -> Starlette:
@@ -49,6 +53,8 @@ def admin_app(collector: Collector) -> Starlette:
         Route(campaign, admin.guarded(admin.shown, "analyst"), methods=["GET"]),
         Route(f"{campaign}/state", admin.guarded(admin.moved, "designer"), methods=["POST"]),
         Route(f"{campaign}/invitations", admin.guarded(admin.invited, "designer"), methods=["POST"]),
+        Route(f"{campaign}/precision", admin.guarded(admin.precision, "analyst"), methods=["GET"]),
+        Route(f"{campaign}/estimates", admin.guarded(admin.estimates, "analyst"), methods=["GET"]),
         Route(f"{campaign}/release", admin.guarded(admin.released, "analyst"), methods=["POST"]),
         Route("/", admin_file),
         Route("/admin/{name}", admin_file),
@@ -59,6 +65,8 @@ def admin_app(collector: Collector) -> Starlette:
 class _Admin:
     def __init__(self, collector: Collector) -> None:
         self.collector = collector
+        self._expected: dict[str, tuple[Expected, ...]] = {}
+        self._estimates: dict[tuple[str, str, str | None], dict[str, Any]] = {}
 
     def guarded(self, work: Callable[[Request], Awaitable[Response]], role: str) -> Any:
         """An endpoint for those who have a token of this role, or one that may more."""
@@ -149,6 +157,46 @@ class _Admin:
             raise Malformed("count is a whole number")
         codes = await self.collector.read(lambda store: invite(store, campaign, count))
         return json_response({"invitations": list(codes)}, 201)
+
+    async def precision(self, request: Request) -> Response:
+        """How exact the shares of each protected column are expected to be, now and at the planned number."""
+        campaign = request.path_params["campaign"]
+        found = await self.collector.read(lambda store: standing(store, campaign))
+        kept = await self.collector.read(lambda store: store.campaign(campaign))
+        survey = Survey.read(kept.document)
+        if campaign not in self._expected:
+            # Reports do not wait for this: it is not done by the thread that reads for them.
+            self._expected[campaign] = await asyncio.to_thread(expected_errors, survey)
+        reports, planned = found.counts.reports, found.planned
+        columns = [item.to_dict(reports, planned) for item in self._expected[campaign]]
+        opened = [{"name": column.name, "question": question_of(survey, column.name)} for column in survey.open]
+        return json_response({"reports": reports, "planned": planned, "columns": columns, "open": opened})
+
+    async def estimates(self, request: Request) -> Response:
+        """The shares of a protected column of a closed campaign, with intervals."""
+        campaign, asked = request.path_params["campaign"], request.query_params
+        if not asked.keys() <= {"of", "by"} or "of" not in asked:
+            raise Malformed("of names a protected column, by an open one or nothing")
+        question = campaign, asked["of"], asked.get("by") or None
+        kept = await self.collector.read(lambda store: store.campaign(campaign))
+        if kept.state is State.PURGED:
+            self._estimates.pop(question, None)
+        elif question in self._estimates:
+            # Nothing changes after closing.
+            return json_response(self._estimates[question])
+        found = await self._estimated(Survey.read(kept.document), *question[1:])
+        if len(self._estimates) >= MOST_ESTIMATES:
+            self._estimates.clear()
+        self._estimates[question] = found
+        return json_response(found)
+
+    async def _estimated(self, survey: Survey, of: str, by: str | None) -> dict[str, Any]:
+        """Refused wherever a release would be: while the campaign is open, and where too few have answered."""
+        require_columns(survey, of, by)
+        with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+            out = Path(folder) / "release"
+            release = await self.collector.read(lambda store: write_release(store, survey.id, out))
+            return await asyncio.to_thread(lambda: shares(survey, release, of, by))
 
     async def released(self, request: Request) -> Response:
         """The release of a closed campaign, as an archive."""

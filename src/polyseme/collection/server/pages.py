@@ -34,18 +34,22 @@ _HEADERS = {
 }
 
 
-def policy_for(relay: str | None = None) -> str:
-    """The content security policy of a page: its own scripts and styles, and the relay where the campaign names one."""
-    connect = "'self'" if relay is None else f"'self' {_origin(relay)}"
+def policy_for(*others: str | None) -> str:
+    """The content security policy of a page: its own scripts and styles, and whom else its campaign names.
+
+    others  addresses that the page may send to, such as that of a relay; None for none
+    """
+    connect = " ".join(["'self'", *filter(None, (_origin(address) for address in others if address))])
     return (
-        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; manifest-src 'self'; "
-        f"connect-src {connect}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'"
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src {connect}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        # One policy makes the address of the page's own worker; nothing else may make any.
+        "require-trusted-types-for 'script'; trusted-types polyseme"
     )
 
 
 def _origin(address: str) -> str:
-    """Scheme and host of a relay, and nothing else that could be written into the policy."""
+    """Scheme and host of an address, and nothing else that could be written into the policy."""
     parts = urlsplit(address)
     origin = f"{parts.scheme}://{parts.netloc}"
     return origin if _ORIGIN.fullmatch(origin) else ""
@@ -53,7 +57,9 @@ def _origin(address: str) -> str:
 
 def respondent_page(known: Known) -> Response:
     """The page on which people answer a campaign."""
-    return _file("page", "index.html", policy_for(known.survey.settings.relay))
+    settings = known.survey.settings
+    issuer = settings.issuer.address if settings.issuer else None
+    return _file("page", "index.html", policy_for(settings.relay, issuer))
 
 
 async def client_file(request: Request) -> Response:
@@ -67,8 +73,10 @@ async def client_file(request: Request) -> Response:
 
 
 async def page_file(request: Request) -> Response:
-    """What the respondent's page is made of."""
-    return _file("page", request.path_params["name"], policy_for())
+    """What the respondent's page is made of; its worker serves the pages of campaigns, which are not below it."""
+    response = _file("page", request.path_params["name"], policy_for())
+    response.headers["service-worker-allowed"] = "/"
+    return response
 
 
 async def admin_file(request: Request) -> Response:
