@@ -117,4 +117,4 @@ def test_what_was_done_to_a_column_is_said_in_words(release: ps.Release) -> None
     assert [column.in_words for column in shown.columns] == ["as it is", "sets of 2", "as it is", "by group"]
     assert "by group" in replace(release, manifest=shown)._repr_html_()
     levels = [Generalized(Attribute("zip", Role.QUASI_IDENTIFIER), level).in_words for level in (None, 0, 2)]
-    assert levels == ["generalized", "at level 0, as it is", "generalized to level 2"]
+    assert levels == ["generalized", "as it is (level 0)", "generalized to level 2"]

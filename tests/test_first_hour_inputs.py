@@ -227,12 +227,12 @@ def test_values_that_are_no_numbers_or_dates_are_called_that(tmp_path: Path) -> 
     result = polyseme("anonymize", "p.yaml", "t.csv", "--out", "out", cwd=tmp_path)
     assert result.returncode == 2
     for words in (
-        "column 'amount': 1 values are no numbers",
-        "column 'amount': 1 values are written as nan, which is not a number",
+        "column 'amount': 1 value is not a number",
+        "column 'amount': 1 value is written as nan, which is not a number",
         "column 'amount': 2 values are infinite",
-        "column 'amount': 1 values fall outside the declared range of 3 values",
-        "column 'day': 2 values are no dates",
-        "column 'day': 1 values fall outside the declared range of 12 values",
+        "column 'amount': 1 value falls outside the declared range of 3 values",
+        "column 'day': 2 values are not a possible date",
+        "column 'day': 1 value falls outside the declared range of 12 values",
     ):
         assert words in result.stderr
     assert "QQMARKQQ" not in result.stderr

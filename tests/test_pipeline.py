@@ -27,7 +27,7 @@ def visits(each: int) -> pl.DataFrame:
 def test_several_records_of_one_person_are_pointed_out(tmp_path: Path) -> None:
     heard: list[str] = []
     ps.anonymize(visits(3), RULES, warn=heard.append)
-    assert "200 records share their record key with another" in heard[-1]
+    assert "200 records share a record key with another" in heard[-1]
     ps.anonymize(visits(1), RULES, warn=heard.append)
     assert "no key was given" in heard[-1]
     new_key(tmp_path / "key")

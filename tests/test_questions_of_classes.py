@@ -162,7 +162,7 @@ def test_suppressed_records_are_a_cell_and_it_is_said() -> None:
     found = ps.estimate(release, ["ill"], ["age"])
     hidden = int((table["age"] < 23).sum())
     assert found.values[found.by["age"].index("*")].sum() == hidden
-    assert any(f"{hidden:,} records are suppressed: they are in the cell age *" in note for note in found.notes)
+    assert any(f"{hidden:,} records are suppressed: in the cell age *" in note for note in found.notes)
     with pytest.raises(QuestionError, match="some records are suppressed"):
         ps.evaluate(release, table, ["ill"], ["age"])
 

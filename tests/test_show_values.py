@@ -88,8 +88,8 @@ def test_values_are_shown_only_when_asked_for(
 def test_lines_are_those_of_the_file(work: Path) -> None:
     text = polyseme(*COMMANDS["anonymize"], cwd=work).stderr
     assert "3 values are not in the declared domain of 4 values, in lines 5, 8 and 9" in text
-    assert "1 values are missing, in line 10" in text
-    assert "1 values cannot be read as integer, in line 3" in text
+    assert "1 value is missing, in line 10" in text
+    assert "1 value cannot be read as integer, in line 3" in text
     shown = polyseme(*COMMANDS["anonymize"], "--force-show-values", cwd=work).stderr
     rows = [line.split() for line in shown.splitlines()]
     assert [f"{MARK}2", "2", "8"] in rows
@@ -147,7 +147,7 @@ def test_impossible_values_are_found_in_their_rows() -> None:
             "impossible": [{"when": {"sex": "m"}, "attribute": "disease", "values": ["birth"]}],
         }
     )
-    with pytest.raises(TableError, match="1 values are declared impossible for their record, in row 2"):
+    with pytest.raises(TableError, match="1 value is declared impossible in the policy, in row 2"):
         ps.anonymize(frame, policy)
 
 

@@ -226,7 +226,7 @@ def work(tmp_path: Path) -> Path:
 def test_the_command_lists_every_column_and_warns_last(work: Path) -> None:
     done = run("anonymize", "raw.yaml", "people.csv", "--out", "r", cwd=work)
     assert done.returncode == 0, done.stderr
-    lines = [line.split() for line in done.stdout.splitlines()]
+    lines = [line.split() for line in done.stdout.splitlines() if not line.startswith("─")]
     assert lines[:6] == [
         ["column", "role", "published"],
         ["name", "identifier", "not", "published"],
@@ -312,7 +312,7 @@ method: {mondrian: {}}
         22,
     )
     assert sum(record.after is None for record in dropped.records) == 1
-    assert sum("would be left out" in line for line in dropped.lines()) == 1
+    assert dropped._repr_html_().count("would be left out") == 1
 
 
 def _one_missing() -> pl.DataFrame:
@@ -329,7 +329,7 @@ def test_a_preview_is_for_a_terminal(work: Path) -> None:
     before = sorted(work.iterdir())
     refused = run("anonymize", "raw.yaml", "people.csv", "--preview", 2, cwd=work)
     assert refused.returncode == 2
-    assert "no terminal" in refused.stderr
+    assert "no terminal" in " ".join(refused.stderr.split())
     assert MARK not in refused.stdout + refused.stderr
     assert run("anonymize", "raw.yaml", "people.csv", "--preview", 2, "--json", cwd=work).returncode == 2
     forced = run("anonymize", "raw.yaml", "people.csv", "--preview", 2, "--force-preview", cwd=work)

@@ -203,7 +203,7 @@ def test_a_value_that_is_twice_in_a_lattice_or_matrix_is_an_error(tmp_path: Path
 def test_a_value_that_is_twice_in_a_hierarchy_has_one_place() -> None:
     same = Listed.of([("30", "low", "*"), ("30.0", "low", "*"), ("50", "high", "*"), ("60", "high ", "*")])
     assert same.paths == {"30": ("low",), "50": ("high",), "60": ("high",)}, "as they are written first"
-    with pytest.raises(PolicyError, match=r"two parents: 1 entries of level 0 .* the first in path 1 and path 2"):
+    with pytest.raises(PolicyError, match=r"two parents: at level 0, 1 entry is .* the first in path 1 and path 2"):
         Listed.of([("30", "low", "*"), ("30.0", "high", "*")])
     table = pl.DataFrame({"q": [1, 1], "s": ["30", "50"]})
     known = {"s": [(30.0, "low", "*"), ("30", "high", "*"), (50, "high", "*")]}

@@ -152,9 +152,9 @@ def test_no_record_loses_its_weight_by_rounding() -> None:
 @pytest.mark.parametrize(
     ("weights", "what"),
     [
-        (["1", "2", ""], "1 weights are missing"),
+        (["1", "2", ""], "1 weight is missing"),
         (["1", "-2", "inf"], "2 weights are negative or infinite"),
-        (["1", "2", "heavy"], "1 weights cannot be read as numbers"),
+        (["1", "2", "heavy"], "1 weight cannot be read as a number"),
         (["1", "2", "1,5"], "decimal: comma"),
     ],
 )
@@ -263,3 +263,25 @@ def test_a_draft_drops_survey_weights_and_keeps_bodies(name: str, low: float, hi
     role = ps.Policy.loads(text).by_name[name].role
     assert role is (Role.IDENTIFIER if survey else Role.QUASI_IDENTIFIER)
     assert ("role: weight, round: .., trim: .." in text) is survey
+
+
+def test_a_release_with_coarser_weights_is_compared_with_its_original(tmp_path: Path) -> None:
+    """Linked, matched and reported on by the weights as they are published, not as they were."""
+    frame = people(2_000)
+    release = published(frame, ", round: 50, trim: 200", out=tmp_path / "release")
+    matched = {finding.attack: finding for finding in ps.attack(release, frame)}
+    assert matched["linkage-prosecutor"].success > 0.0
+    page = ps.report(release, original=frame)
+    assert "sex and weight" in page
+    assert release.manifest["weight"].in_words == "rounded to multiples of 50 and trimmed at 200"
+    notes = ps.estimate(release, of=["income"]).notes
+    assert any("rounded to multiples of 50 and trimmed at 200" in note for note in notes)
+    assert not any("rounded" in note for note in ps.estimate(release, of=["income"], unweighted=True).notes)
+
+
+def test_a_plan_says_that_weights_will_be_looked_at() -> None:
+    policy = "attributes:\n  sex: {role: quasi-identifier, hierarchy: suppress}\n  w: {role: weight}\n"
+    policy += "  income: {role: sensitive, domain: [1, 2, 3], protect: {diversity: {l: 2}}}\n"
+    told = ps.plan(ps.Policy.loads(policy + "models: [{k-anonymity: {k: 5}}]\nmethod: {full-domain: {}}\n"))
+    assert any("survey weight 'w'" in remark for remark in told.remarks)
+    assert not any("survey weight" in remark for remark in ps.plan(ps.Policy.loads(policy)).remarks)

@@ -170,7 +170,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         prepare(folder)
-        terminal("plan", "polyseme plan policy.yaml --data patients.csv", folder, 17)
+        terminal("plan", "polyseme plan policy.yaml --data patients.csv", folder, 25)
         terminal("verify", "polyseme verify release", folder, 40)
         tutorial_chart(folder)
         income_chart()

@@ -57,6 +57,7 @@ __all__ = [
     "StoreUnavailable",
     "TableError",
     "nearest",
+    "numbered",
     "warn",
 ]
 
@@ -180,6 +181,22 @@ def warn(text: str, category: type[PolysemeWarning]) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "polyseme":
         frame, level = frame.f_back, level + 1
     warnings.warn(text, category, stacklevel=level)
+
+
+def numbered(count: int, things: str) -> str:
+    """How many of something there are, and what is said of them; `things` is in the plural.
+
+    >>> numbered(1, "records have no value"), numbered(1200, "records have no value"), numbered(1, "classes")
+    ('1 record has no value', '1,200 records have no value', '1 class')
+    """
+    if count != 1:
+        return f"{count:,} {things}"
+    noun, *rest = things.split(" ")
+    verb = [_SINGULAR.get(rest[0], rest[0])] if rest else []
+    return " ".join(["1", noun.removesuffix("es" if noun.endswith("sses") else "s"), *verb, *rest[1:]])
+
+
+_SINGULAR = {"are": "is", "fall": "falls", "have": "has", "share": "shares", "fit": "fits"}
 
 
 def _told_apart(option: str) -> str:

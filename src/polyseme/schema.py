@@ -115,6 +115,17 @@ class Weighting:
     round: float | None = None
     trim: float | None = None
 
+    @property
+    def in_words(self) -> str:
+        """How a column of weights is published.
+
+        >>> Weighting(round=50, trim=600).in_words, Weighting().in_words
+        ('rounded to multiples of 50 and trimmed at 600', 'as it is')
+        """
+        rounded = f"rounded to multiples of {self.round:g}" if self.round is not None else ""
+        trimmed = f"trimmed at {self.trim:g}" if self.trim is not None else ""
+        return " and ".join(filter(None, [rounded, trimmed])) or "as it is"
+
     def applied(self, weights: Floats) -> Floats:
         """The weights as they are published; no record loses its weight by rounding.
 

@@ -138,7 +138,7 @@ def test_problems_add_up_and_nothing_of_a_faulty_batch_is_published(place: int) 
     assert {(column, what.split(" of ")[0]): count for (column, what, _), count in tally.problems.items()} == {
         ("ill", "values are not in the declared domain"): 3,
         ("ill", "values are missing"): 3,
-        ("ill", "values are declared impossible for their record"): 3,
+        ("ill", "values are declared impossible in the policy"): 3,
     }
 
 

@@ -128,9 +128,9 @@ def test_values_without_a_place_are_counted_and_not_named() -> None:
     [
         ("a;x;*\nb;x\n", r"uneven depth: 1 of 2 values do not have 3 levels, the first in line 2"),
         ("a;x;*\nb;;*\n", "uneven depth: 1 of 2 values do not have 3 levels, the first in line 2"),
-        ("a;x;p;*\nb;x;q;*\n", "two parents: 1 entries of level 1 .* the first in line 1 and line 2"),
-        ("a;x;*\na;y;*\nb;y;*\n", "two parents: 1 entries of level 0 .* the first in line 1 and line 2"),
-        ("1;x;*\n1.0;y;*\n", "two parents: 1 entries of level 0"),
+        ("a;x;p;*\nb;x;q;*\n", "two parents: at level 1, 1 entry is .* the first in line 1 and line 2"),
+        ("a;x;*\na;y;*\nb;y;*\n", "two parents: at level 0, 1 entry is .* the first in line 1 and line 2"),
+        ("1;x;*\n1.0;y;*\n", "two parents: at level 0, 1 entry is"),
         ("age;group;root\n1;x;*\n2;x;*\n", "line 1 has another root"),
         ("\n", "is empty"),
     ],

@@ -157,7 +157,7 @@ def test_a_classification_that_lacks_values_is_no_distance(tmp_path: Path) -> No
     table = pl.DataFrame({"disease": codes * 10, "age": [20, 30, 40] * 30})
     item = drafted(table, tmp_path).by_name["disease"]
     assert item.distance is None
-    assert "1 values are unknown to it" in draft(open_table(table))
+    assert "1 value is unknown to it" in draft(open_table(table))
 
 
 def test_numbers_of_four_digits_are_no_occupations() -> None:

@@ -201,7 +201,7 @@ def test_findings_and_metrics() -> None:
     assert "3.1 × 10⁻⁶" in told
     assert "Estimated against true: income by sex" in told
     assert "26 of 28 true numbers lie in their intervals" in told
-    assert "records that are off" in told
+    assert "how far cells are off" in told
 
 
 def test_settings_are_listed() -> None:

@@ -242,7 +242,7 @@ def _places(item: Sets, found: Found, coded: Coded, batch: pa.RecordBatch, probl
     wrong = item.strata.impossible(coded.codes, places)
     hint = "correct the table, or the policy's impossible combinations"
     seen = sighted(as_series(batch.column(item.name)), wrong, rows) if len(wrong) else None
-    problems.add(item.name, len(wrong), "values are declared impossible for their record", hint, seen)
+    problems.add(item.name, len(wrong), "values are declared impossible in the policy", hint, seen)
     return places
 
 

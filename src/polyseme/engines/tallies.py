@@ -11,7 +11,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from polyseme.engines.conditions import Fulfilled
-from polyseme.errors import Problem, TableError
+from polyseme.errors import Problem, TableError, numbered
 from polyseme.sightings import Sightings
 from polyseme.tables.coding.dictionaries import Levels
 from polyseme.tables.counting.matching import Fingerprints
@@ -56,7 +56,7 @@ class Problems:
 
     def _problem(self, key: tuple[str, str, str], count: int, source: Source | None) -> Problem:
         (column, what, hint), seen = key, self.seen.get(key)
-        where, told = f"column '{column}'", f"{count:,} {what}"
+        where, told = f"column '{column}'", numbered(count, what)
         if seen is None or source is None:
             return Problem(where, told, hint)
         return Problem.in_rows(where, told, hint, seen, source.row_numbers)

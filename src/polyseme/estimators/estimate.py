@@ -13,7 +13,7 @@ from scipy import special
 from threadpoolctl import ThreadpoolController
 
 from polyseme.arrays import Floats, Ints
-from polyseme.errors import Problem, QuestionError, nearest
+from polyseme.errors import Problem, QuestionError, nearest, numbered
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.independence import Independence, independence_test
 from polyseme.estimators.intervals import intervals, presented, project, standard_errors, sum_intervals
@@ -387,7 +387,9 @@ def estimate_parts(
     notes.extend(_warnings(values, low, high, totals, level))
     unknown = int(np.isnan(stderr).sum())
     if unknown:
-        notes.append(f"{unknown:,} cells have an interval, but no standard error: too few sets tell their values apart")
+        notes.append(
+            f"{numbered(unknown, 'cells have an interval, but no standard error')}: too few sets tell values apart"
+        )
     return Estimate(
         of=tuple(names),
         labels=tuple(tuple(axis) for axis in labels),
@@ -435,11 +437,11 @@ def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats, level: 
     notes = []
     if weak.any():
         notes.append(
-            f"{int(weak.sum()):,} of {int(asked.sum()):,} cells have an expected error larger than the cell itself: "
+            f"the expected error is larger than the cell itself in {int(weak.sum()):,} of {int(asked.sum()):,} cells: "
             "there are too few records for a table this detailed"
         )
     if (totals == 0).any():
-        notes.append(f"{int((totals == 0).sum()):,} groups have no records")
+        notes.append(numbered(int((totals == 0).sum()), "groups have no records"))
     return notes
 
 

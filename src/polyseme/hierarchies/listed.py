@@ -143,6 +143,7 @@ def _twice(paths: Sequence[tuple[str, ...]], where: Sequence[str]) -> Iterable[P
                 found.append((before, place))
         if found:
             before, place = found[0]
-            what = f"two parents: {len(found):,} entries of level {level} are below another group than before"
+            many = "1 entry is" if len(found) == 1 else f"{len(found):,} entries are"
+            what = f"two parents: at level {level}, {many} below another group than before"
             hint = "a value or group lies in one group of the next level; give groups that differ different names"
             yield Problem("", f"{what}, the first in {where[before]} and {where[place]}", hint)

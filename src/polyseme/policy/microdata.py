@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Bools, Ints
-from polyseme.errors import PolicyError, Problem, TableError
+from polyseme.errors import PolicyError, Problem, TableError, numbered
 from polyseme.hierarchies import Hierarchy, Rule, Suppression, coverage, fit, values_of
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.policy import Policy
@@ -102,7 +102,7 @@ def _column(policy: Policy, source: Source, item: AttributePolicy, kept: Bools) 
             unread = unread.append(series.filter(piece.is_null() & series.is_not_null()).cast(pl.String))
     if len(unread):
         hint = dialect_hint(unread) or "change or remove its type in the policy"
-        what = f"{len(unread):,} values cannot be read as {item.type}"
+        what = numbered(len(unread), f"values cannot be read as {item.type}")
         raise TableError(Problem(f"column '{item.name}'", what, hint))
     whole = pl.concat(pieces, rechunk=False) if pieces else pl.Series(item.name, [], dtype=pl.String)
     return whole if kept.all() else whole.filter(pl.Series(kept))
@@ -130,7 +130,7 @@ def _hierarchies(
 def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series, source: Source, rows: Ints) -> Attribute:
     """The attribute with a domain: the declared one, or the values that occur, sorted."""
     if series.null_count() and item.missing.action == "refuse":
-        what = f"{series.null_count():,} records have no value of '{item.name}'"
+        what = numbered(series.null_count(), f"records have no value of '{item.name}'")
         hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
         seen = sighted(series, np.flatnonzero(series.is_null().to_numpy()), rows)
         raise TableError(Problem.in_rows("", what, hint, seen, source.row_numbers))
@@ -146,7 +146,7 @@ def _sensitive(attribute: Attribute, series: pl.Series, source: Source, rows: In
         raise ValueError("a sensitive attribute has a domain here")
     coded = encode(series, attribute.domain)
     if coded.unseen:
-        what = f"{coded.unseen:,} records have a value of '{attribute.name}' that is not in the declared domain"
+        what = numbered(coded.unseen, f"records have a value of '{attribute.name}' that is not in the declared domain")
         seen = sighted(series, np.flatnonzero(coded.codes == UNSEEN), rows)
         raise TableError(Problem.in_rows("", what, WIDEN, seen, source.row_numbers))
     codes: Ints = coded.codes

@@ -35,7 +35,9 @@ class _Published:
 class AsIs(_Published):
     """A column that nothing was done to; a sensitive one only where records are put into classes that protect it."""
 
-    in_words = "as it is"
+    @property
+    def in_words(self) -> str:
+        return "as it is" if self.attribute.weighting is None else self.attribute.weighting.in_words
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Generalized(_Published):
     def in_words(self) -> str:
         if self.level is None:
             return "generalized"
-        return f"generalized to level {self.level}" if self.level else "at level 0, as it is"
+        return f"generalized to level {self.level}" if self.level else "as it is (level 0)"
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class Sets(_Published):
 
     @property
     def in_words(self) -> str:
-        return f"sets of {self.l}"
+        return f"sets of {self.l}" if self.l > 1 else "one value, drawn at random"
 
     @property
     def stratified(self) -> bool:

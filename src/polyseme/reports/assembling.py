@@ -23,7 +23,6 @@ from polyseme.reports.risks import Reidentification
 from polyseme.results.guessers import Guessers
 from polyseme.results.views.formats import count, parameters, quantity
 from polyseme.results.views.protocols import KnownFacts, Reached
-from polyseme.schema import Role
 
 __all__ = ["attribute_line", "class_promises", "fact_line", "promise_line", "reidentification_of", "release_page"]
 
@@ -77,7 +76,7 @@ def release_page(
 
 def reidentification_of(manifest: Manifest, findings: Sequence[Reached] | None) -> Reidentification:
     """What the linking adversary found, by the quasi-identifiers that the release shows."""
-    columns = [manifest[name] for name in manifest.shown if manifest[name].attribute.role is Role.QUASI_IDENTIFIER]
+    columns = [manifest[name] for name in manifest.shown if manifest[name].attribute.role.tells_apart]
     promised = [next(iter(model.values())).get("k") for model in manifest.models if "k-anonymity" in model]
     linked = next((one for one in findings or () if one.attack == "linkage-prosecutor"), None)
     return Reidentification(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from polyseme.errors import InvalidInput
+from polyseme.errors import InvalidInput, numbered
 from polyseme.release import Applied
 
 __all__ = ["GroupingPlan", "applied_lines"]
@@ -83,14 +83,15 @@ def applied_lines(applied: Applied, records: int) -> list[str]:
     grouped = records - applied.suppressed
     kind = "groups" if applied.name in ("anatomy", "buckets") else "classes"
     mean = f"{grouped / applied.classes:,.3g}" if applied.classes else "0"
-    lines = [f"{applied.name}: {applied.classes:,} {kind}, with {mean} records each on average"]
+    lines = [f"{applied.name}: {numbered(applied.classes, kind)}, with {mean} records each on average"]
     if applied.levels:
         shown = ", ".join(f"{name} {level}" for name, level in applied.levels.items())
         lines.append(f"levels of generalization (0 is the value itself): {shown}")
     if applied.suppressed:
         share = applied.suppressed / max(records, 1)
+        are = "is" if applied.suppressed == 1 else "are"
         how = "left out" if applied.withheld else "published with * in every quasi-identifier"
-        lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) are suppressed: {how}")
+        lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) {are} suppressed: {how}")
     if applied.actions:
         done = ", ".join(f"{action} {count:,}" for action, count in applied.actions.items())
         lines.append(f"classes on which a rule was effective, by what was done about them: {done}")

@@ -13,7 +13,7 @@ from polyseme.engines.batch import Job
 from polyseme.engines.conditions import Fulfilled, absent_values, unfulfilled
 from polyseme.engines.people import CHANGED, people_of, too_few_people
 from polyseme.engines.run import Outcome
-from polyseme.errors import PolicyError, Problem
+from polyseme.errors import PolicyError, Problem, numbered
 from polyseme.policy import PROTECT_HINT, Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
@@ -30,6 +30,7 @@ __all__ = [
     "ungeneralized",
     "unmet_conditions",
     "warnings",
+    "weighted_classes",
 ]
 
 
@@ -102,6 +103,17 @@ def ungeneralized(policy: Policy) -> list[str]:
     ]
 
 
+def weighted_classes(policy: Policy) -> list[str]:
+    """Survey weights tell records apart that a method has put into one class; only `anonymize` counts that."""
+    weight = next((item.name for item in policy.attributes if item.role is Role.WEIGHT), None)
+    if weight is None or not policy.models:
+        return []
+    return [
+        f"the survey weight '{weight}' tells records of one class apart, and is not looked at here: `anonymize` counts "
+        "it, and refuses where a model then does not hold. Coarser weights (round: .., trim: ..) help."
+    ]
+
+
 def few_people(source: Source, policy: Policy) -> list[str]:
     """A record key that `anonymize` would refuse with a key, looked at before."""
     if policy.record_key is None:
@@ -148,7 +160,7 @@ def repeated_records(job: Job, outcome: Outcome) -> list[str]:
     if not outcome.repeated or job.key is not None:
         return []
     return [
-        f"{outcome.repeated:,} records share their record key with another: whoever knows which belong together "
+        f"{numbered(outcome.repeated, 'records share a record key with another')}: whoever knows which belong together "
         "can intersect their sets. Use --key-file, or publish one record for each person."
     ]
 

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
-from polyseme.errors import Problem, ReleaseError
+from polyseme.errors import Problem, ReleaseError, numbered
 from polyseme.estimators.coarse_estimate import CoarseEstimate, estimate_coarse
 from polyseme.estimators.coarsened import Coarse, Labelled
 from polyseme.estimators.in_groups import InGroups
@@ -65,12 +65,12 @@ def suppression_notes(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
     if applied is None or not applied.suppressed:
         return ()
     if applied.withheld:
-        return (f"{applied.suppressed:,} records are suppressed: they were left out and are not counted",)
+        return (f"{numbered(applied.suppressed, 'records are suppressed')}: left out, and not counted",)
     shown = [name for name in by if isinstance(manifest[name], Generalized)]
     if not shown:
         return ()
     cells = " and ".join(f"{name} {TOP}" for name in shown)
-    return (f"{applied.suppressed:,} records are suppressed: they are in the cell {cells}",)
+    return (f"{numbered(applied.suppressed, 'records are suppressed')}: in the cell {cells}",)
 
 
 # -- as they are, and generalized ----------------------------------------------------------------------------------

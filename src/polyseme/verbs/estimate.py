@@ -24,6 +24,7 @@ from polyseme.logs import logged
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.counts import SetCounts, stratum_column
+from polyseme.schema import Weighting
 from polyseme.strata import Strata
 from polyseme.tables.coding.codes import label_array
 from polyseme.tables.counting.groups import Grouped
@@ -140,8 +141,19 @@ def ask(
         options,
     )
     table = replace(table, weight=weight)
-    caveats = (*doubts(release.manifest, targets, table.parts, examined), *_repeated(release.manifest, reports))
+    caveats = (
+        *_coarser_weights(release.manifest, weight),
+        *doubts(release.manifest, targets, table.parts, examined),
+        *_repeated(release.manifest, reports),
+    )
     return table.warned(*caveats, *suppressed)
+
+
+def _coarser_weights(manifest: Manifest, weight: str | None) -> tuple[str, ...]:
+    rule = None if weight is None else manifest[weight].attribute.weighting
+    if rule is None or rule == Weighting():
+        return ()
+    return (f"{weight} was {rule.in_words}: intervals are about sums of the published weights",)
 
 
 def _reports(release: Release, targets: Sequence[Sets], grouped: Grouped, cell: Ints, cells: int) -> Reports:

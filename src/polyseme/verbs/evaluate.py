@@ -164,12 +164,12 @@ def _labels(release: Release, source: Source, name: str) -> Mapping[str, str] | 
     labels = {leaf: label for label, leaves in column.stands_for.items() for leaf in leaves}
     suppressed = applied is not None and applied.suppressed > 0 and not applied.withheld
     if not labels or suppressed or len(labels) < sum(len(leaves) for leaves in column.stands_for.values()):
-        reason = "some records are suppressed" if suppressed else "a value may show several labels"
+        reason = "some records are suppressed" if suppressed else "records with one value may show different labels"
         raise QuestionError(
             Problem(
                 "by",
-                f"the original does not say which label of '{name}' a record shows: "
-                + (reason if labels else "the release does not list what they stand for"),
+                f"'{name}' is generalized, and the original does not say what a record shows in its place: "
+                + (reason if labels else "the release does not list which values a label stands for"),
                 f"evaluate without --by {name}",
             )
         )

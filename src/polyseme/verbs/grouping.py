@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.arrays import Floats, Ints
-from polyseme.errors import Problem, QuestionError, ReleaseError
+from polyseme.errors import Problem, QuestionError, ReleaseError, numbered
 from polyseme.estimators.auxiliary import MOST_KINDS
 from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts, stratum_column, target_of
@@ -52,7 +52,7 @@ class Weights:
         weights, flaws = read_weights(as_series(columns[self.name]))
         if flaws:
             raise ReleaseError(
-                Problem(f"column '{self.name}'", f"{count:,} {what}", "--unweighted counts the records instead")
+                Problem(f"column '{self.name}'", numbered(count, what), "--unweighted counts the records instead")
                 for (what, _), count in flaws.items()
             )
         return weights

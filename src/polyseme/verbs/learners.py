@@ -67,7 +67,9 @@ class _Known:
         return success(self.stratum.mechanism, self.shares, believed)
 
     def floor(self) -> Floor | None:
-        """For somebody who believes what is true."""
+        """For somebody who believes what is true; none where a truthful set would be the value itself."""
+        if self.stratum.mechanism.l == 1:
+            return None
         try:
             return floor(self.stratum.mechanism.design.structure, self.stratum.mechanism.l, self.shares)
         except ImpossibleError:

@@ -25,7 +25,7 @@ from polyseme.results.plan import Plan
 from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
-from polyseme.verbs.cautions import few_people, require_protection, ungeneralized, unmet_conditions
+from polyseme.verbs.cautions import few_people, require_protection, ungeneralized, unmet_conditions, weighted_classes
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
@@ -66,7 +66,7 @@ def plan(
     if source is not None:
         source = with_joined(source, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     made = with_guessers(made, policy, resolved, statistics, source)
-    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy)), grouping=grouping)
+    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy), *weighted_classes(policy)), grouping=grouping)
     if source is None:
         return made
     seen = (*few_people(source, policy), *unmet_conditions(source, policy, resolved))

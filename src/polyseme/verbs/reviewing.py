@@ -118,7 +118,7 @@ class Review:
         if broken and not self.accept_risk:
             drawn = self._drawn
             weight = self._weight
-            hint = _HINT if weight is None else f"{_coarser(weight)}, or drop it (role: identifier); {_HINT}"
+            hint = _HINT if weight is None else f"{_told_by(weight)}; or drop it (role: identifier); {_HINT}"
             raise RiskError(
                 Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else hint)
                 for verdict in broken
@@ -192,8 +192,15 @@ def _as_it_is(column: Column) -> bool:
     return isinstance(column, AsIs) and column.attribute.role.tells_apart
 
 
+def _told_by(weight: str) -> str:
+    return f"the survey weight '{weight}' tells records apart too: {_coarser(weight)}"
+
+
 def _coarser(weight: str) -> str:
-    return f"to let more records share one, say attributes: {{{weight}: {{role: weight, round: .., trim: ..}}}}"
+    return (
+        "round and trim it (more), so that more records share each weight: "
+        f"attributes: {{{weight}: {{role: weight, round: .., trim: ..}}}}"
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ import pyarrow as pa
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import Problem, ReleaseError
 from polyseme.release import AsIs, Release, Sets
+from polyseme.schema import Weighting
 from polyseme.strata import Stratum
 from polyseme.tables.classes import SUPPRESSED
 from polyseme.tables.coding.codes import as_series
@@ -90,6 +91,7 @@ class Reading:
     names: Sequence[str]
     types: Mapping[str, pl.DataType]
     missing_values: Sequence[str]
+    weighting: Mapping[str, Weighting] = field(default_factory=dict)
 
     @classmethod
     def of(cls, release: Release) -> Reading:
@@ -98,12 +100,17 @@ class Reading:
     @classmethod
     def by(cls, release: Release, names: Sequence[str]) -> Reading:
         """Of these columns."""
-        schema = pa.schema([field for field in release.source.schema if field.name in names])
-        return cls(names, published_types(schema), release.manifest.missing_values)
+        schema = pa.schema([column for column in release.source.schema if column.name in names])
+        coarser = {name: release.manifest[name].attribute.weighting for name in names}
+        weighting = {name: rule for name, rule in coarser.items() if rule is not None}
+        return cls(names, published_types(schema), release.manifest.missing_values, weighting)
 
     def columns(self, batch: pa.RecordBatch) -> pl.DataFrame:
-        """With the types they have in the release."""
-        return pl.DataFrame({name: read_as(as_series(batch.column(name)), self.types[name])[0] for name in self.names})
+        """With the types they have in the release, and with survey weights rounded and trimmed as they are there."""
+        read = {name: read_as(as_series(batch.column(name)), self.types[name])[0] for name in self.names}
+        for name, rule in self.weighting.items():
+            read[name] = pl.Series(name, rule.applied(read[name].cast(pl.Float64).to_numpy()))
+        return pl.DataFrame(read)
 
     def texts(self, frame: pl.DataFrame) -> pl.DataFrame:
         """As text in which whatever is equal is written alike."""

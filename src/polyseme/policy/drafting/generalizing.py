@@ -9,6 +9,7 @@ from math import floor, log10
 import numpy as np
 
 from polyseme.distances.taxonomies import load_taxonomy
+from polyseme.errors import numbered
 from polyseme.policy.drafting.looking import Looked
 from polyseme.policy.drafting.recognised import days_otherwise, taxonomy_of
 
@@ -51,8 +52,8 @@ def _taxonomy(column: Looked) -> Proposal | None:
     levels = load_taxonomy(known.name).levels
     if not known.unknown and not column.many:
         return Proposal(f"{{taxonomy: {known.name}}}", f"it knows every value: {', '.join(levels)}", len(levels) + 1)
-    some = f"{known.unknown:,}" if known.unknown else "some"
-    why = f"{some} values may be unknown to it, and count as other; see which: polyseme taxonomy check --show-values"
+    some = numbered(known.unknown, "values") if known.unknown else "some values"
+    why = f"{some} may be unknown to it, and count as other; see which: polyseme taxonomy check --show-values"
     return Proposal(f"{{taxonomy: {known.name}, unknown: other}}", why, len(levels) + 1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyseme.arrays import Floats
 from polyseme.distances.taxonomies import load_taxonomy
-from polyseme.errors import InvalidInput
+from polyseme.errors import InvalidInput, numbered
 from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.binning import FEWEST, quantile_edges
@@ -39,7 +39,9 @@ def protecting_lines(column: Looked) -> list[str]:
         return _with_category(column)
     lines = []
     if column.missing:
-        lines.append(f"    missing: drop   # {column.missing:,} rows have none; or missing: {{category: unknown}}")
+        lines.append(
+            f"    missing: drop   # {numbered(column.missing, 'rows have none')}; or missing: {{category: unknown}}"
+        )
     if _binned(column):
         return lines + _numeric_lines(column)
     if column.dates and not column.numeric:
@@ -77,7 +79,7 @@ def _with_category(column: Looked) -> list[str]:
     """Where many rows have no value, that is a value like any other: to leave them out would leave a table of some."""
     taken = {str(value).strip().lower() for value in column.values}
     word = next(word for word in _CATEGORIES if word not in taken)
-    lines = [f'    missing: {{category: "{word}"}}   # {column.missing:,} rows have none; or missing: drop']
+    lines = [f'    missing: {{category: "{word}"}}   # {numbered(column.missing, "rows have none")}; or missing: drop']
     if _unlisted(column):
         return [*lines, *_unlisted_lines(), *_promise_lines(len(column.values) + 1, ordered=False)]
     values = _values(column)
@@ -166,7 +168,7 @@ def _works(values: list[Label], lines: list[str]) -> bool:
 
 def _why_not(known: Recognised) -> str:
     coverage = known.coverage
-    lacking = f"{len(coverage.unknown):,} values are unknown to it" if coverage.unknown else "some mean the same"
+    lacking = numbered(len(coverage.unknown), "values are unknown to it") if coverage.unknown else "some mean the same"
     return (
         f"    # Almost all values are known to the taxonomy {known.name}, but {lacking}: correct them "
         f"(polyseme taxonomy check) to use it as the distance."

@@ -55,8 +55,13 @@ def verdict_table(verdicts: Iterable[Verdict], learners: Mapping[str, Document] 
     verdicts = tuple(verdicts)
     held = sum(verdict.holds for verdict in verdicts)
     caption = "Nothing was checked" if not verdicts else f"{held} of {len(verdicts)} models hold"
-    caption = f"{caption}. {above_sentence(learners)}" if above_sentence(learners) else caption
-    table = _table(caption, VERDICT_HEAD, verdict_rows(verdicts)) + _list(verdict_notes(verdicts))
+    above = above_sentence(learners)
+    beyond = f"<p><b>{escape(f'{caption}. {above}')}</b></p>" if above else ""
+    table = (
+        beyond
+        + _table("What was checked" if above else caption, VERDICT_HEAD, verdict_rows(verdicts))
+        + _list(verdict_notes(verdicts))
+    )
     return table + _guessing(learners)
 
 

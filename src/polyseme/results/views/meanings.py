@@ -111,12 +111,12 @@ METRICS: Mapping[str, str] = {
     "coverage": "their share of all cells with an interval",
     "level": "the share that the intervals promise",
     "mse": "mean over cells of (true share − estimated share)²",
-    "l1": "records that are off, summed over cells",
-    "l2": "root of the sum of squares of the records that are off",
+    "l1": "how far cells are off, summed up: in records, or in weights",
+    "l2": "root of the sum of the squares of how far cells are off",
     "hellinger": "distance of the roots of counts: an error weighs more in small cells",
-    "emd": "share of the records to move to make the tables equal, 0 to 1",
+    "emd": "share of all to be moved to make the tables equal, 0 to 1",
     "kl": "information lost, in nats; 0 if equal, ∞ if a cell with records is estimated 0",
-    "chi2": "Pearson: squares of the records that are off over the true number",
+    "chi2": "Pearson: squares of how far cells are off, over the true numbers",
     "query_error": "mean relative error of 1,000 random counting queries",
 }
 

@@ -93,7 +93,7 @@ def _class_rows(risk: Document) -> list[tuple[str, ...]]:
     return [
         ("k", quantity(risk["k"]), "records in the smallest class; a class is all records that agree in these columns"),
         ("unique", count(risk["unique"]), f"records alone in their class: {percent(risk['unique_share'])} of all"),
-        ("classes", count(risk["classes"]), f"{quantity(risk['average_size'])} records each on average"),
+        ("classes", count(risk["classes"]), _each(risk["average_size"])),
         ("prosecutor risk", percent(risk["prosecutor_risk"]), "how surely the most exposed person is found: 1 / k"),
         (
             "marketer risk",
@@ -192,6 +192,10 @@ def _advice(risk: Document) -> str:
     return f" Generalize {plain(first['name'])} first: without it {left}."
 
 
+def _each(average: float) -> str:
+    return f"{quantity(average)} {'record' if quantity(average) == '1' else 'records'} each on average"
+
+
 def _choice_rows(risk: Document) -> list[tuple[str, ...]]:
     return [(choice["name"], _taken(choice), choice["why"]) for choice in risk["choices"]]
 
@@ -206,7 +210,8 @@ def _choice_notes(risk: Document) -> tuple[str, ...]:
     open_questions = [
         choice["name"] for choice in risk["choices"] if choice["role"] == "sensitive" and choice["name"] not in judged
     ]
-    ask = f"to see what the classes tell about {', '.join(open_questions)}, name it with --sensitive"
+    them = "it" if len(open_questions) == 1 else "them"
+    ask = f"to see what the classes tell about {', '.join(open_questions)}, name {them} with --sensitive"
     return (
         "guesses from names and shapes: name the columns that others know with --qi",
         *([ask] if open_questions else []),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from polyseme.errors import numbered
 from polyseme.models.base import Verdict
 from polyseme.results.grouping import GroupingPlan
 from polyseme.results.views.formats import NOTHING, count, parameters, percent, points, quantity, yes_no
@@ -164,8 +165,9 @@ def _attribute_remarks(name: str, entry: Document) -> list[str]:
     remarks = [f"{name}: {_trade(entry['least_risk'])}"] if entry.get("least_risk") else []
     if entry.get("strata"):
         remarks.append(
-            f"{name}: {len(entry['strata'])} groups of records have their own mechanisms, because their priors or "
-            "impossible values differ; the worst of all is shown"
+            f"{name}: {numbered(len(entry['strata']), 'groups')} of records "
+            f"{'has its own mechanism' if len(entry['strata']) == 1 else 'have mechanisms of their own'}, because "
+            "priors or impossible values differ; the worst of all is shown"
         )
     if entry.get("nearest"):
         settings = ", ".join(f"(l = {item['l']}, d = {quantity(item['d'])})" for item in entry["nearest"])

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
-from polyseme.errors import Problem, TableError, nearest
+from polyseme.errors import Problem, TableError, nearest, numbered
 from polyseme.schema import Domain
 from polyseme.spelling import Label, spelled
 from polyseme.tables.coding.codes import encode as encode_column
@@ -58,7 +58,7 @@ def encode(
         labels, absent = (*labels, None), 0
     flaws = []
     if absent:
-        flaws.append(f"{absent:,} records have no value, and missing values were not declared to be a category")
+        flaws.append(numbered(absent, "records have no value, and missing values were not declared to be a category"))
     if unknown:
-        flaws.append(f"{unknown:,} records have a value outside the declared domain")
+        flaws.append(numbered(unknown, "records have a value outside the declared domain"))
     return codes, labels, "; ".join(flaws)

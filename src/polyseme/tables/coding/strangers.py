@@ -27,7 +27,7 @@ def strangers(series: pl.Series, coded: Coded, domain: Domain) -> dict[tuple[str
     if isinstance(domain.cut, Bins):
         found = _no_numbers(odd)
     elif isinstance(domain.cut, Periods):
-        found = {("values are no dates", _DATES): period_labels(odd, domain.cut.every).is_null().to_numpy()}
+        found = {("values are not a possible date", _DATES): period_labels(odd, domain.cut.every).is_null().to_numpy()}
     else:
         outside, found = f"values are not in the declared domain of {domain.size:,} values", {}
     found[outside, WIDEN] = ~np.any([np.zeros(len(odd), dtype=np.bool_), *found.values()], axis=0)
@@ -38,7 +38,7 @@ def _no_numbers(odd: pl.Series) -> dict[tuple[str, str], Bools]:
     read = cast_column(odd, "number")[0]
     known, absent = read.fill_null(0.0).to_numpy(), read.is_null().to_numpy()
     return {
-        ("values are no numbers", _NUMBERS): absent,
+        ("values are not a number", _NUMBERS): absent,
         ("values are written as nan, which is not a number", _NAN): np.isnan(known),
         ("values are infinite", "correct the table, or open the ends of the bins with -.inf and .inf"): np.isinf(known),
     }

@@ -30,5 +30,5 @@ def read_weights(column: pl.Series) -> tuple[Floats, Mapping[tuple[str, str], in
     usable = np.isfinite(weights) & (weights >= 0.0)
     missing = column.null_count() + int(np.isnan(numbers.drop_nulls().to_numpy()).sum())
     wrong = int((~usable).sum()) - missing - unread
-    flaws = {("weights cannot be read as numbers", hint): unread, _MISSING: missing, _NEGATIVE: wrong}
+    flaws = {("weights cannot be read as a number", hint): unread, _MISSING: missing, _NEGATIVE: wrong}
     return np.where(usable, weights, 0.0), {flaw: count for flaw, count in flaws.items() if count}
