@@ -164,7 +164,7 @@ from polyseme.cli import main
 
 def deaf(publish):
     # A callback of a library in which the interruption is raised, and dropped.
-    def inner(*arguments, progress, **options):
+    def inner(*arguments, **options):
         def lost(rows):
             try:
                 os.kill(os.getpid(), NUMBER)

@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from conftest import SHARED
 from hospital import patients
 from polyseme.schema import Role
 
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 ADULT = (
     "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,capital-gain,"
     "capital-loss,hours-per-week,native-country,income"

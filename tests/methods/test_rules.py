@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.cli import cli
-from polyseme.errors import ImpossibleError, PolicyError, QuestionError
+from polyseme.errors import ImpossibleError, InvalidInput, PolicyError
 from polyseme.files.documents import parse
 from polyseme.methods.microdata import BLANK, Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.rules.matching import Options, exact, greedy, match
@@ -190,7 +190,7 @@ def test_the_command_writes_the_explanation_for_the_owner(tmp_path):
     assert again.exit_code == 0
     assert "for the owner, not for publication" in again.output
     refused = CliRunner().invoke(cli, [*asked[:-1], str(tmp_path / "new"), "--explain", str(tmp_path / "why.csv")])
-    assert isinstance(refused.exception, QuestionError)
+    assert isinstance(refused.exception, InvalidInput)
     assert not (tmp_path / "new").exists()
 
 

@@ -1,0 +1,1 @@
+"""Two listeners: one for devices, one for those who run campaigns."""
