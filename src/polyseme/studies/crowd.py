@@ -35,6 +35,7 @@ from polyseme.policy import Policy
 from polyseme.release import Release
 from polyseme.results.views.formats import percent
 from polyseme.studies.income import DEMO_POLICY, income_statistics, income_table, with_age_bands
+from polyseme.studies.one_page import answer_on_the_page, no_browser
 from polyseme.verbs.evaluate import evaluate
 from polyseme.verbs.report import report
 from polyseme.verbs.verify import verify
@@ -120,17 +121,33 @@ def _collected(
     with _collector(address) as url:
         yield f"Collector   {url}/c/{campaign.id}"
         began = perf_counter()
-        offline = people[: max(len(people) // 100, 1)]
+        offline = people[: max(len(people) // 100, 2)]
         answers = _send(campaign, url, people[len(offline) :], cancellation)
         stored, again = answers[201], answers[200]
         rate = (stored + again) / (perf_counter() - began)
         yield f"Devices     {stored:,} reports stored, {rate:,.0f} a second; {again:,} sent again and counted once"
+        yield from _on_a_page(campaign, url, offline[0])
         queue = Queue(folder / ".queue")
-        for record in offline:
+        for record in offline[1:]:
             queue.put(campaign, answer(campaign, record))
         sent = send(queue, url, wait=True)
         yield f"            {sent.stored:,} more were offline and waited on their disks until they could be sent"
     (folder / ".queue").unlink()
+
+
+def _on_a_page(campaign: Campaign, url: str, record: Mapping[str, object]) -> Iterator[str]:
+    """One person opens the page; where that cannot be, another device answers for them."""
+    missing = no_browser()
+    if not missing:
+        try:
+            shown = answer_on_the_page(campaign, url, record)
+            yield f"            1 answered on the page, in a real browser, and saw what was sent: {' or '.join(shown)}"
+            return
+        except Exception as error:  # noqa: BLE001 - whatever a browser has: the crowd goes on without it
+            missing = f"the browser failed ({type(error).__name__})"
+    body = answer(campaign, record).body(campaign.collection.size)
+    _until_stored(Direct(), f"{url}/v1/campaigns/{campaign.id}/reports", body)
+    yield f"            nobody opened the page: {missing}"
 
 
 def _send(
