@@ -55,9 +55,24 @@ def executed(path: Path) -> dict[str, Any]:
     made["metadata"] = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     for number, cell in enumerate(made["cells"], start=1):
         cell["metadata"], cell["id"] = {}, f"cell-{number}"
+        if "outputs" in cell:
+            cell["outputs"] = _joined(cell["outputs"])
         for counted in (cell, *cell.get("outputs", ())):
             counted |= {"execution_count": counted["execution_count"] - 1} if "execution_count" in counted else {}
     return made
+
+
+def _joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The outputs of a cell; what it prints comes in as many pieces as the machine likes."""
+    found: list[dict[str, Any]] = []
+    for output in outputs:
+        last = found[-1] if found else {}
+        if output["output_type"] == last.get("output_type") == "stream" and output["name"] == last["name"]:
+            text = "".join(last["text"]) + "".join(output["text"])
+            found[-1] = {**last, "text": text.splitlines(keepends=True)}
+        else:
+            found.append(output)
+    return found
 
 
 def written(notebook: dict[str, Any]) -> str:

@@ -229,7 +229,7 @@ def test_warnings_when_the_data_cannot_carry_the_table(made):
     rng = np.random.default_rng(1)
     few = report(np.stack([rng.choice(6, 30), rng.choice(3, 30)], axis=1), MECHANISMS, rng)
     table = estimate_table(few, MECHANISMS, ["age", "job"], LABELS, estimator="ml")
-    assert any("expected error larger" in note for note in table.notes)
+    assert any("expected error is larger" in note for note in table.notes)
     alone = estimate_table(reports_without_groups(reports), MECHANISMS, ["age", "job"], LABELS)
     assert alone.estimator in ("ml", "shrink")
     assert any("chosen" in note or "shrunk" in note for note in alone.notes)
@@ -277,7 +277,7 @@ def test_groups_without_records_have_no_mean(estimator):
     mechanism = line(6, 2, 2)
     reports = report(np.array([0, 1, 2, 3] * 50), [mechanism], np.random.default_rng(0), np.zeros(200, dtype=int), 2)
     table = estimate_table(reports, [mechanism], ["age"], [LABELS[0]], {"sex": ["f", "m"]}, estimator=estimator)
-    assert any("1 groups have no records" in note for note in table.notes)
+    assert any("1 group has no records" in note for note in table.notes)
     for summary in (table.mean("age"), table.quantile(0.5, "age")):
         assert not math.isnan(summary.value[0])
         assert math.isnan(summary.value[1])

@@ -198,7 +198,7 @@ def test_a_missing_sensitive_value_fails_closed_unless_it_is_declared_a_category
     table = "age,zip,disease\n20,1,flu\n20,1,\n"
     verdict = desk.verdict(table, POLICY, "[{distinct-diversity: {l: 2}}]")
     assert not verdict["holds"]
-    assert "1 records have no value" in verdict["note"]
+    assert "1 record has no value" in verdict["note"]
     category = POLICY.replace("role: sensitive", "role: sensitive, missing: category")
     assert desk.verdict(table, category, "[{distinct-diversity: {l: 2}}]")["holds"]
     listed = POLICY.replace("role: sensitive", "role: sensitive, domain: [flu, cold], missing: category")

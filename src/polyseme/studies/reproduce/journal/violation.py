@@ -55,7 +55,7 @@ def room(size: int, d: int) -> np.ndarray:
     """The most values, d or more apart, that a set with each value can hold: (F,).
 
     >>> room(14, 6).tolist()
-    [3, 3, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3]
+    [3, 3, 2, 2, 2, 2, 3, 3, 2, 2, 2, 2, 3, 3]
     """
     places = np.arange(size)
     return np.asarray(1 + places // d + (size - 1 - places) // d)
