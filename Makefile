@@ -25,8 +25,9 @@ $(DEV): requirements-dev.txt $(RUN)
 demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 	$(BIN)/polyseme demo --out demo-out --force
 
-test: $(DEV)  ## every test but the slow studies of accuracy (see test-slow)
-	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane"
+test: $(DEV)  ## every test but the slow studies of accuracy (test-slow) and those in a browser (test-lanes)
+	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane and not browser"
+	@echo "Skipped: studies of accuracy (make test-slow); a browser, crashes and floods (make test-lanes)"
 
 test-slow: $(DEV)  ## the slow studies of accuracy
 	$(BIN)/python -m pytest -q -n auto -m slow
