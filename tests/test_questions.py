@@ -92,6 +92,7 @@ def helped(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ps.Release]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file_format", ["parquet", "csv"])
 @pytest.mark.parametrize("using", [("town",), ("pay",), ("skill",), ("town", "pay", "skill")])
 def test_columns_of_a_release_help(helped: dict[str, ps.Release], using: tuple[str, ...], file_format: str) -> None:
@@ -154,6 +155,7 @@ def test_the_long_form_cannot_be_helped(tmp_path: Path) -> None:
         ps.estimate(release, ["job"], using=["town"])
 
 
+@pytest.mark.slow
 def test_columns_help_records_of_different_strata() -> None:
     text = HELPED + "impossible:\n  - {when: {sex: m}, attribute: job, values: [e]}\n"
     original = workers(2_000).filter((pl.col("sex") == "f") | (pl.col("job") != "e"))

@@ -95,6 +95,7 @@ QUICK = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("population", ["finite", "super"])
 @pytest.mark.parametrize("case", QUICK)
 def test_profile_limits_cover(case, population):

@@ -98,6 +98,7 @@ def demo_policy(tmp_path: Path) -> Policy:
     return Policy.load(tmp_path / "policy.yaml")
 
 
+@pytest.mark.slow
 def test_no_setting_beats_the_demo(demo_policy: Policy) -> None:
     made = ps.plan(demo_policy, 100_000)
     tried = tradeoff(made)["income"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from scipy import stats
 
 from polyseme.randomness import SystemStream
@@ -29,6 +30,7 @@ def test_every_row_comes_back_once_and_nothing_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_every_order_is_equally_likely_also_through_files(tmp_path: Path) -> None:
     for memory in (1, 1 << 20):
         seen = Counter(tuple(shuffled(4, tmp_path, seed, memory, files=2)) for seed in range(4_800))
