@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from polyseme.errors import InvalidInput
-from polyseme.randomness import StickyStream, StreamKey, SystemStream, new_key, read_key
+from polyseme.randomness import RecordStream, StickyStream, StreamKey, SystemStream, new_key, read_key
 
 KEY = bytes(range(32))
 
@@ -175,3 +176,41 @@ def test_a_new_key_never_follows_a_link(tmp_path: Path) -> None:
         new_key(tmp_path / "link")
     assert not (tmp_path / "elsewhere").exists()
     assert (tmp_path / "link").is_symlink()
+
+
+KEY_OF_RECORDS = StreamKey.seeded("records")
+
+
+def test_numbers_of_a_record_depend_on_its_row_only() -> None:
+    whole = KEY_OF_RECORDS.records(np.arange(1_000)).uniforms(5, 1_000)
+    order = np.random.default_rng(1).permutation(1_000)
+    assert np.array_equal(KEY_OF_RECORDS.records(order).uniforms(5, 1_000), whole[:, order]), "in any order"
+    assert np.array_equal(KEY_OF_RECORDS.records(np.arange(400, 1_000)).uniforms(5, 600), whole[:, 400:]), "from any row"
+    assert np.array_equal(KEY_OF_RECORDS.records(np.arange(1_000)).take(order[:7]).uniforms(3, 7), whole[:3, order[:7]])
+    assert np.array_equal(KEY_OF_RECORDS.records(np.arange(1_000)).uniforms(5, 1_000), whole), "however often"
+
+
+def test_words_of_records_are_blocks_of_aes() -> None:
+    # Computed apart from our code: AES-256 of (lane, pair, row), each block two little-endian words.
+    key, row, lane = bytes(range(32)), 2**40 + 3, 6
+    encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()  # noqa: S305
+    block = encryptor.update(lane.to_bytes(4, "big") + (1).to_bytes(4, "big") + row.to_bytes(8, "big"))
+    for rows in ([row], [row, row + 1], [row, 5]):
+        words = RecordStream(key, np.array(rows), lane).words(4)
+        assert words[2:, 0].tolist() == [int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")]
+
+
+def test_rows_lanes_and_draws_of_records_are_independent() -> None:
+    rows = np.arange(20_000)
+    numbers = np.concatenate([KEY_OF_RECORDS.records(rows).lane(lane).uniforms(3, len(rows)) for lane in range(3)])
+    assert np.abs(np.corrcoef(numbers)[np.triu_indices(9, 1)]).max() < 0.03
+    assert np.abs(np.corrcoef(numbers[0, 1:], numbers[0, :-1])[0, 1]) < 0.03
+    assert abs(numbers.mean() - 0.5) < 0.005
+    assert len(np.unique(numbers)) == numbers.size
+
+
+def test_a_stream_of_records_serves_its_own_records() -> None:
+    with pytest.raises(ValueError, match="exactly its own"):
+        KEY_OF_RECORDS.records(np.arange(4)).uniforms(1, 3)
+    assert KEY_OF_RECORDS.records(np.arange(0)).uniforms(3, 0).shape == (3, 0)
+    assert "hidden" in repr(KEY_OF_RECORDS.records(np.arange(2)))

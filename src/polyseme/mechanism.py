@@ -20,7 +20,7 @@ from polyseme.arrays import Floats, Ints
 from polyseme.designs.base import Design
 from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.errors import ImpossibleError, PolicyError
-from polyseme.randomness import Stream, SystemStream
+from polyseme.randomness import RecordStream, Stream, SystemStream
 
 __all__ = ["Mechanism"]
 
@@ -56,12 +56,14 @@ class Mechanism:
     def sample(self, codes: Ints, stream: Stream) -> Ints:
         """A set for each true value: (n, l), rows ascending."""
         codes = np.asarray(codes, dtype=np.int64)
-        if len(codes) <= _CHUNK or not isinstance(stream, SystemStream):
+        if len(codes) <= _CHUNK or not isinstance(stream, SystemStream | RecordStream):
             return self._draw(codes, stream)
         # Uniform numbers are used while they are still in the cache; a sticky stream serves all its records at once.
         sets = np.empty((len(codes), self.l), dtype=np.int64)
         for start in range(0, len(codes), _CHUNK):
-            sets[start : start + _CHUNK] = self._draw(codes[start : start + _CHUNK], stream)
+            part = slice(start, start + _CHUNK)
+            mine = stream.take(part) if isinstance(stream, RecordStream) else stream
+            sets[part] = self._draw(codes[part], mine)
         return sets
 
     def _draw(self, codes: Ints, stream: Stream) -> Ints:

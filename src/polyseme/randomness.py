@@ -1,9 +1,11 @@
 """The only home of random numbers.
 
-Three kinds of stream, one interface (`Stream.uniforms`):
+Four kinds of stream, one interface (`Stream.uniforms`):
 
 - `SystemStream`: AES-256 in counter mode under a key from the operating system. The default.
-  `StreamKey` makes such streams for the partitions of a table, so that they can be published in parallel.
+- `RecordStream`: the same cipher, but every number belongs to a record: it depends on the key, on the record's place in
+  its table and on nothing else. Whichever machine publishes the record, in whatever batch and at whatever attempt, its
+  sets are the same. `StreamKey` makes them.
 - `SystemStream.seeded(n)`: the same generator under a key derived from a number, for experiments. Anyone who guesses
   the number can recompute every decoy, so a release made with it says that it is not for publication.
 - `StickyStream`: a keyed pseudo-random function of (record key, attribute, true value). The same person reporting the
@@ -31,6 +33,7 @@ from polyseme.errors import InvalidInput
 
 __all__ = [
     "KEY_BYTES",
+    "RecordStream",
     "StickyStream",
     "Stream",
     "StreamKey",
@@ -175,11 +178,11 @@ class _Coins:
 
 @dataclass(frozen=True)
 class StreamKey:
-    """The secret behind a family of independent streams, one for each partition of a table.
+    """The secret behind a family of independent streams: one for each partition, or one for the records of a table.
 
-    A stream depends on this key and the number of its partition, and on nothing else: whichever machine publishes the
-    partition, and however often it has to try, the numbers are the same. A key cannot draw, and a stream derives no
-    others, so that no two partitions share numbers by mistake.
+    A stream depends on this key and what it was derived for, and on nothing else: whichever machine asks for it, and
+    however often, the numbers are the same. A key cannot draw, and a stream derives no others, so that no two share
+    numbers by mistake. One key serves one purpose: partitions or records, not both.
     """
 
     key: bytes = field(repr=False)
@@ -197,6 +200,68 @@ class StreamKey:
     def derive(self, partition: int) -> SystemStream:
         """The stream of a partition, from its beginning."""
         return SystemStream(self.key, partition)
+
+    def records(self, rows: NDArray[np.int64]) -> RecordStream:
+        """The numbers of the records in these rows of a table."""
+        return RecordStream(self.key, rows)
+
+
+class RecordStream:
+    """Uniform numbers of single records; each depends on a key, on the record's row and on what it is drawn for.
+
+    rows  where the records are in their table, from 0
+    lane  what the numbers are for: those of two lanes are independent
+
+    Every number is half a block of AES-256, whose counter is (lane, which pair of numbers, row). Where rows follow each
+    other this is counter mode, from the first row on.
+    """
+
+    def __init__(self, key: bytes, rows: NDArray[np.int64], lane: int = 0) -> None:
+        self._key, self._rows, self._lane = key, np.asarray(rows, dtype=np.int64), lane
+
+    def __repr__(self) -> str:
+        return "RecordStream(<hidden>)"
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def lane(self, number: int) -> RecordStream:
+        """Other numbers for the same records."""
+        return RecordStream(self._key, self._rows, number)
+
+    def take(self, places: NDArray[np.int64] | slice) -> RecordStream:
+        """The same numbers, for some of the records."""
+        return RecordStream(self._key, self._rows[places], self._lane)
+
+    def words(self, draws: int = 1) -> Words:
+        """`draws` x records 64-bit words; the same whenever they are asked for."""
+        words = np.empty((draws + draws % 2, len(self)), dtype=np.uint64)
+        for pair in range(len(words) // 2):
+            words[2 * pair : 2 * pair + 2] = self._pair(pair).T
+        return words[:draws]
+
+    def uniforms(self, draws: int, records: int) -> Floats:
+        """`draws` x `records` numbers; the same for the same row."""
+        if records != len(self):
+            raise ValueError("a stream of records serves exactly its own records")
+        return _to_unit(self.words(draws))
+
+    def _pair(self, pair: int) -> Words:
+        """Two words for each record: (n, 2)."""
+        count, head = len(self), self._lane.to_bytes(4, "big") + pair.to_bytes(4, "big")
+        if not count:
+            return np.empty((0, 2), dtype=np.uint64)
+        first = int(self._rows[0])
+        if np.array_equal(self._rows, np.arange(first, first + count)):
+            mode: modes.CTR | modes.ECB = modes.CTR(head + first.to_bytes(8, "big"))
+            blocks = bytes(_BLOCK * count)
+        else:
+            # Single blocks: the counter is written out, since it does not go up by one.
+            counters = np.empty((count, _BLOCK // 8), dtype=">u8")
+            counters[:, 0], counters[:, 1] = int.from_bytes(head, "big"), self._rows
+            mode, blocks = modes.ECB(), counters.tobytes()  # noqa: S305
+        drawn = Cipher(algorithms.AES(self._key), mode).encryptor().update(blocks)
+        return np.frombuffer(drawn, dtype="<u8").reshape(count, 2)
 
 
 class StickyStream:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import polyseme as ps
 from polyseme.engines.batch import Job, check_batch, publish_batch
 from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally
-from polyseme.randomness import StreamKey, new_key
+from polyseme.randomness import RecordStream, StreamKey, new_key
 from polyseme.tables.io import source as sources
 from polyseme.tables.io.source import FrameSource
 from polyseme.verbs.anonymize import make_job
@@ -62,6 +62,11 @@ def batch(frame: pl.DataFrame) -> pa.RecordBatch:
     return next(FrameSource(frame.to_arrow()).batches())
 
 
+def records(frame: pl.DataFrame, first: int = 0) -> RecordStream:
+    """The numbers of records that are in a table from this row on."""
+    return STREAMS.records(np.arange(first, first + frame.height))
+
+
 def with_faults() -> pl.DataFrame:
     """Illnesses that are unknown, missing, and impossible for a child; all rows have a job."""
     number = pl.int_range(pl.len()) % 20
@@ -77,50 +82,50 @@ def same_prints(one: BatchTally, two: BatchTally) -> bool:
 
 @pytest.mark.parametrize("sticky", [False, True])
 def test_equal_arguments_give_equal_results(sticky: bool) -> None:
-    first, tally = publish_batch(job(sticky), batch(table()), STREAMS.derive(3))
+    first, tally = publish_batch(job(sticky), batch(table()), records(table()))
     copied = pickle.loads(pickle.dumps(job(sticky)))  # noqa: S301 - our own
-    again, other = publish_batch(copied, batch(table()), STREAMS.derive(3))
+    again, other = publish_batch(copied, batch(table()), records(table()))
     assert first.equals(again)
     assert tally == other
     assert same_prints(tally, other)
-    elsewhere, _ = publish_batch(job(sticky), batch(table()), STREAMS.derive(4))
-    assert first.equals(elsewhere) is sticky, "sticky decoys do not depend on where they are drawn"
+    elsewhere, _ = publish_batch(job(sticky), batch(table()), records(table(), ROWS))
+    assert first.equals(elsewhere) is sticky, "sticky decoys do not depend on where records are"
 
 
 def test_another_process_publishes_the_same() -> None:
     arguments = (job(True), batch(table()))
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         theirs, counted = pool.submit(_publish, *arguments).result()
-    ours, tally = publish_batch(*arguments, STREAMS.derive(0))
+    ours, tally = publish_batch(*arguments, records(table()))
     assert ours.equals(theirs)
     assert tally == counted
     assert same_prints(tally, counted)
 
 
-def _publish(work: Job, records: pa.RecordBatch) -> tuple[pa.RecordBatch, BatchTally]:
-    return publish_batch(work, records, STREAMS.derive(0))
+def _publish(work: Job, found: pa.RecordBatch) -> tuple[pa.RecordBatch, BatchTally]:
+    return publish_batch(work, found, records(table()))
 
 
 def test_a_job_is_small_and_stays_small() -> None:
     before = len(pickle.dumps(replace(job(True))))
-    publish_batch(job(True), batch(table()), STREAMS.derive(0))
+    publish_batch(job(True), batch(table()), records(table()))
     assert job(True).coupled["ill"]._couplings, "there is something to leave out"
     assert len(pickle.dumps(job(True))) < 1.2 * before < 12_000
     assert KEY.hex() not in repr(job(True))
     assert repr(KEY) not in repr(job(True))
 
 
-@given(st.integers(0, ROWS))
-def test_tallies_of_parts_add_up_and_sticky_sets_do_not_depend_on_the_parts(place: int) -> None:
-    rows = table()
-    whole, tally = publish_batch(job(True), batch(rows), STREAMS.derive(0))
-    parts = [
-        publish_batch(job(True), batch(part), STREAMS.derive(1)) for part in (rows[:place], rows[place:]) if len(part)
-    ]
+@given(st.integers(0, ROWS), st.booleans())
+def test_tallies_of_parts_add_up_and_sets_do_not_depend_on_the_parts(place: int, sticky: bool) -> None:
+    rows, work = table(), job(sticky)
+    whole, tally = publish_batch(work, batch(rows), records(rows))
+    cut = [(rows[:place], 0), (rows[place:], place)]
+    parts = [publish_batch(work, batch(part), records(part, first)) for part, first in cut if len(part)]
     added = sum((counted for _, counted in parts), BatchTally())
     assert added == tally
     assert same_prints(added, tally)
-    assert tally.prints.keys() == set(job(True).prints) == {(PEOPLE, ""), (DRAWS, "ill"), (DRAWS, "job"), (SETS, "ill")}
+    drawn = {(DRAWS, "ill"), (DRAWS, "job"), (SETS, "ill")} if sticky else set()
+    assert tally.prints.keys() == set(work.prints) == {(PEOPLE, ""), *drawn}
     assert tally.records + tally.dropped == ROWS
     assert 0 < tally.dropped == rows["job"].null_count()
     assert pa.Table.from_batches([part for part, _ in parts]).combine_chunks() == pa.Table.from_batches([whole])
@@ -129,9 +134,9 @@ def test_tallies_of_parts_add_up_and_sticky_sets_do_not_depend_on_the_parts(plac
 @given(st.integers(1, ROWS - 1))
 def test_problems_add_up_and_nothing_of_a_faulty_batch_is_published(place: int) -> None:
     rows = with_faults()
-    whole, tally = publish_batch(job(True), batch(rows), STREAMS.derive(0))
+    whole, tally = publish_batch(job(True), batch(rows), records(rows))
     assert whole.num_rows == 0
-    assert whole.schema == publish_batch(job(True), batch(table()), STREAMS.derive(0))[0].schema
+    assert whole.schema == publish_batch(job(True), batch(table()), records(table()))[0].schema
     assert check_batch(job(True), batch(rows)) == tally
     added = sum((check_batch(job(True), batch(part)) for part in (rows[:place], rows[place:])), BatchTally())
     assert added == tally
@@ -143,17 +148,17 @@ def test_problems_add_up_and_nothing_of_a_faulty_batch_is_published(place: int) 
 
 
 def test_a_tally_shows_no_value_of_the_table() -> None:
-    _, tally = publish_batch(job(True), batch(table()), STREAMS.derive(0))
+    _, tally = publish_batch(job(True), batch(table()), records(table()))
     assert {"S", "M", "L"} <= set(tally.levels.met["size"])
     assert not any(f"'{size}'" in repr(tally) for size in ("S", "M", "L", "XL"))
     assert not tally.counts.prints
     assert tally.counts == tally
 
 
-def test_every_set_holds_the_truth_in_every_partition() -> None:
+def test_every_set_holds_the_truth_wherever_records_are() -> None:
     rows = table().filter(pl.col("job").is_not_null())
     truth = np.array(["abcdef".index(value) for value in rows["ill"]])
-    published = [publish_batch(job(), batch(rows), STREAMS.derive(number))[0] for number in range(20)]
+    published = [publish_batch(job(), batch(rows), records(rows, number * ROWS))[0] for number in range(20)]
     sets = np.array([part.column("ill").flatten().to_numpy().reshape(-1, 3) for part in published])
     assert (sets == truth[:, None]).any(axis=2).all()
     child = (rows["age"] == "child").to_numpy()

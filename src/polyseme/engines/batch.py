@@ -25,7 +25,7 @@ from polyseme.coupling import Coupled
 from polyseme.engines.conditions import Fulfilled
 from polyseme.engines.people import fingerprint_seed, record_keys
 from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
-from polyseme.randomness import StickyStream, Stream
+from polyseme.randomness import RecordStream, StickyStream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
 from polyseme.tables.coding.codes import MISSING, UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
@@ -105,19 +105,20 @@ class Job:
         return ((PEOPLE, ""), *((DRAWS, item.name) for item in sticky), *((SETS, name) for name in several))
 
 
-def publish_batch(job: Job, batch: pa.RecordBatch, stream: Stream) -> tuple[pa.RecordBatch, BatchTally]:
+def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tuple[pa.RecordBatch, BatchTally]:
     """A batch as it is published, one row for each record, in the same order, sets still as codes; and what it adds.
 
     job     what to do; all columns that it needs are in the batch
-    stream  at its beginning; sticky decoys do not need it
+    stream  of all records of the batch, by their place in the whole table; sticky decoys do not need it
     """
     records, tally = _read(job, batch)
     people = _people(job, records)
     sets, prints = {}, _fingerprints(job, records)
-    for item in job.sets:
+    mine = stream.take(records.rows)
+    for lane, item in enumerate(job.sets):
         codes, places = records.codes[item.name], records.places[item.name]
         if people is None or job.key is None:
-            sets[item.name] = _draw(item, codes, places, stream)
+            sets[item.name] = _draw(item, codes, places, mine.lane(lane))
         else:
             sticky = StickyStream(job.key, item.name, people, codes)
             sets[item.name] = job.coupled[item.name].sample(places, codes, sticky)
@@ -134,10 +135,12 @@ def check_batch(job: Job, batch: pa.RecordBatch) -> BatchTally:
 class _Records:
     """Records of a batch, in code.
 
+    rows           where each of them is in the batch: some may have been dropped
     codes, places  true value and stratum of each, by protected attribute
     keys           what names the person of each, where the job has a record key
     """
 
+    rows: Ints
     untouched: Mapping[str, pa.Array]
     codes: Mapping[str, Ints]
     places: Mapping[str, Ints]
@@ -147,6 +150,7 @@ class _Records:
         if all(len(rows) == len(column) for column in self.codes.values()):
             return self
         return _Records(
+            self.rows[rows],
             {name: column.take(pa.array(rows)) for name, column in self.untouched.items()},
             {name: column[rows] for name, column in self.codes.items()},
             {name: column[rows] for name, column in self.places.items()},
@@ -166,7 +170,8 @@ def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
     found = {item.name: item.strata.find(untouched, batch.num_rows) for item in job.sets}
     places = {item.name: _places(item, found[item.name], coded[item.name], batch, problems, there) for item in job.sets}
     complete = _complete(coded, batch.num_rows)
-    records = _Records(untouched, {name: column.codes for name, column in coded.items()}, places, keys).take(complete)
+    codes = {name: column.codes for name, column in coded.items()}
+    records = _Records(there, untouched, codes, places, keys).take(complete)
     tally = BatchTally(
         records=len(complete),
         dropped=rows - len(complete),
@@ -288,11 +293,11 @@ def _prints(job: Job, name: str, drawn: Fingerprints, sets: Ints) -> dict[Print,
     return {**found, (SETS, name): mixed(drawn, sets)} if (SETS, name) in job.prints else found
 
 
-def _draw(item: Sets, codes: Ints, places: Ints, stream: Stream) -> Ints:
+def _draw(item: Sets, codes: Ints, places: Ints, stream: RecordStream) -> Ints:
     """Sets for true values, each from the mechanism of its record's stratum."""
 
     def draw(stratum: Stratum, rows: Ints) -> Ints:
-        return stratum.mechanism.sample(stratum.narrow(codes[rows]), stream)
+        return stratum.mechanism.sample(stratum.narrow(codes[rows]), stream.take(rows))
 
     return item.strata.sample(places, draw)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from polyseme.engines.batch import Job, check_batch, publish_batch
@@ -72,14 +73,16 @@ def _published(job: Job, source: Source, decoys: StreamKey) -> Iterator[tuple[pa
 
     Once something is wrong nothing is drawn any more: the other batches are only searched for further problems.
     """
-    wrong = False
-    for partition, batch in enumerate(source.batches(job.needed)):
+    wrong, read = False, 0
+    for batch in source.batches(job.needed):
         if wrong:
             yield None, check_batch(job, batch), batch.num_rows
         else:
-            published, tally = publish_batch(job, batch, decoys.derive(partition))
+            rows = np.arange(read, read + batch.num_rows)
+            published, tally = publish_batch(job, batch, decoys.records(rows))
             wrong = bool(tally.problems)
             yield published, tally, batch.num_rows
+        read += batch.num_rows
 
 
 @dataclass(frozen=True)
