@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polyseme.arrays import Ints
 from polyseme.errors import Problem, RiskError
 from polyseme.models import Verdict
 from polyseme.release import AsIs, Column, Manifest, Release, Sets
@@ -52,7 +53,7 @@ class Exposure:
     limit: int = (1 << 64) - 1
     _parts: list[Fingerprints] = field(default_factory=list, repr=False)
 
-    def add(self, table: pa.Table) -> None:
+    def add(self, table: pa.Table, counts: Ints | None = None) -> None:
         """Some more published rows."""
         self.rows += table.num_rows
         for batch in table.select(list(self.names)).to_batches():
@@ -106,11 +107,10 @@ class Review:
         """The column of survey weights, by which records are found that a method has put into one class."""
         return next((item.name for item in self.columns if item.attribute.role is Role.WEIGHT), None)
 
-    def seen(self, table: pa.Table) -> pa.Table:
-        """Rows on their way out."""
+    def seen(self, table: pa.Table, counts: Ints | None = None) -> None:
+        """Rows on their way out; with counts, distinct ones and how often each occurs."""
         if self.exposure is not None:
-            self.exposure.add(table)
-        return table
+            self.exposure.add(table, counts)
 
     def passed(self, written: Release) -> Manifest:
         """The manifest of a release that may appear; `RiskError` for one that may not."""
