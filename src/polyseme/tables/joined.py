@@ -10,7 +10,7 @@ import pyarrow as pa
 from polyseme.arrays import Ints
 from polyseme.schema import Attribute, Domain
 from polyseme.tables.coding.codes import MISSING, as_series, encode
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import CountedRows, Source
 
 __all__ = ["JoinedSource", "with_joined"]
 
@@ -61,17 +61,27 @@ class JoinedSource(Source):
         return self._source.row_numbers(rows)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in self._source.batches(self._needed(columns)):
+            yield self._made(batch, columns)
+
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        names = list(self.schema.names if columns is None else columns)
+        for batch, counts in self._source.counted(self._needed(names)):
+            yield self._made(batch, names), counts
+
+    def _needed(self, columns: Sequence[str]) -> list[str]:
         needed = [
             part
             for name in columns
             for part in ([item.name for item in self._joint[name].members] if name in self._joint else [name])
         ]
-        for batch in self._source.batches(list(dict.fromkeys(needed))):
-            made = [
-                self._joined(self._joint[name], batch) if name in self._joint else batch.column(name)
-                for name in columns
-            ]
-            yield pa.RecordBatch.from_arrays(made, names=list(columns))
+        return list(dict.fromkeys(needed))
+
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        made = [
+            self._joined(self._joint[name], batch) if name in self._joint else batch.column(name) for name in columns
+        ]
+        return pa.RecordBatch.from_arrays(made, names=list(columns))
 
     def _joined(self, item: Attribute, batch: pa.RecordBatch) -> pa.Array:
         codes = [

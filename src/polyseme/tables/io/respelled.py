@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import CountedRows, Source
 
 __all__ = ["Respelled", "respelled"]
 
@@ -48,8 +48,15 @@ class Respelled(Source):
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for batch in self.source.batches(columns):
-            read = [self._column(name, column) for name, column in zip(batch.schema.names, batch.columns)]
-            yield pa.RecordBatch.from_arrays(read, batch.schema.names)
+            yield self._respelled(batch)
+
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        for batch, counts in self.source.counted(columns):
+            yield self._respelled(batch), counts
+
+    def _respelled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        read = [self._column(name, column) for name, column in zip(batch.schema.names, batch.columns)]
+        return pa.RecordBatch.from_arrays(read, batch.schema.names)
 
     def _column(self, name: str, column: pa.Array) -> pa.Array:
         if name not in self.numbers | self.dates:
@@ -73,7 +80,7 @@ def respelled(source: Source, dialect: Dialect) -> Source:
         return source
     numbers = dict.fromkeys(_text_columns(source), dialect.decimal != "point")
     dates = dict.fromkeys(numbers, dialect.dates is not None)
-    for batch in source.batches(list(numbers)):
+    for batch, _ in source.counted(list(numbers)):
         for name in batch.schema.names:
             texts = _values(pl.Series(pl.from_arrow(batch.column(name))))
             numbers[name] = numbers[name] and dialect.are_numbers(texts)

@@ -15,13 +15,15 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from polyseme.arrays import Ints
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Problem, TableError
 from polyseme.files.delimited import any_length, first_row, records, sniff_separator
@@ -34,6 +36,7 @@ from polyseme.tables.io.workbooks import is_workbook, read_sheet
 
 __all__ = [
     "BATCH_ROWS",
+    "CountedRows",
     "CsvSource",
     "FrameSource",
     "ParquetSource",
@@ -41,6 +44,7 @@ __all__ = [
     "Source",
     "Watched",
     "WorkbookSource",
+    "how_many",
     "open_table",
 ]
 
@@ -49,7 +53,16 @@ BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
 
+CountedRows: TypeAlias = tuple[pa.RecordBatch, Ints | None]
+"""Rows with how often each of them occurs (at least once); None when each stands for itself."""
+
 _READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow, Excel, Stata, SPSS and SAS are read"
+
+
+def how_many(rows: CountedRows) -> int:
+    """How many records some rows stand for."""
+    batch, counts = rows
+    return int(batch.num_rows if counts is None else np.sum(counts, dtype=np.int64))
 
 
 class Source(ABC):
@@ -82,6 +95,14 @@ class Source(ABC):
                     yield batch.slice(start, BATCH_ROWS)
                 told.advance(batch.num_rows)
 
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        """The same rows for those who only count them, in any order: an engine that counts elsewhere hands over few.
+
+        A row may come more than once; its counts add up.
+        """
+        for batch in self.batches(columns):
+            yield batch, None
+
     def about(self) -> int | None:
         """The number of rows, or nearly that, where it can be found out quickly: for those who wait."""
         return self.rows
@@ -94,7 +115,7 @@ class Source(ABC):
         """The number of rows, read where it is not known."""
         if self.rows is not None:
             return self.rows
-        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1]))
+        return sum(map(how_many, self.counted(self.schema.names[:1])))
 
     def check(self) -> None:
         """A table without columns, or with two of the same name, cannot be used."""
@@ -433,6 +454,11 @@ class Watched(Source):
         for batch in self._source.batches(columns):
             self._cancellation.check()
             yield batch
+
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        for rows in self._source.counted(columns):
+            self._cancellation.check()
+            yield rows
 
 
 def open_table(
