@@ -8,23 +8,40 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from polyseme.errors import Problem, QuestionError, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from polyseme.arrays import Ints
     from polyseme.engines.run import Run
+    from polyseme.release import Release
 
 __all__ = ["ENGINES", "Engine", "Target", "Watch", "engine_named"]
 
 ENGINES: Mapping[str, str] = {"local": "polyseme.engines.local", "spark": "polyseme.spark.engine"}
 """The module of each engine, which has a function `publish`."""
 
-Watch: TypeAlias = "Callable[[pa.Table, Ints | None], None]"
-"""Told the rows that go out; with counts, distinct rows and how often each occurs."""
+
+class Watch(Protocol):
+    """Somebody who looks at the rows on their way out.
+
+    names  the columns by which people can be told apart; nothing else is looked at
+    safe   records that should share a combination of them
+    """
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def safe(self) -> int: ...
+
+    def seen(self, table: pa.Table) -> None:
+        """Some more rows."""
+
+    def counted(self, rows: int, small: Mapping[int, int]) -> None:
+        """In place of rows: how many there are, and how many combinations have each number of rows that is unsafe."""
 
 
 class Target(Protocol):
@@ -44,9 +61,12 @@ class Target(Protocol):
 
 
 class Engine(Protocol):
-    """Publishes a run: rows in random order go to the target, those who watch see them, the outcome is filled."""
+    """Publishes a run: rows in random order go to the target, whoever watches sees them, the outcome is filled.
 
-    def __call__(self, run: Run, target: Target, watch: Watch) -> None: ...
+    What it returns says how the release that was written is best read.
+    """
+
+    def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]: ...
 
 
 def engine_named(name: str) -> Engine:

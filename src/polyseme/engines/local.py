@@ -6,7 +6,7 @@ table, so that one run tells all of them; nothing is published when there is one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from polyseme.engines.run import Run, fill, stream_keys
 from polyseme.engines.tallies import BatchTally, Print, Problems
 from polyseme.progress import stage
 from polyseme.randomness import StreamKey
+from polyseme.release import Release
 from polyseme.tables.counting.matching import Fingerprints
 from polyseme.tables.counting.tally import HELD_BYTES, Tallied, Tally
 from polyseme.tables.io.prefetch import ahead
@@ -32,12 +33,13 @@ PIECE = 1 << 17
 """Rows that are expanded, labelled and written at a time."""
 
 
-def publish(run: Run, target: Target, watch: Watch) -> None:
+def publish(run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
     """Publish a run on this machine."""
     for table in published_tables(run, target.folder):
         run.cancellation.check()
-        watch(table, None)
+        watch.seen(table)
         target.write(table)
+    return lambda release: release
 
 
 def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iterator[pa.Table]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -205,6 +205,7 @@ class DrawOnce:
     """
 
     layout: Layout
+    read: Callable[[pa.RecordBatch], pa.RecordBatch]
     sealed: Sealed
 
     def schema(self) -> pa.Schema:
@@ -215,9 +216,7 @@ class DrawOnce:
         row, told, job, tally = 0, 0, self.layout.job, BatchTally()
         for batch in batches:
             rows = np.arange(row, row + batch.num_rows)
-            # By number: the names are the users' own.
-            named = pa.RecordBatch.from_arrays(batch.columns, names=job.needed)
-            published, counted = publish_batch(job, named, decoys.records(rows))
+            published, counted = publish_batch(job, self.read(batch), decoys.records(rows))
             for placed in _placed(self.layout, published, order, rows[: published.num_rows]):
                 nothing = pa.nulls(placed.num_rows, pa.binary())
                 yield pa.RecordBatch.from_arrays([*placed.columns, nothing], schema=self.schema())

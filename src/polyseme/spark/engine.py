@@ -23,21 +23,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
 from polyseme.engines import Target, Watch
-from polyseme.engines.batch import Job
+from polyseme.engines.batch import Job, publish_batch
 from polyseme.engines.run import Run, fill, stream_keys
 from polyseme.engines.tallies import BatchTally, Print, Problems
 from polyseme.errors import InternalError, PolysemeError, Problem, QuestionError, TableError
 from polyseme.progress import stage
+from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
 from polyseme.spark.labels import labelled
 from polyseme.spark.reading import SparkRelease
 from polyseme.spark.session import BATCH_ROWS, session, settings
-from polyseme.spark.source import SparkSource, spark_schema
+from polyseme.spark.source import Rebased, SparkSource, quoted, spark_schema
 from polyseme.spark.tasks import Tasks
 from polyseme.spark.types import carried_type, refuse_uncarried
 from polyseme.tables.counting.tally import Tallied
@@ -120,7 +122,7 @@ class _Work:
         sealed = Sealed(secrets.token_bytes(32))
         if (framed := SparkSource.beneath(source)) is not None:
             self._refuse_seed()
-            return self._from_frame(framed.reading(source, self.job.needed), source.schema, sealed)
+            return self._from_frame(framed, Rebased.of(source, self.job.needed), sealed)
         return self._from_files(Tasks.of(source), source.schema, sealed)
 
     def _refuse_seed(self) -> None:
@@ -141,37 +143,32 @@ class _Work:
         drawn = self._mapped(tasks.frame(self.spark), Draw(layout, tasks, decoys, order), layout.schema())
         return self._written(drawn, layout)
 
-    def _from_frame(self, frame: DataFrame, schema: pa.Schema, sealed: Sealed) -> list[Path]:
-        from pyspark.sql import functions as F
+    def _from_frame(self, frame: SparkSource, rebased: Rebased, sealed: Sealed) -> list[Path]:
+        from pyspark.sql import functions as sql
 
         job, staging = self.job, self.folder / ".staging"
-        layout, once = self._layout(schema), None
-        once = DrawOnce(layout, sealed)
+        layout = self._layout(self.run.source.schema)
+        once = DrawOnce(layout, rebased, sealed)
         try:
             with stage("Drawing sets"):
-                self._mapped(frame, once, once.schema()).write.parquet(_address(staging))
+                self._mapped(frame.chosen(rebased.columns), once, once.schema()).write.parquet(_address(staging))
             staged = self.spark.read.schema(spark_schema(once.schema())).parquet(_address(staging))
-            told = staged.where(F.col("found").isNotNull()).select("found")
+            told = staged.where(sql.col("found").isNotNull()).select("found")
             reports = [sealed.open(bytes(row[0])) for row in told.collect()]
             total = _total(reports, [0] * len(reports))
             Problems(total.problems).raise_any()
             prints = {} if job.record_key is None else self._prints(told, StagedPrints(job, sealed))
             fill(self.run.outcome, job, total, _with_none(job, prints))
-            return self._written(staged.where(F.col("found").isNull()).drop("found"), layout)
+            return self._written(staged.where(sql.col("found").isNull()).drop("found"), layout)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
     def _layout(self, schema: pa.Schema) -> Layout:
+        published = _published_schema(self.job, schema)
         plain = [item.name for item in self.job.untouched]
-        refuse_uncarried(schema, [name for name in plain if name not in self.job.types])
-        return Layout(self.job, tuple(self._kind(name, schema) for name in plain))
-
-    def _kind(self, name: str, schema: pa.Schema) -> pa.DataType:
-        """The type under which a column that is published as it is goes through Spark."""
-        kind = carried_type(published_type(self.job, name, schema))
-        if kind is None:
-            raise InternalError("a column of a type that Spark does not have")
-        return kind
+        refuse_uncarried(published, plain)
+        kinds = (carried_type(published.field(name).type) for name in plain)
+        return Layout(self.job, tuple(kind for kind in kinds if kind is not None))
 
     def _checked(self, tasks: Tasks, sealed: Sealed) -> list[Reported]:
         """What each task found, in their order; what stops one of them stops all."""
@@ -193,11 +190,13 @@ class _Work:
 
     def _prints(self, frame: DataFrame, work: Any) -> dict[Print, Tallied]:
         """How often fingerprints of each kind occur."""
-        from pyspark.sql import functions as F
+        from pyspark.sql import functions as sql
 
         counted = frame.mapInArrow(work, Prints.SCHEMA).groupBy("kind", "print").count()
         found = counted.groupBy("kind").agg(
-            F.sum("count").alias("total"), F.count("*").alias("distinct"), F.sum(F.col("count") * F.col("count"))
+            sql.sum("count").alias("total"),
+            sql.count("*").alias("distinct"),
+            sql.sum(sql.col("count") * sql.col("count")),
         )
         return {self.job.prints[row[0]]: Tallied(int(row[1]), int(row[2]), int(row[3])) for row in found.collect()}
 
@@ -212,19 +211,11 @@ class _Work:
         return _tidied(data, rows)
 
 
-def published_type(job: Job, name: str, schema: pa.Schema) -> pa.DataType:
-    """The type of a column that is published as it is."""
-    from polyseme.engines.batch import publish_batch
-    from polyseme.randomness import StreamKey
-
-    needed = pa.schema([schema.field(item) for item in job.needed])
-    empty = needed.empty_table().to_batches() or [
-        pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in needed], schema=needed)
-    ]
-    import numpy as np
-
-    published, _ = publish_batch(job, empty[0], StreamKey.fresh().records(np.arange(0)))
-    return published.schema.field(name).type
+def _published_schema(job: Job, schema: pa.Schema) -> pa.Schema:
+    """The columns of a batch as they are published, found out by publishing nothing."""
+    needed = pa.schema([schema.field(name) for name in job.needed])
+    nothing = pa.RecordBatch.from_arrays([pa.array([], item.type) for item in needed], schema=needed)
+    return publish_batch(job, nothing, StreamKey.fresh().records(np.arange(0)))[0].schema
 
 
 def _total(reports: Iterable[Reported], begins: Iterable[int]) -> BatchTally:
@@ -269,26 +260,21 @@ def _tidied(folder: Path, rows: int) -> list[Path]:
 
 def _tell(spark: SparkSession, paths: list[Path], run: Run, watch: Watch) -> None:
     """How many records share what can tell them apart, for those who watch."""
-    from pyspark.sql import functions as F
+    from pyspark.sql import functions as sql
 
     if not watch.names or not paths:
         return
     words = list(run.job.missing_values)
     with settings(spark, _SETTINGS), _plain_errors():
         frame = spark.read.parquet(*map(_address, paths))
-        columns = [
-            F.when(F.col(f"`{name}`").isin(words), None).otherwise(F.col(f"`{name}`"))
-            if isinstance(frame.schema[name].dataType, type(_text()))
-            else F.col(f"`{name}`")
-            for name in watch.names
+        texts = {item.name for item in frame.schema if item.dataType.typeName() == "string"}
+        columns = [sql.col(quoted(name)) for name in watch.names]
+        keys = [
+            (sql.when(column.isin(words), None).otherwise(column) if name in texts else column).alias(f"k{number}")
+            for number, (name, column) in enumerate(zip(watch.names, columns))
         ]
-        keys = [column.alias(f"k{number}") for number, column in enumerate(columns)]
         sizes = frame.select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count()
-        small = sizes.where(F.col("count") < watch.safe * run.job.rows_per_record).groupBy("count").agg(F.count("*"))
+        small = (
+            sizes.where(sql.col("count") < watch.safe * run.job.rows_per_record).groupBy("count").agg(sql.count("*"))
+        )
         watch.counted(run.outcome.rows, {int(row[0]): int(row[1]) for row in small.collect()})
-
-
-def _text() -> Any:
-    from pyspark.sql.types import StringType
-
-    return StringType()

@@ -30,7 +30,7 @@ def publish_in_memory(
 ) -> Release:
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
         held = _Held(Path(folder))
-        engine(run, held, review.seen)
+        engine(run, held, review)
     manifest = _manifest(run, policy, treated)
     table = pa.concat_tables(held.tables)
     return in_memory(review.passed(in_memory(manifest, table)), table)
@@ -61,9 +61,9 @@ def publish_in_folder(
     treated: Treated | None = None,
 ) -> Release:
     with ReleaseWriter.open(out, file_format, overwrite, run.cancellation) as writer:
-        engine(run, writer, review.seen)
+        read = engine(run, writer, review)
         # The folder takes its place when this block ends: what is refused here was never published.
-        writer.finish(review.passed(writer.written(_manifest(run, policy, treated))))
+        writer.finish(review.passed(read(writer.written(_manifest(run, policy, treated)))))
     return writer.release
 
 

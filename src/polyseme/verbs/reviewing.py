@@ -6,14 +6,13 @@ the owner wants, but what that means is counted and said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Ints
 from polyseme.errors import Problem, RiskError
 from polyseme.models import Verdict
 from polyseme.release import AsIs, Column, Manifest, Release, Sets
@@ -51,9 +50,11 @@ class Exposure:
     held: int = _HELD
     rows: int = 0
     limit: int = (1 << 64) - 1
+    small: Mapping[int, int] | None = None
+    """Where somebody else has counted: how many classes have each number of rows that is small."""
     _parts: list[Fingerprints] = field(default_factory=list, repr=False)
 
-    def add(self, table: pa.Table, counts: Ints | None = None) -> None:
+    def add(self, table: pa.Table) -> None:
         """Some more published rows."""
         self.rows += table.num_rows
         for batch in table.select(list(self.names)).to_batches():
@@ -73,6 +74,9 @@ class Exposure:
 
         rows_per_record  in the long form, rows of one record are alike
         """
+        if self.small is not None:
+            sized = ((rows // rows_per_record, classes) for rows, classes in self.small.items())
+            return sum(records * classes for records, classes in sized if records < size)
         sizes = class_sizes(np.concatenate([np.zeros(0, dtype=np.uint64), *self._parts])) // rows_per_record
         share = (self.limit + 1) / float(1 << 64)
         return round(int(sizes[sizes < size].sum()) / share)
@@ -107,10 +111,24 @@ class Review:
         """The column of survey weights, by which records are found that a method has put into one class."""
         return next((item.name for item in self.columns if item.attribute.role is Role.WEIGHT), None)
 
-    def seen(self, table: pa.Table, counts: Ints | None = None) -> None:
-        """Rows on their way out; with counts, distinct ones and how often each occurs."""
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are looked at."""
+        return () if self.exposure is None else self.exposure.names
+
+    @property
+    def safe(self) -> int:
+        return _SAFE
+
+    def seen(self, table: pa.Table) -> None:
+        """Rows on their way out."""
         if self.exposure is not None:
-            self.exposure.add(table, counts)
+            self.exposure.add(table)
+
+    def counted(self, rows: int, small: Mapping[int, int]) -> None:
+        """In place of rows, what an engine has counted: combinations by their number of rows, where it is small."""
+        if self.exposure is not None:
+            self.exposure.rows, self.exposure.small = rows, dict(small)
 
     def passed(self, written: Release) -> Manifest:
         """The manifest of a release that may appear; `RiskError` for one that may not."""
