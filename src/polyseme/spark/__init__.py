@@ -99,7 +99,7 @@ def estimate(
     master: str | None = None,
     **options: Any,
 ) -> Estimate:
-    """The cross-tabulation of true values, with intervals; Spark counts the sets. Options as for `polyseme.estimate`."""
+    """The cross-tabulation of true values; Spark counts the sets. Options as for `polyseme.estimate`."""
     return local_estimate.estimate(_opened(release, session(spark, master)), of, by, **options)
 
 

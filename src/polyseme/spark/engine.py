@@ -3,9 +3,9 @@
     a table of files   check ─► draw ─► order ─► write          the workers read the files themselves
     a frame            draw ─► write ─► order ─► write          what a frame gives is asked for once
 
-A lazy frame that is computed twice draws twice, and two sets of one person can be intersected. In a table of files every
-record has a place, and what is drawn for it follows from that place: a worker that dies, a task that is tried again or
-run twice at the same time gives the same sets. Rows of a frame have no such place, unless decoys are sticky; so there
+A lazy frame that is computed twice draws twice, and two sets of one person can be intersected. In a table of files
+every record has a place, and what is drawn for it follows from that place: a worker that dies, a task that is tried
+again or run twice at the same time gives the same sets. Rows of a frame have no such place, unless decoys are sticky; so there
 the drawn rows are written first, where Spark keeps exactly one attempt of each task, and everything after that reads
 them from there.
 
@@ -14,7 +14,6 @@ Rows are put in order by 64 bits from the secure stream: they choose the file of
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -254,7 +253,7 @@ def _tidied(folder: Path, rows: int) -> list[Path]:
     kept = [path for path in parts if sizes[path]]
     named = [folder / f"part-{number:05d}.parquet" for number in range(len(kept))]
     for path, name in zip(kept, named):
-        os.replace(path, name)
+        path.replace(name)
     return named
 
 

@@ -1,7 +1,7 @@
 """A table that the workers read themselves, as tasks: which parts of it each of them reads, and where their rows begin.
 
-A task is one row of a frame with one partition for each row, so that it always reads the same parts and its records keep
-their places in the table, on whatever machine and at whatever attempt.
+A task is one row of a frame with one partition for each row, so that it always reads the same parts and its records
+keep their places in the table, on whatever machine and at whatever attempt.
 """
 
 from __future__ import annotations

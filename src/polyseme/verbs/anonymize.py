@@ -119,13 +119,9 @@ def anonymize(
     )
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
-    _log.info(
-        "anonymize: %d columns, %d of them protected, as %s, engine %s",
-        len(job.columns),
-        len(job.sets),
-        form,
-        engine if isinstance(engine, str) else type(engine).__name__,
-    )
+    where = engine if isinstance(engine, str) else type(engine).__name__
+    columns, sets = len(job.columns), len(job.sets)
+    _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
     seen = [
         *giveaways(job.columns, source, policy.table.missing_values),
         *(changing_strata(job.columns) if job.key is not None else ()),
