@@ -10,6 +10,7 @@ import pyarrow as pa
 from polyseme.arrays import Ints
 from polyseme.schema import Attribute, Domain
 from polyseme.tables.coding.codes import MISSING, as_series, encode
+from polyseme.tables.io.parts import Part
 from polyseme.tables.io.source import Source
 
 __all__ = ["JoinedSource", "with_joined"]
@@ -60,13 +61,26 @@ class JoinedSource(Source):
     def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
         return self._source.row_numbers(rows)
 
+    def parts(self) -> list[Part]:
+        return self._source.parts()
+
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._with_combinations(self._source.batches(self._needed(columns)), columns)
+
+    def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._with_combinations(self._source.read_part(part, self._needed(columns)), columns)
+
+    def _needed(self, columns: Sequence[str]) -> list[str]:
+        """The columns of the table that are read for these."""
         needed = [
             part
             for name in columns
             for part in ([item.name for item in self._joint[name].members] if name in self._joint else [name])
         ]
-        for batch in self._source.batches(list(dict.fromkeys(needed))):
+        return list(dict.fromkeys(needed))
+
+    def _with_combinations(self, batches: Iterator[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
             made = [
                 self._joined(self._joint[name], batch) if name in self._joint else batch.column(name)
                 for name in columns

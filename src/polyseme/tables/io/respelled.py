@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
+from polyseme.tables.io.parts import Part
 from polyseme.tables.io.source import Source
 
 __all__ = ["Respelled", "respelled"]
@@ -46,8 +47,17 @@ class Respelled(Source):
         kept = (self.numbers.difference(columns), self.dates.difference(columns))
         return Respelled(self.source, self.dialect, *kept, self._words)
 
+    def parts(self) -> list[Part]:
+        return self.source.parts()
+
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self.source.batches(columns):
+        return self._plainly(self.source.batches(columns))
+
+    def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._plainly(self.source.read_part(part, columns))
+
+    def _plainly(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
             read = [self._column(name, column) for name, column in zip(batch.schema.names, batch.columns)]
             yield pa.RecordBatch.from_arrays(read, batch.schema.names)
 
