@@ -5,9 +5,9 @@
 
 A lazy frame that is computed twice draws twice, and two sets of one person can be intersected. In a table of files
 every record has a place, and what is drawn for it follows from that place: a worker that dies, a task that is tried
-again or run twice at the same time gives the same sets. Rows of a frame have no such place, unless decoys are sticky; so there
-the drawn rows are written first, where Spark keeps exactly one attempt of each task, and everything after that reads
-them from there.
+again or run twice at the same time gives the same sets. Rows of a frame have no such place, unless decoys are sticky;
+so there the drawn rows are written first, where Spark keeps exactly one attempt of each task, and everything after that
+reads them from there.
 
 Rows are put in order by 64 bits from the secure stream: they choose the file of a row and its place in it.
 """

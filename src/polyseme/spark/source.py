@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import pyarrow as pa
 from polyseme.errors import TableError
 from polyseme.spark.tasks import Tasks, numbers
 from polyseme.spark.types import carried, carried_type, spark_type
-from polyseme.tables.io.source import CountedRows, FrameSource, Source
+from polyseme.tables.io.source import CountedRows, FrameSource, Source, Wrapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,7 +98,7 @@ class SparkSource(Source):
     @staticmethod
     def beneath(source: Source) -> SparkSource | None:
         """The frame that is read underneath, where it is one."""
-        while not isinstance(source, SparkSource) and source.inner is not None:
+        while isinstance(source, Wrapped):
             source = source.inner
         return source if isinstance(source, SparkSource) else None
 
@@ -148,11 +147,7 @@ class _Asked(FrameSource):
 
 def over(source: Source, inner: Source) -> Source:
     """The same table with another one underneath."""
-    if source.inner is None:
-        return inner
-    made = copy.copy(source)
-    made.inner = over(source.inner, inner)
-    return made
+    return source.over(inner) if isinstance(source, Wrapped) else inner
 
 
 def through_workers(spark: SparkSession, source: Source) -> SparkSource:
