@@ -167,7 +167,7 @@ def _words_for_missing(source: Source) -> tuple[str, ...]:
 def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
     dialect = Dialect()
     if isinstance(source, Respelled):
-        dialect, source = source.dialect, source.source
+        dialect, source = source.dialect, source.inner
     if isinstance(source, FilesSource):
         source = source.first
     if isinstance(source, WorkbookSource) and source.sheet is not None:

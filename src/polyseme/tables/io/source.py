@@ -11,17 +11,20 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
 
+from polyseme.arrays import Ints
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Problem, TableError
 from polyseme.files.delimited import any_length, first_row, records, sniff_separator
@@ -36,6 +39,7 @@ __all__ = [
     "BATCH_ROWS",
     "READABLE",
     "ArrowSource",
+    "CountedRows",
     "CsvSource",
     "FrameSource",
     "ParquetSource",
@@ -43,6 +47,8 @@ __all__ = [
     "Source",
     "Watched",
     "WorkbookSource",
+    "Wrapped",
+    "how_many",
 ]
 
 BATCH_ROWS = 1 << 16
@@ -50,7 +56,16 @@ BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
 
+CountedRows: TypeAlias = tuple[pa.RecordBatch, Ints | None]
+"""Rows with how often each of them occurs (at least once); None when each stands for itself."""
+
 READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow, Excel, Stata, SPSS and SAS are read"
+
+
+def how_many(rows: CountedRows) -> int:
+    """How many records some rows stand for."""
+    batch, counts = rows
+    return int(batch.num_rows if counts is None else np.sum(counts, dtype=np.int64))
 
 
 class Source(ABC):
@@ -83,6 +98,18 @@ class Source(ABC):
                     yield batch.slice(start, BATCH_ROWS)
                 told.advance(batch.num_rows)
 
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        """The same rows for those who only count them, in any order: an engine that counts elsewhere hands over few.
+
+        A row may come more than once; its counts add up.
+        """
+        for batch in self.batches(columns):
+            yield batch, None
+
+    def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        """The first rows, for a quick look; None where there is none."""
+        return next(self.batches(columns), None)
+
     def parts(self) -> list[Part]:
         """The pieces that can be read one without the others; their rows, in this order, are those of the table."""
         return [Part(self.name, None, self.rows)]
@@ -109,7 +136,7 @@ class Source(ABC):
         """The number of rows, read where it is not known."""
         if self.rows is not None:
             return self.rows
-        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1]))
+        return sum(map(how_many, self.counted(self.schema.names[:1])))
 
     def check(self) -> None:
         """A table without columns, or with two of the same name, cannot be used."""
@@ -442,39 +469,74 @@ class ReleasedCsvSource(Source):
             yield pa.RecordBatch.from_arrays([unguarded(column) for column in batch.columns], names)
 
 
-class Watched(Source):
-    """A table whose reading ends with `Cancelled` when somebody asks for that, whoever reads it."""
+class Wrapped(Source):
+    """A table that is made of another one, batch by batch, without knowing where a batch is in it.
+
+    inner  the table that is read underneath
+    """
 
     wraps = True
 
-    def __init__(self, source: Source, cancellation: Cancellation) -> None:
-        self._source, self._cancellation = source, cancellation
-        self.name, self.typed = source.name, source.typed
+    def __init__(self, inner: Source) -> None:
+        self.inner = inner
+        self.name, self.typed = inner.name, inner.typed
+
+    def over(self, inner: Source) -> Source:
+        """The same with another table underneath."""
+        made = copy(self)
+        made.inner = self.inner.over(inner) if isinstance(self.inner, Wrapped) else inner
+        return made
 
     @property
     def schema(self) -> pa.Schema:
-        return self._source.schema
+        return self.inner.schema
 
     @property
     def rows(self) -> int | None:
-        return self._source.rows
+        return self.inner.rows
 
     def about(self) -> int | None:
-        return self._source.about()
+        return self.inner.about()
 
     def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self._source.row_numbers(rows)
+        return self.inner.row_numbers(rows)
 
     def parts(self) -> list[Part]:
-        return self._source.parts()
+        return self.inner.parts()
+
+    def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        batch = self.inner.head(self._needed(columns))
+        return None if batch is None else self._made(batch, columns)
+
+    def _needed(self, columns: Sequence[str]) -> Sequence[str]:
+        """The columns of the table underneath that are read for these."""
+        return columns
+
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        """These columns, of a batch of those that they need."""
+        return batch
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return self._watched(self._source.batches(columns))
+        for batch in self.inner.batches(self._needed(columns)):
+            yield self._made(batch, columns)
 
     def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return self._watched(self._source.read_part(part, columns))
+        for batch in self.inner.read_part(part, self._needed(columns)):
+            yield self._made(batch, columns)
 
-    def _watched(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            self._cancellation.check()
-            yield batch
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        names = list(self.schema.names if columns is None else columns)
+        for batch, counts in self.inner.counted(self._needed(names)):
+            yield self._made(batch, names), counts
+
+
+class Watched(Wrapped):
+    """A table whose reading ends with `Cancelled` when somebody asks for that, whoever reads it."""
+
+    def __init__(self, source: Source, cancellation: Cancellation) -> None:
+        super().__init__(source)
+        self._cancellation = cancellation
+
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        self._cancellation.check()
+        return batch
