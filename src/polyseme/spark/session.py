@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -43,7 +44,7 @@ def session(spark: Any = None, master: str | None = None) -> SparkSession:
         made = builder.appName("polyseme").master(where).config("spark.ui.showConsoleProgress", "false")
         if where.startswith("local"):
             # Its workers are on this machine: they find what this interpreter finds.
-            made = made.config("spark.pyspark.python", sys.executable)
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         return cast("SparkSession", made.getOrCreate())
     except (PySparkException, RuntimeError, OSError) as error:
         where = master or "this machine"
