@@ -45,7 +45,7 @@ class Columns:
     def helping(self, l: int, stream: SystemStream) -> Mapping[str, list[Help]]:
         """For each of the three ways, the columns that help."""
         names = self.table.schema.names
-        kinds = kinds_of([self.table], names, MOST_KINDS)
+        kinds = kinds_of([(self.table, None)], names, MOST_KINDS)
         as_they_are = {
             name: Help(name, kinds[name].places({name: self.table.column(name)}, self.table.num_rows)) for name in names
         }

@@ -185,7 +185,9 @@ def test_numbers_of_a_record_depend_on_its_row_only() -> None:
     whole = KEY_OF_RECORDS.records(np.arange(1_000)).uniforms(5, 1_000)
     order = np.random.default_rng(1).permutation(1_000)
     assert np.array_equal(KEY_OF_RECORDS.records(order).uniforms(5, 1_000), whole[:, order]), "in any order"
-    assert np.array_equal(KEY_OF_RECORDS.records(np.arange(400, 1_000)).uniforms(5, 600), whole[:, 400:]), "from any row"
+    assert np.array_equal(KEY_OF_RECORDS.records(np.arange(400, 1_000)).uniforms(5, 600), whole[:, 400:]), (
+        "from any row"
+    )
     assert np.array_equal(KEY_OF_RECORDS.records(np.arange(1_000)).take(order[:7]).uniforms(3, 7), whole[:3, order[:7]])
     assert np.array_equal(KEY_OF_RECORDS.records(np.arange(1_000)).uniforms(5, 1_000), whole), "however often"
 

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from polyseme.errors import ReleaseError
 from polyseme.schema import Domain
 from polyseme.tables.counting.groups import Target, group_codes, group_sets
+from polyseme.tables.io.source import CountedRows
 
 LETTERS = Domain(tuple("abcde"))
 MANY = Domain(tuple(range(3_000)))
 
 
-def batches(table: pa.Table, size: int) -> list[pa.RecordBatch]:
-    return table.to_batches(max_chunksize=size)
+def batches(table: pa.Table, size: int) -> list[CountedRows]:
+    return [(batch, None) for batch in table.to_batches(max_chunksize=size)]
 
 
 @given(

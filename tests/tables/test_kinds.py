@@ -21,7 +21,7 @@ def kinds(column, most: int, batches: int = 1) -> list[int]:
     array = column if isinstance(column, pa.Array) else pl.Series(column, strict=False).to_arrow()
     table = pa.RecordBatch.from_arrays([array], names=["c"])
     step = max(-(-len(array) // batches), 1)
-    found = kinds_of([table.slice(start, step) for start in range(0, len(array), step)], ["c"], most)["c"]
+    found = kinds_of([(table.slice(start, step), None) for start in range(0, len(array), step)], ["c"], most)["c"]
     assert found.columns == ("c",)
     return found.places({"c": array}, len(array)).tolist()
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from polyseme.arrays import Ints
 from polyseme.errors import ReleaseError
 from polyseme.release.columns import Sets
 from polyseme.release.release import Release
@@ -75,11 +76,11 @@ class SetCounts:
         counting = {item.name: [_Counting(self.release, item, by, share) for by in self._questions] for item in items}
         columns = [name for by in self._questions for name in by]
         columns += [name for item in items for name in (*item.strata.columns, item.name)]
-        for batch in self.release.batches(list(dict.fromkeys(columns))):
+        for batch, counts in self.release.counted(list(dict.fromkeys(columns))):
             for item in items:
                 marked = _with_stratum(batch, item)
                 for one in counting[item.name]:
-                    one.add(marked)
+                    one.add(marked, counts)
         return {
             name: {by: one.found() for by, one in zip(self._questions, several)} for name, several in counting.items()
         }
@@ -93,10 +94,10 @@ class _Counting:
         self._counting = SetCounting([target_of(release, item)], (*by, *marks), shared_by)
         self._wrong: ReleaseError | None = None
 
-    def add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch, counts: Ints | None) -> None:
         if self._wrong is None:
             try:
-                self._counting.add(batch)
+                self._counting.add(batch, counts)
             except ReleaseError as error:
                 self._wrong = error
 

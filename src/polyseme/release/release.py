@@ -17,7 +17,15 @@ from polyseme.errors import Problem, QuestionError, ReleaseError
 from polyseme.extras import require
 from polyseme.release.documents import MANIFEST, read_document
 from polyseme.release.manifest import Manifest
-from polyseme.tables.io.source import CsvSource, FrameSource, ParquetSource, ReleasedCsvSource, Source
+from polyseme.tables.io.source import (
+    CountedRows,
+    CsvSource,
+    FrameSource,
+    ParquetSource,
+    ReleasedCsvSource,
+    Source,
+    how_many,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,12 +57,14 @@ class Release:
     """Published data with its manifest, in a folder or in memory.
 
     frames  what `head` returns: pandas frames where the release was made from one
+    reader  who reads the rows, where another engine does
     """
 
     manifest: Manifest
     folder: Path | None = None
     table: pa.Table | None = field(default=None, repr=False)
     frames: Literal["polars", "pandas"] = field(default="polars", repr=False, compare=False)
+    reader: Source | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def open(cls, folder: str | Path) -> Release:
@@ -134,6 +144,8 @@ class Release:
     @cached_property
     def source(self) -> Source:
         """The published data as a stream of batches."""
+        if self.reader is not None:
+            return self.reader
         if self.table is not None:
             return FrameSource(self.table, "release")
         if self.folder is None:
@@ -148,24 +160,32 @@ class Release:
     def require_rows(self) -> None:
         """Raise where there is no row of which anything could be said; `verify` says what is wrong with that."""
         source = self.source
-        some = (
-            any(batch.num_rows for batch in source.batches(source.schema.names[:1]))
-            if source.rows is None
-            else source.rows
-        )
+        some = any(map(how_many, source.counted(source.schema.names[:1]))) if source.rows is None else source.rows
         if not some:
             raise ReleaseError("the release has no rows", "run polyseme verify")
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The named columns; sets are list columns of labels, whatever the file format."""
+        self._require(columns)
+        for batch in self.source.batches(columns):
+            yield self._with_lists(batch)
+
+    def counted(self, columns: Sequence[str]) -> Iterator[CountedRows]:
+        """The same for those who only count: rows with how often each occurs."""
+        self._require(columns)
+        for batch, counts in self.source.counted(columns):
+            yield self._with_lists(batch), counts
+
+    def _require(self, columns: Sequence[str]) -> None:
         source = self.source
         absent = [name for name in columns if name not in source.schema.names]
         if absent:
             raise ReleaseError(Problem(source.name, f"no column '{name}'", "run polyseme verify") for name in absent)
-        for batch in source.batches(columns):
-            if self.manifest.data.get("format") == "csv":
-                batch = _parse_sets(batch, [name for name in columns if name in self._listed])
-            yield batch
+
+    def _with_lists(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self.manifest.data.get("format") != "csv":
+            return batch
+        return _parse_sets(batch, [name for name in batch.schema.names if name in self._listed])
 
     @cached_property
     def _listed(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from polyseme.arrays import Ints
 from polyseme.schema import Attribute, Domain
 from polyseme.tables.coding.codes import MISSING, as_series, encode
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import Source, Wrapped
 
 __all__ = ["JoinedSource", "with_joined"]
 
@@ -29,49 +29,35 @@ def with_joined(
     return JoinedSource(source, joint, missing_values, hidden) if joint else source
 
 
-class JoinedSource(Source):
+class JoinedSource(Wrapped):
     """A table, and beside its columns those of its joint attributes, made when they are read."""
-
-    wraps = True
 
     def __init__(
         self, source: Source, joint: Mapping[str, Attribute], missing_values: Sequence[str], hidden: bool
     ) -> None:
-        self._source, self._joint, self._missing_values, self._hidden = source, joint, missing_values, hidden
-        self.name, self.typed = source.name, source.typed
+        super().__init__(source)
+        self._joint, self._missing_values, self._hidden = joint, missing_values, hidden
 
     @property
     def schema(self) -> pa.Schema:
-        whole = [
-            name
-            for name, item in self._joint.items()
-            if {part.name for part in item.members} <= set(self._source.schema.names)
-        ]
+        there = self.inner.schema
+        whole = [name for name, item in self._joint.items() if {part.name for part in item.members} <= set(there.names)]
         more = [] if self._hidden else [pa.field(name, pa.string()) for name in whole]
-        return pa.schema([*self._source.schema, *more])
+        return pa.schema([*there, *more])
 
-    @property
-    def rows(self) -> int | None:
-        return self._source.rows
-
-    def about(self) -> int | None:
-        return self._source.about()
-
-    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self._source.row_numbers(rows)
-
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _needed(self, columns: Sequence[str]) -> list[str]:
         needed = [
             part
             for name in columns
             for part in ([item.name for item in self._joint[name].members] if name in self._joint else [name])
         ]
-        for batch in self._source.batches(list(dict.fromkeys(needed))):
-            made = [
-                self._joined(self._joint[name], batch) if name in self._joint else batch.column(name)
-                for name in columns
-            ]
-            yield pa.RecordBatch.from_arrays(made, names=list(columns))
+        return list(dict.fromkeys(needed))
+
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        made = [
+            self._joined(self._joint[name], batch) if name in self._joint else batch.column(name) for name in columns
+        ]
+        return pa.RecordBatch.from_arrays(made, names=list(columns))
 
     def _joined(self, item: Attribute, batch: pa.RecordBatch) -> pa.Array:
         codes = [

@@ -22,6 +22,7 @@ from polyseme.hierarchies import TOP
 from polyseme.release import Column, Generalized, Grouped, Manifest, Release
 from polyseme.tables.coding.codes import as_series, label_array
 from polyseme.tables.coding.sets import code_labels, code_sets
+from polyseme.tables.counting.distinct import all_counts
 from polyseme.tables.counting.groups import CodeCounting
 from polyseme.verbs.questions import domain_of
 
@@ -131,9 +132,9 @@ def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) ->
     hidden = _hidden(release.manifest, targets, by)
     readings = [_Reading.of(item) for item in (*targets, *hidden)]
     counting = CodeCounting({item.column.name: len(item.meanings.lengths) for item in readings}, by)
-    for batch in release.batches([*by, *(item.column.name for item in readings)]):
+    for batch, number in release.counted([*by, *(item.column.name for item in readings)]):
         codes = {item.column.name: item.codes(batch.column(item.column.name)) for item in readings}
-        counting.add(pl.DataFrame({**{name: as_series(batch.column(name)) for name in by}, **codes}))
+        counting.add(pl.DataFrame({**{name: as_series(batch.column(name)) for name in by}, **codes}), number)
     found = counting.grouped()
     labels = tuple(codes[:, 0] for codes in found.sets)
     meanings = [item.meanings for item in readings[: len(targets)]]
@@ -169,15 +170,16 @@ def _in_groups(
     release: Release, grouped: Grouped, targets: Sequence[Column], by: Sequence[str]
 ) -> tuple[Coarse, dict[str, list[Any]]]:
     others = [_Reading.of(item) for item in targets if item is not grouped]
-    records, lists = [], []
+    records, lists, numbers = [], [], []
     named = {name: f"by {place}" for place, name in enumerate(by)}
     columns = dict.fromkeys([*by, grouped.group, *(item.column.name for item in others)])
-    for batch in release.batches([*columns, grouped.name]):
+    for batch, number in release.counted([*columns, grouped.name]):
+        numbers.append((batch.num_rows, number))
         group = as_series(batch.column(grouped.group)).alias("group")
         codes = [pl.Series(f"of {at}", item.codes(batch.column(item.column.name))) for at, item in enumerate(others)]
         records.append(pl.DataFrame([group, *codes, *(as_series(batch.column(n)).alias(k) for n, k in named.items())]))
         lists.append(_lists(group, batch.column(grouped.name), grouped))
-    whole = pl.concat(records, how="vertical_relaxed")
+    whole = _each_record(pl.concat(records, how="vertical_relaxed"), all_counts(numbers))
     keys = list(named.values())
     cells = whole.select(keys).unique().sort(keys, nulls_last=True) if keys else pl.DataFrame()
     cell = _number(whole.select(keys), cells) if keys else np.zeros(whole.height, dtype=np.int64)
@@ -195,6 +197,11 @@ def _in_groups(
         grouped.domain.size,
     )
     return coarse, {name: cells[key].to_list() for name, key in named.items()}
+
+
+def _each_record(rows: pl.DataFrame, counts: Ints | None) -> pl.DataFrame:
+    """A row for each record: groups show a value for every one of them, so there are no fewer of those."""
+    return rows if counts is None else rows[np.repeat(np.arange(rows.height), counts)]
 
 
 def _number(rows: pl.DataFrame, among: pl.DataFrame) -> Ints:

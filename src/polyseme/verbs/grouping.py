@@ -67,7 +67,7 @@ def marks_of(release: Release, targets: Sequence[Sets], using: Sequence[str]) ->
     marks: dict[str, Mark] = {stratum_column(item): item.strata for item in targets if item.stratified}
     protected = {item.name: item for item in release.manifest.sets}
     untouched = [name for name in using if name not in protected]
-    kinds = kinds_of(release.batches(untouched), untouched, MOST_KINDS) if untouched else {}
+    kinds = kinds_of(release.counted(untouched), untouched, MOST_KINDS) if untouched else {}
     for name in using:
         if name in protected:
             target = target_of(release, protected[name])
@@ -94,9 +94,10 @@ def grouped_sets(
         return counts.of(targets[0], by)
     deciding = [name for mark in marks.values() for name in mark.columns]
     columns = dict.fromkeys([*by, *deciding, *(item.name for item in targets)])
-    batches = release.batches(list(columns))
+    rows = release.counted(list(columns))
     wanted = [target_of(release, item) for item in targets]
-    return group_sets((_marked(batch, marks) for batch in batches) if marks else batches, wanted, (*by, *marks))
+    marked = ((_marked(batch, marks), number) for batch, number in rows) if marks else rows
+    return group_sets(marked, wanted, (*by, *marks))
 
 
 def _only_strata(marks: Mapping[str, Mark]) -> bool:

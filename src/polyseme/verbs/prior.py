@@ -30,7 +30,8 @@ from polyseme.results.prior import Prior
 from polyseme.spelling import spelled, spellings
 from polyseme.strata import STRATA_LIMIT
 from polyseme.tables.coding.codes import as_series, encode
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.opening import open_table
+from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import estimate
 from polyseme.verbs.inputs import names_given, policy_given, release_given, require_table, source_given
 

@@ -16,6 +16,8 @@ from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.numbering import SetNumbers
 from polyseme.tables.coding.sets import code_sets
+from polyseme.tables.counting.distinct import distinct_rows, merged_rows
+from polyseme.tables.io.source import CountedRows
 
 __all__ = ["CodeCounting", "Grouped", "SetCounting", "Target", "group_codes", "group_sets"]
 
@@ -65,11 +67,11 @@ class Grouped:
     counts: Ints
 
 
-def group_sets(batches: Iterable[pa.RecordBatch], targets: Sequence[Target], by: Sequence[str]) -> Grouped:
+def group_sets(rows: Iterable[CountedRows], targets: Sequence[Target], by: Sequence[str]) -> Grouped:
     """Distinct published sets within cells of the untouched columns."""
     counting = SetCounting(targets, by)
-    for batch in batches:
-        counting.add(batch)
+    for batch, counts in rows:
+        counting.add(batch, counts)
     return counting.grouped()
 
 
@@ -85,10 +87,10 @@ class SetCounting:
         dense = not by and self._packing.combinations <= _DENSE // shared_by
         self._counter = _Dense(self._packing) if dense else _Sparse(self._packing, _REGROUP_ROWS // shared_by)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Count the rows of a batch."""
+    def add(self, batch: pa.RecordBatch, counts: Ints | None = None) -> None:
+        """Count the rows of a batch, each as often as it occurs."""
         keys = self._packing.pack([target.sets(batch.column(target.name)) for target in self.targets])
-        self._counter.add([as_series(batch.column(name)) for name in self.by], keys)
+        self._counter.add([as_series(batch.column(name)) for name in self.by], keys, counts)
 
     def grouped(self) -> Grouped:
         """What was counted."""
@@ -114,10 +116,10 @@ class CodeCounting:
         self._packing = _Packing([(size, 1) for size in columns.values()])
         self._counter = _Sparse(self._packing, _REGROUP_ROWS // shared_by)
 
-    def add(self, frame: pl.DataFrame) -> None:
-        """Count the rows of a frame."""
+    def add(self, frame: pl.DataFrame, counts: Ints | None = None) -> None:
+        """Count the rows of a frame, each as often as it occurs."""
         keys = self._packing.pack([frame[name].to_numpy()[:, None] for name in self.columns])
-        self._counter.add([frame[name] for name in self.by], keys)
+        self._counter.add([frame[name] for name in self.by], keys, counts)
 
     def grouped(self) -> Grouped:
         """What was counted."""
@@ -217,9 +219,11 @@ class _Dense:
         (self._name,) = packing.names
         self._counts = np.zeros(packing.combinations, dtype=np.int64)
 
-    def add(self, by: Sequence[pl.Series], keys: Sequence[Ints]) -> None:
+    def add(self, by: Sequence[pl.Series], keys: Sequence[Ints], counts: Ints | None) -> None:
         (key,) = keys
-        if len(key) < len(self._counts) // 8:
+        if counts is not None:
+            np.add.at(self._counts, key, counts)
+        elif len(key) < len(self._counts) // 8:
             np.add.at(self._counts, key, 1)
         else:
             self._counts += np.bincount(key, minlength=len(self._counts))
@@ -237,24 +241,19 @@ class _Sparse:
         self._waiting: list[pl.DataFrame] = []
         self._rows = 0
 
-    def add(self, by: Sequence[pl.Series], keys: Sequence[Ints]) -> None:
+    def add(self, by: Sequence[pl.Series], keys: Sequence[Ints], counts: Ints | None) -> None:
         columns = [series.alias(_by(index)) for index, series in enumerate(by)]
         columns += [pl.Series(name, key) for name, key in zip(self._packing.names, keys)]
-        self._waiting.append(pl.DataFrame(columns).group_by(pl.all()).len(_COUNT))
+        self._waiting.append(distinct_rows(pl.DataFrame(columns), counts, _COUNT))
         self._rows += self._waiting[-1].height
         if self._rows > self._limit:
-            self._waiting = [_merge(self._waiting)]
+            self._waiting = [merged_rows(self._waiting, _COUNT)]
             self._rows = self._waiting[0].height
             # When most rows are distinct, merging more often would only repeat work.
             self._limit = max(self._most, 2 * self._rows)
 
     def frame(self) -> pl.DataFrame:
-        return _merge(self._waiting) if self._waiting else pl.DataFrame()
-
-
-def _merge(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    whole = pl.concat(frames, how="vertical_relaxed")
-    return whole.group_by(pl.exclude(_COUNT)).agg(pl.col(_COUNT).sum())
+        return merged_rows(self._waiting, _COUNT) if self._waiting else pl.DataFrame()
 
 
 def _finish(frame: pl.DataFrame, packing: _Packing, by: Sequence[str]) -> Grouped:

@@ -12,7 +12,9 @@ import pyarrow as pa
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.tables.coding.codes import as_series
+from polyseme.tables.counting.distinct import distinct_rows, merged_rows
 from polyseme.tables.counting.groups import Target
+from polyseme.tables.io.source import CountedRows
 
 __all__ = ["CandidateKinds", "Kinds", "kinds_of"]
 
@@ -79,19 +81,18 @@ class CandidateKinds:
         return np.asarray(np.minimum(first, self.most - 1), dtype=np.int64)
 
 
-def kinds_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str], most: int) -> Mapping[str, Kinds]:
+def kinds_of(rows: Iterable[CountedRows], columns: Sequence[str], most: int) -> Mapping[str, Kinds]:
     """Kinds of the values of each column, at most so many.
 
     Numbers and times are cut into stretches of about equally many records; of other values the most frequent are kinds
     of their own.
     """
-    nothing = pl.DataFrame(schema={_VALUE: pl.Null, _COUNT: pl.UInt32})
+    nothing = pl.DataFrame(schema={_VALUE: pl.Null, _COUNT: pl.Int64})
     counts = dict.fromkeys(columns, nothing)
-    for batch in batches:
+    for batch, number in rows:
         for name in columns:
-            here = as_series(batch.column(name)).to_frame(_VALUE).group_by(_VALUE).len(_COUNT)
-            joined = pl.concat([counts[name], here], how="vertical_relaxed")
-            counts[name] = joined.group_by(_VALUE).agg(pl.col(_COUNT).sum())
+            here = distinct_rows(as_series(batch.column(name)).to_frame(_VALUE), number, _COUNT)
+            counts[name] = merged_rows([counts[name], here], _COUNT)
         crowded = [name for name in columns if counts[name].height > MOST_VALUES]
         if crowded:
             raise QuestionError(
