@@ -34,6 +34,9 @@ class Anatomy:
         attribute = grouped_attribute(self.name, parameters, sensitive)
         return ({"frequency-diversity": {"l": parameters["l"], "attribute": attribute.name}},)
 
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        return False
+
     def group(self, task: Task) -> Grouping:
         values = task.data.sensitive[grouped_attribute(self.name, task.parameters, task.sensitive).name]
         return bucketize(values.codes, distinct(len(values.labels)), task.parameters["l"], task.stream)

@@ -41,6 +41,9 @@ class Buckets:
             return ({"le-diversity": {**asked, "e": parameters["e"]}},)
         return ({"semantic-diversity": {**asked, "d": parameters["d"], "reading": "strict"}},)
 
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        return False
+
     def group(self, task: Task) -> Grouping:
         attribute = grouped_attribute(self.name, task.parameters, task.sensitive)
         codes, asked = task.data.sensitive[attribute.name].codes, task.parameters

@@ -52,6 +52,9 @@ class GroupingMethod(Protocol):
     ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
         """What it promises by itself, beside the policy's models, as a policy writes them."""
 
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether it works on counts of records that are alike; otherwise each record is looked at by itself."""
+
     def group(self, task: Task) -> Recoding | Grouping:
         """Classes with generalized quasi-identifiers, or groups that share their sensitive values."""
 

@@ -1,9 +1,10 @@
-"""Tables in which some columns show something else, decided for each record of the whole table before."""
+"""Tables in which some columns show something else: by a rule for any record, or decided for each record before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,59 @@ import pyarrow as pa
 from polyseme.arrays import Bools, Ints
 from polyseme.tables.io.source import Source
 
-__all__ = ["Recoded", "RecodedSource"]
+__all__ = ["Recoded", "RecodedSource", "Recoder", "RuledSource"]
+
+
+class Recoder(Protocol):
+    """A rule that recodes any batch of a table, whichever rows it has."""
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """The columns that it looks at."""
+
+    @property
+    def types(self) -> Mapping[str, pa.DataType]:
+        """The columns that show something else, and their types."""
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether some records are left out."""
+
+    def recode(self, batch: pa.RecordBatch) -> tuple[Bools, pa.RecordBatch]:
+        """Which rows of a batch are kept, and what these show; columns that it does not know stay."""
+
+
+class RuledSource(Source):
+    """A table of which every record is recoded, or left out, by a rule.
+
+    rows  how many are kept
+    """
+
+    wraps = True
+
+    def __init__(self, source: Source, recoder: Recoder, rows: int) -> None:
+        self._source, self._recoder, self._rows = source, recoder, rows
+        self.name, self.typed = source.name, source.typed
+
+    @property
+    def schema(self) -> pa.Schema:
+        types = self._recoder.types
+        return pa.schema([item.with_type(types.get(item.name, item.type)) for item in self._source.schema])
+
+    @property
+    def rows(self) -> int | None:
+        return self._rows
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        kept = [self._recoder.recode(batch)[0] for batch in self._source.batches(self._recoder.needs)]
+        return self._source.row_numbers(np.flatnonzero(np.concatenate(kept))[list(rows)].tolist())
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        if not self._recoder.leaves_out and not self._recoder.types.keys() & set(columns):
+            yield from self._source.batches(columns)
+            return
+        for batch in self._source.batches(list(dict.fromkeys([*columns, *self._recoder.needs]))):
+            yield self._recoder.recode(batch)[1].select(list(columns))
 
 
 @dataclass(frozen=True, eq=False)

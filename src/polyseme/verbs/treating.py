@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,16 +15,17 @@ from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import grouped_attribute
 from polyseme.methods.microdata import BLANK, Cells, Recoding, Sensitive
+from polyseme.methods.showing import Showing
 from polyseme.policy import MethodSpec
-from polyseme.policy.microdata import ReadTable
+from polyseme.policy.microdata import Coding, ReadTable
 from polyseme.release import Applied, AsIs, Column, Generalized, Grouped
 from polyseme.results.explanation import Explanation
 from polyseme.schema import Attribute, Domain, Role
 from polyseme.tables.coding.codes import label_array
 from polyseme.tables.io.source import Source
-from polyseme.tables.recoded import Recoded, RecodedSource
+from polyseme.tables.recoded import Recoded, RecodedSource, RuledSource
 
-__all__ = ["Treated", "generalized", "grouped"]
+__all__ = ["Generalizer", "Treated", "generalized", "grouped"]
 
 _GROUP = "group"
 _LISTED = 10_000
@@ -45,6 +46,7 @@ class Treated:
              a model if it were one level finer, where that was asked for; it tells of the table
     models   what is promised: the policy's models, and what the method promises by itself
     explanation  why, class by class, for the owner of the table only
+    rule     what becomes of any batch of the table, where that follows from each record by itself
     """
 
     source: Source
@@ -56,6 +58,14 @@ class Treated:
     models: tuple[Mapping[str, Any], ...] = ()
     finer: Mapping[str, int] = field(default_factory=dict)
     explanation: Explanation | None = field(default=None, repr=False)
+    rule: Generalizer | None = field(default=None, repr=False)
+
+    @property
+    def apply(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """What any batch of the table shows, where that follows from each record by itself."""
+        if self.rule is None:
+            raise ValueError("what was decided is about single records")
+        return self.rule.apply
 
     def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """All columns, in the table's order."""
@@ -67,35 +77,111 @@ class Treated:
 # -- generalized ---------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Generalizer:
+    """What any batch of a table shows once its method has decided: record by record, by no row number. Pickles.
+
+    coding    how rows become codes
+    showing   which cells follow from the leaves of a record
+    labels    for each column, what is shown for each cell or value; a quasi-identifier has `*` as its last
+    withheld  whether records of which nothing is shown are left out
+    """
+
+    coding: Coding
+    showing: Showing
+    labels: Mapping[str, pa.Array] = field(repr=False)
+    withheld: bool = False
+
+    @property
+    def needs(self) -> list[str]:
+        return self.coding.reading.names
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        return {name: labels.type for name, labels in self.labels.items()}
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.withheld or bool(self.coding.reading.dropping)
+
+    def recode(self, batch: pa.RecordBatch) -> tuple[Bools, pa.RecordBatch]:
+        """Which rows of a batch are kept, and these as they are published; columns that it does not know stay."""
+        kept, leaves, secret = self.coding.coded(batch)
+        shown, columns = self.shown(leaves, secret)
+        kept[kept] = shown
+        there = batch if kept.all() else batch.filter(pa.array(kept))
+        arrays = [columns.get(name, there.column(place)) for place, name in enumerate(batch.schema.names)]
+        return kept, pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that are kept, as they are published."""
+        return self.recode(batch)[1]
+
+    def shown(self, leaves: Ints, secret: Mapping[str, Ints]) -> tuple[Bools, dict[str, pa.Array]]:
+        """From codes: which records are kept, and what these show in each column."""
+        cells = self.showing.cells(leaves)
+        kept: Bools = np.ones(len(cells), dtype=np.bool_)
+        if self.withheld:
+            kept &= (cells >= 0).all(axis=1)
+        columns = {}
+        for place, name in enumerate(self.coding.hierarchies):
+            labels, codes = self.labels[name], cells[kept, place]
+            columns[name] = labels.take(pa.array(np.where(codes < 0, len(labels) - 1, codes)))
+        for name, codes in secret.items():
+            columns[name] = self.labels[name].take(pa.array(codes[kept]))
+        return kept, columns
+
+
 def generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) -> Treated:
-    withheld = bool(found.suppressed.any()) and not _fine_together(read, found, goal)
-    kept = ~found.suppressed if withheld else np.ones(read.data.records, dtype=np.bool_)
-    columns: dict[str, Column] = {}
-    shown: dict[str, Recoded] = {}
-    for place, (ladder, cells) in enumerate(zip(read.data.ladders, found.cells, strict=True)):
-        shown[ladder.name] = _shown(found, place, cells, kept)
-        level = found.levels[place] if found.levels else None
-        stands_for = _stands_for(ladder.labels[0], cells) if ladder.name in read.listed else {}
-        columns[ladder.name] = Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
-    for item in read.sensitive:
-        replaced = found.replaced.get(item.name)
-        shown[item.name] = _values(read, item, kept) if replaced is None else _replaced(replaced, kept)
-        columns[item.name] = AsIs(item if replaced is None else _with_values(item, replaced))
+    withheld = bool(found.lost) and not _fine_together(found, goal)
+    columns = _generalized_columns(read, found)
     applied = Applied(
         spec.name,
         spec.parameters,
         classes=len(found.shown),
-        suppressed=int(found.suppressed.sum()),
+        suppressed=found.lost,
         withheld=withheld,
         levels=dict(zip(read.data.names, found.levels)),
         loss=found.loss,
         gap=found.gap,
         actions=found.actions,
     )
+    if read.kept is None:
+        return _by_rule(read, found, columns, applied)
+    kept = ~found.suppressed if withheld else np.ones(read.data.rows, dtype=np.bool_)
+    shown = {name: _shown(found, place, kept) for place, name in enumerate(read.data.names)}
+    for item in read.sensitive:
+        replaced = found.replaced.get(item.name)
+        shown[item.name] = _values(read, item, kept) if replaced is None else _replaced(replaced, kept)
     return replace(_treated(read, kept, shown, columns, applied), explanation=found.explanation)
 
 
-def _fine_together(read: ReadTable, found: Recoding, goal: Goal) -> bool:
+def _generalized_columns(read: ReadTable, found: Recoding) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    for place, (ladder, cells) in enumerate(zip(read.data.ladders, found.cells, strict=True)):
+        level = found.levels[place] if found.levels else None
+        stands_for = _stands_for(ladder.labels[0], cells) if ladder.name in read.listed else {}
+        columns[ladder.name] = Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
+    for item in read.sensitive:
+        replaced = found.replaced.get(item.name)
+        columns[item.name] = AsIs(item if replaced is None else _with_values(item, replaced))
+    return columns
+
+
+def _by_rule(read: ReadTable, found: Recoding, columns: Mapping[str, Column], applied: Applied) -> Treated:
+    """A table whose records are recoded as they are read."""
+    if found.showing is None or found.replaced:
+        raise ValueError("what was decided does not follow from the leaves of a record")
+    labels = {name: _labels(cells) for name, cells in zip(read.data.names, found.cells, strict=True)}
+    labels |= {name: label_array(domain.values) for name, domain in read.coding.domains.items()}
+    rule = Generalizer(read.coding, found.showing, labels, applied.withheld)
+    records = read.data.records
+    kept = records - (applied.suppressed if applied.withheld else 0)
+    source = RuledSource(read.source, rule, kept)
+    return Treated(source, columns, applied, records, frozenset(labels), read.dropped, rule=rule)
+
+
+def _fine_together(found: Recoding, goal: Goal) -> bool:
     """Whether the suppressed records, as one class in which nothing is shown, reach the goal themselves.
 
     That is not known where values were replaced, nor where a class is compared with the rest of the table, to which
@@ -107,10 +193,15 @@ def _fine_together(read: ReadTable, found: Recoding, goal: Goal) -> bool:
     return bool(goal.fine(*goal.counted(np.zeros(len(rows), dtype=np.int64), 1, rows)).all())
 
 
-def _shown(found: Recoding, place: int, cells: Cells, kept: Bools) -> Recoded:
+def _shown(found: Recoding, place: int, kept: Bools) -> Recoded:
     """One quasi-identifier of the records that are kept; `*` for suppressed ones."""
+    cells = found.cells[place]
     codes = np.append(found.shown[:, place], len(cells.labels))[found.classes[kept]]
-    return Recoded(codes, pa.array([*cells.labels, TOP], type=pa.string()))
+    return Recoded(codes, _labels(cells))
+
+
+def _labels(cells: Cells) -> pa.Array:
+    return pa.array([*cells.labels, TOP], type=pa.string())
 
 
 def _stands_for(leaves: Sequence[str | None], cells: Cells) -> dict[str, tuple[str, ...]]:
@@ -192,6 +283,8 @@ def _lists(read: ReadTable, item: Attribute, found: Grouping, kept: Bools) -> pa
 def _treated(
     read: ReadTable, kept: Bools, shown: Mapping[str, Recoded], columns: Mapping[str, Column], applied: Applied
 ) -> Treated:
+    if read.kept is None:
+        raise ValueError("records that share a row cannot be told apart")
     rows = read.kept.copy()
     rows[rows] = kept
     return Treated(
