@@ -29,7 +29,7 @@ from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import WIDEN
 from polyseme.tables.io.source import Source
 
-__all__ = ["Coding", "ReadTable", "read_microdata"]
+__all__ = ["Coding", "ReadTable", "read_microdata", "read_values"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,8 @@ class Coding:
 
     def leaves(self, columns: Mapping[str, pl.Series]) -> Ints:
         """The leaf of each row on each ladder: (n, q)."""
-        found: Ints = np.empty((len(columns[next(iter(self.hierarchies))]), len(self.hierarchies)), dtype=np.int32)
+        rows = len(next(iter(columns.values()))) if columns else 0
+        found: Ints = np.empty((rows, len(self.hierarchies)), dtype=np.int32)
         for place, (name, hierarchy) in enumerate(self.hierarchies.items()):
             codes = hierarchy.codes(columns[name])
             # A missing value that may be anything is the last leaf of its ladder.
@@ -92,12 +93,26 @@ def read_microdata(policy: Policy, schema: Schema, source: Source, distinct: boo
     policy    with its attributes in the order of the table's columns
     distinct  whether records that are alike may share a row
     """
+    return _read(policy, schema, source, _keys(policy), distinct)
+
+
+def read_values(policy: Policy, schema: Schema, source: Source) -> ReadTable:
+    """The same, with counts of sensitive values only: quasi-identifiers are not looked at."""
+    _keys(policy)
+    return _read(policy, schema, source, [], distinct=True)
+
+
+def _keys(policy: Policy) -> list[AttributePolicy]:
     keys = [item for item in policy.attributes if item.role is Role.QUASI_IDENTIFIER]
     if not keys:
         raise PolicyError(
             "the policy has no quasi-identifier, so there are no classes to form",
             "give the columns by which somebody may be known: role: quasi-identifier",
         )
+    return keys
+
+
+def _read(policy: Policy, schema: Schema, source: Source, keys: Sequence[AttributePolicy], distinct: bool) -> ReadTable:
     secret = [item for item in policy.attributes if item.role.is_secret and not item.protect]
     reading = Reading.of(policy, (*keys, *secret))
     base = read_base(reading, source, distinct)
@@ -112,8 +127,9 @@ def read_microdata(policy: Policy, schema: Schema, source: Source, distinct: boo
 
 def _coded(policy: Policy, schema: Schema, source: Source, reading: Reading, base: BaseTable) -> ReadTable:
     columns = base.columns(reading)
-    keys = [item for item in policy.attributes if item.role is Role.QUASI_IDENTIFIER]
-    secret = [item for item in policy.attributes if item.name in columns and item not in keys]
+    read = [item for item in policy.attributes if item.name in columns]
+    keys = [item for item in read if item.role is Role.QUASI_IDENTIFIER]
+    secret = [item for item in read if item not in keys]
     hierarchies = _hierarchies(policy, keys, columns, source, base)
     ladders = tuple(Ladder.of(name, hierarchy) for name, (hierarchy, _) in hierarchies.items())
     described = tuple(_described(item, schema[item.name], columns[item.name], source, base) for item in secret)

@@ -30,7 +30,7 @@ from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
 from polyseme.verbs.treating import Treated, generalized, grouped
 
-__all__ = ["treat"]
+__all__ = ["promised", "treat"]
 
 _LEVELLED = "full-domain"
 
@@ -58,7 +58,7 @@ def treat(
     if not read.data.records:
         raise TableError(f"{source.name}: no records to publish")
     sensitive = {item.name: item for item in read.sensitive}
-    models = _models(policy, method, spec, sensitive)
+    models = promised(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
     goal = _goal(policy, resolved, read)
     found: Recoding | Grouping
@@ -73,7 +73,7 @@ def treat(
     return replace(made, models=models, finer=finer)
 
 
-def _models(
+def promised(
     policy: Policy, method: GroupingMethod, spec: MethodSpec, sensitive: Mapping[str, Attribute]
 ) -> tuple[Mapping[str, Any], ...]:
     """The policy's models and the method's own; refuses a sensitive attribute that none of them is about."""

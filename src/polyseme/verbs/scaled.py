@@ -11,8 +11,9 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
 `made.recoded`, leaves out records that lack a value or are withheld, and passes every other column through.
 
     full-domain       from counts of records that are alike; nothing is lost
-    mondrian          the strict mode, the same
-    anatomy, buckets  from counts of sensitive values: see `polyseme.methods.bucketization.dealing`
+    mondrian          refused, for now
+    anatomy, buckets  from counts of sensitive values. Which record is in which group is drawn, and needs two aggregates
+                      and a join: `made` is then a `Dealt`, see `polyseme.verbs.dealing`
     rules             needs single records, and is refused
 """
 
@@ -21,10 +22,12 @@ from __future__ import annotations
 from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, Problem
 from polyseme.methods import grouping_named
+from polyseme.methods.grouping import DealingMethod
 from polyseme.policy import MethodSpec, Policy
 from polyseme.release import Manifest
 from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
+from polyseme.verbs.dealing import Dealt, deal_counted
 from polyseme.verbs.recoding import treat
 from polyseme.verbs.treating import Treated
 
@@ -37,7 +40,7 @@ def treat_counted(
     source: Source,
     cancellation: Cancellation | None = None,
     earlier: Manifest | None = None,
-) -> Treated:
+) -> Treated | Dealt:
     """Decide from counts what records show; refuses a method that has to look at each record by itself.
 
     earlier  a release whose levels of generalization are taken over, so that nothing is searched
@@ -45,7 +48,10 @@ def treat_counted(
     spec = policy.grouping
     if spec is None:
         raise ValueError("the policy names no grouping method")
-    if not grouping_named(spec.name).counts(spec.parameters):
+    method = grouping_named(spec.name)
+    if isinstance(method, DealingMethod):
+        return deal_counted(policy, resolved, source)
+    if not method.counts(spec.parameters):
         raise ImpossibleError(_needs_records(spec))
     return treat(policy, resolved, source, None, cancellation or Cancellation(), earlier)
 
@@ -60,4 +66,4 @@ def _needs_records(spec: MethodSpec) -> Problem:
     if spec.name == "rules":
         what = "its actions merge classes and take away values of single records, which needs the whole table"
         return Problem(where, f"{what} on one machine", f"{local}, or use full-domain or mondrian")
-    return Problem(where, "it puts single records into groups: see `Deal`", local)
+    return Problem(where, "it looks at single records, which needs the whole table on one machine", local)

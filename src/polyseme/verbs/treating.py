@@ -25,37 +25,62 @@ from polyseme.tables.coding.codes import label_array
 from polyseme.tables.io.source import Source
 from polyseme.tables.recoded import Recoded, RecodedSource, RuledSource
 
-__all__ = ["Generalizer", "Treated", "generalized", "grouped"]
+__all__ = [
+    "Decided",
+    "Generalizer",
+    "Treated",
+    "applied_groups",
+    "domain_labels",
+    "free_name",
+    "generalized",
+    "group_lists",
+    "grouped",
+    "grouped_columns",
+]
 
 _GROUP = "group"
 _LISTED = 10_000
 """Declared values of a quasi-identifier up to which the manifest lists what its labels may stand for (some 200 kB)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Treated:
-    """A table after a grouping method.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decided:
+    """What a grouping method decided about a table.
 
-    source   the rows as they go on to be published
     columns  how the columns are published that are not drawn as sets, by name; a column of groups is the last
     applied  what was done
     records  before any was suppressed
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
-    finer    for each quasi-identifier that is generalized to a level, how many records would be in classes that violate
-             a model if it were one level finer, where that was asked for; it tells of the table
     models   what is promised: the policy's models, and what the method promises by itself
-    explanation  why, class by class, for the owner of the table only
-    rule     what becomes of any batch of the table, where that follows from each record by itself
     """
 
-    source: Source
     columns: Mapping[str, Column]
     applied: Applied
     records: int
     recoded: frozenset[str]
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
+
+    def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """All columns, in the table's order."""
+        there = {column.name for column in columns}
+        new = [column for name, column in self.columns.items() if name not in there]
+        return (*(self.columns.get(column.name, column) for column in columns), *new)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Treated(Decided):
+    """A table after a grouping method.
+
+    source   the rows as they go on to be published
+    finer    for each quasi-identifier that is generalized to a level, how many records would be in classes that violate
+             a model if it were one level finer, where that was asked for; it tells of the table
+    explanation  why, class by class, for the owner of the table only
+    rule     what becomes of any batch of the table, where that follows from each record by itself
+    """
+
+    source: Source
     finer: Mapping[str, int] = field(default_factory=dict)
     explanation: Explanation | None = field(default=None, repr=False)
     rule: Generalizer | None = field(default=None, repr=False)
@@ -66,12 +91,6 @@ class Treated:
         if self.rule is None:
             raise ValueError("what was decided is about single records")
         return self.rule.apply
-
-    def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
-        """All columns, in the table's order."""
-        there = {column.name for column in columns}
-        new = [column for name, column in self.columns.items() if name not in there]
-        return (*(self.columns.get(column.name, column) for column in columns), *new)
 
 
 # -- generalized ---------------------------------------------------------------------------------------------------
@@ -177,8 +196,15 @@ def _by_rule(read: ReadTable, found: Recoding, columns: Mapping[str, Column], ap
     rule = Generalizer(read.coding, found.showing, labels, applied.withheld)
     records = read.data.records
     kept = records - (applied.suppressed if applied.withheld else 0)
-    source = RuledSource(read.source, rule, kept)
-    return Treated(source, columns, applied, records, frozenset(labels), read.dropped, rule=rule)
+    return Treated(
+        source=RuledSource(read.source, rule, kept),
+        columns=columns,
+        applied=applied,
+        records=records,
+        recoded=frozenset(labels),
+        dropped=read.dropped,
+        rule=rule,
+    )
 
 
 def _fine_together(found: Recoding, goal: Goal) -> bool:
@@ -217,8 +243,7 @@ def _stands_for(leaves: Sequence[str | None], cells: Cells) -> dict[str, tuple[s
 
 def _values(read: ReadTable, item: Attribute, kept: Bools) -> Recoded:
     """A sensitive column as its domain has it."""
-    values = item.domain.values if item.domain is not None else ()
-    return Recoded(read.data.sensitive[item.name].codes[kept], label_array(values))
+    return Recoded(read.data.sensitive[item.name].codes[kept], domain_labels(item))
 
 
 def _replaced(values: Sensitive, kept: Bools) -> Recoded:
@@ -239,45 +264,52 @@ def _with_values(item: Attribute, values: Sensitive) -> Attribute:
 
 def grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     kept = ~found.suppressed
-    name = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive}).name
-    group = _free_name(name, read.source.schema.names)
-    columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in read.data.names}
-    shown: dict[str, Recoded] = {}
-    for item in read.sensitive:
-        if item.name == name:
-            shown[name] = Recoded(found.groups[kept], _lists(read, item, found, kept))
-            columns[name] = Grouped(item, group)
-        else:
-            shown[item.name] = _values(read, item, kept)
-            columns[item.name] = AsIs(item)
-    shown[group] = Recoded(found.groups[kept], pa.array(np.arange(1, found.count + 1)))
-    columns[group] = AsIs(Attribute(group, Role.INSENSITIVE))
-    applied = Applied(
-        spec.name,
-        spec.parameters,
-        classes=found.count,
-        suppressed=int(found.suppressed.sum()),
-        withheld=bool(found.suppressed.any()),
-        loss=float(found.suppressed.sum()),
-        gap=found.gap,
-    )
+    item = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive})
+    group = free_name(item.name, read.source.schema.names)
+    columns = grouped_columns(read.data.names, read.sensitive, item.name, group)
+    groups = found.groups[kept]
+    shown = {other.name: _values(read, other, kept) for other in read.sensitive if other.name != item.name}
+    lists = group_lists(groups, read.data.sensitive[item.name].codes[kept], found.count, domain_labels(item))
+    shown |= {item.name: Recoded(groups, lists), group: Recoded(groups, pa.array(np.arange(1, found.count + 1)))}
+    applied = applied_groups(spec, found.count, int(found.suppressed.sum()), found.gap)
     return _treated(read, kept, shown, columns, applied)
 
 
-def _free_name(attribute: str, taken: Sequence[str]) -> str:
+def grouped_columns(keys: Sequence[str], sensitive: Sequence[Attribute], name: str, group: str) -> dict[str, Column]:
+    """Quasi-identifiers and other sensitive attributes as they are, the one of that name by group."""
+    columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in keys}
+    columns |= {item.name: Grouped(item, group) if item.name == name else AsIs(item) for item in sensitive}
+    return columns | {group: AsIs(Attribute(group, Role.INSENSITIVE))}
+
+
+def applied_groups(spec: MethodSpec, count: int, suppressed: int, gap: int | None) -> Applied:
+    return Applied(
+        spec.name,
+        spec.parameters,
+        classes=count,
+        suppressed=suppressed,
+        withheld=suppressed > 0,
+        loss=float(suppressed),
+        gap=gap,
+    )
+
+
+def free_name(attribute: str, taken: Sequence[str]) -> str:
     """What the column of groups is called."""
     names = [_GROUP, f"{attribute} {_GROUP}", *(f"{_GROUP} {number}" for number in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)
 
 
-def _lists(read: ReadTable, item: Attribute, found: Grouping, kept: Bools) -> pa.Array:
-    """The values of each group, in the order of the domain."""
-    codes, groups = read.data.sensitive[item.name].codes[kept], found.groups[kept]
+def group_lists(groups: Ints, codes: Ints, count: int, labels: pa.Array) -> pa.Array:
+    """The values of each group, in the order of the domain; from the group and the value of all of its records."""
     order = np.lexsort((codes, groups))
-    values = item.domain.values if item.domain is not None else ()
-    flat = label_array(values).take(pa.array(codes[order]))
-    bounds: Ints = np.searchsorted(groups[order], np.arange(found.count + 1))
-    return pa.ListArray.from_arrays(pa.array(bounds, type=pa.int32()), flat)
+    bounds: Ints = np.searchsorted(groups[order], np.arange(count + 1))
+    return pa.ListArray.from_arrays(pa.array(bounds, type=pa.int32()), labels.take(pa.array(codes[order])))
+
+
+def domain_labels(item: Attribute) -> pa.Array:
+    """What is shown for each value of an attribute."""
+    return label_array(item.domain.values if item.domain is not None else ())
 
 
 def _treated(
@@ -288,5 +320,10 @@ def _treated(
     rows = read.kept.copy()
     rows[rows] = kept
     return Treated(
-        RecodedSource(read.source, shown, rows), columns, applied, read.data.records, frozenset(shown), read.dropped
+        source=RecodedSource(read.source, shown, rows),
+        columns=columns,
+        applied=applied,
+        records=read.data.records,
+        recoded=frozenset(shown),
+        dropped=read.dropped,
     )
