@@ -32,7 +32,9 @@ class Classic:
         self._folder, self._settings, self._session = folder, dict[str, str](), None
 
     def session(self, master: str, **settings: str) -> Any:
-        wanted = _SETTINGS | {"spark.master": master} | {name.replace("_", "."): value for name, value in settings.items()}
+        wanted = (
+            _SETTINGS | {"spark.master": master} | {name.replace("_", "."): value for name, value in settings.items()}
+        )
         if self._session is None or wanted != self._settings:
             self.stop()
             self._settings, self._session = wanted, self._start(wanted)

@@ -40,14 +40,18 @@ class _Drawing:
         for batch in batches:
             people = batch.column(0).to_numpy()
             words, places = self.draw(people)
-            yield pa.RecordBatch.from_arrays([pa.array(people), pa.array(words), pa.array(places)], ["person", "word", "place"])
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(people), pa.array(words), pa.array(places)], ["person", "word", "place"]
+            )
 
 
 def _as_they_are(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     return batches
 
 
-def run(spark: Any, draw: Draw, out: Path, folder: Path, mapping: Mishap | None = None, writing: Mishap | None = None) -> None:
+def run(
+    spark: Any, draw: Draw, out: Path, folder: Path, mapping: Mishap | None = None, writing: Mishap | None = None
+) -> None:
     """Draw, shuffle and write, with a mishap in the first stage or in the second."""
     mapped = Disturbed(_Drawing(draw), folder / "map", mapping or Spread())
     people = spark.range(0, PEOPLE, 1, _TASKS).mapInArrow(mapped, _SCHEMA)
