@@ -16,7 +16,7 @@ from polyseme.distances.structure import Clusters, Graph
 from polyseme.methods.bucketization import Ranks, bucketize, compose, distinct, first_ranks
 from polyseme.methods.microdata import SUPPRESSED
 from polyseme.randomness import SystemStream
-from polyseme.tables.io.source import open_table
+from polyseme.tables.io.opening import open_table
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.dealing import Dealt
 from polyseme.verbs.scaled import treat_counted

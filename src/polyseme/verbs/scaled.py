@@ -31,7 +31,7 @@ from polyseme.verbs.dealing import Dealt, deal_counted
 from polyseme.verbs.recoding import treat
 from polyseme.verbs.treating import Treated
 
-__all__ = ["treat_counted"]
+__all__ = ["require_treated", "treat_counted"]
 
 
 def treat_counted(
@@ -54,6 +54,14 @@ def treat_counted(
     if not method.counts(spec.parameters):
         raise ImpossibleError(_needs_records(spec))
     return treat(policy, resolved, source, None, cancellation or Cancellation(), earlier)
+
+
+def require_treated(made: Treated | Dealt, spec: MethodSpec) -> Treated:
+    """Raise for groups that are dealt, which no engine beyond one machine does yet."""
+    if isinstance(made, Dealt):
+        what = "who is in which group follows from ranks over all records, which this engine does not work out"
+        raise ImpossibleError(Problem(f"$.method.{spec.name}", what, "use --engine local, or full-domain"))
+    return made
 
 
 def _needs_records(spec: MethodSpec) -> Problem:
