@@ -298,6 +298,8 @@ def test_records_are_recoded_in_one_part_where_nobody_knows_where_parts_begin(tm
     column = Recoded(np.array([0, 1]), pa.array(["x", "y"]))
     source = RecodedSource(open_table(tmp_path), {"new": column}, np.array([True, False, True]))
     assert of_parts(source) == [[{"n": "1", "new": "x"}, {"n": "3", "new": "y"}]]
+    alone = RecodedSource(open_table(tmp_path / "a.csv"), {"new": column}, np.array([True, True]))
+    assert of_parts(alone) == [[{"n": "1", "new": "x"}, {"n": "2", "new": "y"}]]
 
 
 def test_another_process_reads_a_part(years: Path) -> None:

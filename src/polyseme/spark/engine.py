@@ -30,13 +30,13 @@ from polyseme.engines import Target, Watch
 from polyseme.engines.batch import Job, publish_batch
 from polyseme.engines.run import Run, fill, stream_keys
 from polyseme.engines.tallies import BatchTally, Print, Problems
-from polyseme.errors import InternalError, PolysemeError, Problem, QuestionError, TableError
+from polyseme.errors import InternalError, InvalidInput, Problem, QuestionError, TableError
 from polyseme.progress import stage
 from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
 from polyseme.spark.labels import labelled
-from polyseme.spark.reading import SparkRelease
+from polyseme.spark.reading import read_by
 from polyseme.spark.session import BATCH_ROWS, session, settings
 from polyseme.spark.source import Rebased, SparkSource, quoted, spark_schema
 from polyseme.spark.tasks import Tasks
@@ -83,9 +83,9 @@ class SparkEngine:
         work = _Work(spark, run, target.folder, self.files)
         with settings(spark, _SETTINGS), _plain_errors():
             paths = work.published()
+            _tell(spark, paths, run, watch)
         target.adopt_files(paths)
-        _tell(spark, paths, run, watch)
-        return lambda release: SparkRelease.reading(release, spark)
+        return lambda release: read_by(spark, release)
 
 
 @contextmanager
@@ -172,7 +172,7 @@ class _Work:
     def _checked(self, tasks: Tasks, sealed: Sealed) -> list[Reported]:
         """What each task found, in their order; what stops one of them stops all."""
         with stage("Checking the table", len(tasks.tasks)) as told:
-            frame = tasks.frame(self.spark).mapInArrow(Check(self.job, tasks, sealed), Check.SCHEMA)  # type: ignore[arg-type]
+            frame = tasks.frame(self.spark).mapInArrow(Check(self.job, tasks, sealed), Check.SCHEMA)
             found: dict[int, Reported] = {row[0]: sealed.open(bytes(row[1])) for row in frame.collect()}
             told.advance(len(found))
         if sorted(found) != list(range(len(tasks.tasks))):
@@ -228,10 +228,9 @@ def _with_none(job: Job, prints: Mapping[Print, Tallied]) -> dict[Print, Tallied
     return {name: prints.get(name, Tallied()) for name in job.prints}
 
 
-def _joined(errors: list[PolysemeError]) -> PolysemeError:
+def _joined(errors: list[InvalidInput]) -> InvalidInput:
     """One error with the problems of all workers."""
-    kind = type(errors[0])
-    return kind(list(dict.fromkeys(problem for error in errors for problem in error.problems)))
+    return type(errors[0])(dict.fromkeys(problem for error in errors for problem in error.problems))
 
 
 def _address(path: Path) -> str:
@@ -264,16 +263,13 @@ def _tell(spark: SparkSession, paths: list[Path], run: Run, watch: Watch) -> Non
     if not watch.names or not paths:
         return
     words = list(run.job.missing_values)
-    with settings(spark, _SETTINGS), _plain_errors():
-        frame = spark.read.parquet(*map(_address, paths))
-        texts = {item.name for item in frame.schema if item.dataType.typeName() == "string"}
-        columns = [sql.col(quoted(name)) for name in watch.names]
-        keys = [
-            (sql.when(column.isin(words), None).otherwise(column) if name in texts else column).alias(f"k{number}")
-            for number, (name, column) in enumerate(zip(watch.names, columns))
-        ]
-        sizes = frame.select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count()
-        small = (
-            sizes.where(sql.col("count") < watch.safe * run.job.rows_per_record).groupBy("count").agg(sql.count("*"))
-        )
-        watch.counted(run.outcome.rows, {int(row[0]): int(row[1]) for row in small.collect()})
+    frame = spark.read.parquet(*map(_address, paths))
+    texts = {item.name for item in frame.schema if item.dataType.typeName() == "string"}
+    columns = [sql.col(quoted(name)) for name in watch.names]
+    keys = [
+        (sql.when(column.isin(words), None).otherwise(column) if name in texts else column).alias(f"k{number}")
+        for number, (name, column) in enumerate(zip(watch.names, columns))
+    ]
+    sizes = frame.select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count()
+    small = sizes.where(sql.col("count") < watch.safe * run.job.rows_per_record).groupBy("count").agg(sql.count("*"))
+    watch.counted(run.outcome.rows, {int(row[0]): int(row[1]) for row in small.collect()})

@@ -156,7 +156,7 @@ def through_workers(spark: SparkSession, source: Source) -> SparkSource:
     kinds = [carried_type(source.schema.field(name).type) for name in names]
     tasks = Tasks.of(source)
     schema = pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
-    frame = tasks.frame(spark).mapInArrow(_Read(tasks, tuple(names)), spark_schema(schema))  # type: ignore[arg-type]
+    frame = tasks.frame(spark).mapInArrow(_Read(tasks, tuple(names)), spark_schema(schema))
     return SparkSource(frame.toDF(*names), source.name, source.rows)
 
 

@@ -70,7 +70,7 @@ class RecodedSource(Source):
 
     def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         starts = {(found.file, found.groups): (found, start) for found, start in _starts(self._source.parts()).items()}
-        if len(self.parts()) < len(starts):
+        if any(found.rows is None for found, _ in starts.values()):
             yield from self._read(columns)
         else:
             there, start = starts[part.file, part.groups]

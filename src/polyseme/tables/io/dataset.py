@@ -111,7 +111,7 @@ class FilesSource(Source):
             made = [
                 _repeated(values[name], self._added[name], batch.num_rows)
                 if name in values
-                else _as_type(batch.column(name), self._stored.field(name).type)
+                else _as_type(batch.column(name), source.schema.field(name).type, self._stored.field(name).type)
                 for name in columns or stored
             ]
             yield pa.RecordBatch.from_arrays(made, names=list(columns or stored))
@@ -132,8 +132,9 @@ class FilesSource(Source):
         return unit, numbers
 
 
-def _as_type(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if column.type == kind:
+def _as_type(column: pa.Array, stored: pa.DataType, kind: pa.DataType) -> pa.Array:
+    """A column of a file as all files have it; one that its reader gives as a dictionary stays so."""
+    if stored == kind:
         return column
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
         column = column.dictionary_decode()

@@ -34,7 +34,7 @@ class Listed:
 
     path: Path
     relative: str
-    partitions: tuple[tuple[str, str | None], ...]
+    partitions: tuple[tuple[str, str | None], ...] = ()
 
 
 def is_pattern(name: str) -> bool:
