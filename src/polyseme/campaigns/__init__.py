@@ -1,7 +1,7 @@
 """Campaigns: a policy and its questions become the pinned document from which devices draw their own sets.
 
-`making.py` plans and refuses, `cautions.py` warns, `questions.py` reads what people are asked, `columns.py` is the way back: the columns of
-a release of what was collected. `signing.py` puts a detached signature beside a document.
+`making.py` plans and refuses, `cautions.py` warns, `questions.py` reads what people are asked, `columns.py` is the way
+back: the columns of a release of what was collected. `signing.py` puts a detached signature beside a document.
 """
 
 from polyseme.campaigns.cautions import cautions

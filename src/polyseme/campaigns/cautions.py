@@ -20,7 +20,7 @@ def _changing_strata(campaign: Campaign) -> Iterator[str]:
         if len(column.strata) > 1:
             names = " or ".join(f"'{name}'" for name in _deciding(column))
             yield (
-                f"sets of '{column.name}' are sticky, but drawn in another way for each group that {names} tells apart. "
+                f"sets of '{column.name}' are sticky, but drawn otherwise for each group that {names} tells apart. "
                 f"Somebody whose answer to {names} changes between two waves sends another set, and both can be "
                 "intersected: ask for what does not change, or declare nothing impossible and no prior by group."
             )

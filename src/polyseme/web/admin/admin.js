@@ -146,12 +146,12 @@ function expectedTable({ columns, reports, planned }) {
       h("th", { scope: "row" }, one.question),
       h("td", { class: "number" }, reports ? points(one.now) : "no reports"),
       h("td", { class: "number" }, points(one.planned)),
+      h("td", { class: "number" }, one.promised === null ? "none" : percent(one.promised)),
       h("td", { class: "number" }, count(one.values)),
       h("td", { class: "number" }, count(one.l)),
-      h("td", { class: "number" }, one.promised === null ? "none" : percent(one.promised)),
     ),
   );
-  const head = ["Question", `Error now (${count(reports)})`, `At plan (${count(planned)})`, "Values", "Set of", "Posterior at most"];
+  const head = ["Question", `Error now (${count(reports)})`, `At plan (${count(planned)})`, "Posterior at most", "Values", "Set of"];
   const table = h(
     "table",
     { "aria-label": "Expected errors" },
