@@ -237,6 +237,27 @@ def test_why_sending_waits_is_said_and_whom_to_ask(site: Site, new_page: NewPage
     assert problems(page) == []
 
 
+def test_a_device_that_cannot_keep_an_answer_sends_nothing(site: Site, new_page: NewPage) -> None:
+    campaign = site.open()
+    page = new_page(390)
+    posted: list[str] = []
+    page.on("request", lambda request: posted.append(request.url) if request.method == "POST" else None)
+    visit(page, site.url, campaign)
+    fill(page)
+    look(page)
+    page.evaluate("""() => {
+      const full = () => { throw new DOMException("full", "QuotaExceededError"); };
+      IDBObjectStore.prototype.put = full;
+      IDBObjectStore.prototype.add = full;
+    }""")
+    page.click("#send")
+    page.wait_for_selector(".error:not(:empty)")
+    assert "nothing was sent" in page.inner_text(".error:not(:empty)")
+    assert page.is_enabled("#send")
+    assert posted == []
+    assert site.store.counts(campaign).reports == 0
+
+
 def test_a_document_that_was_changed_is_not_used(site: Site, new_page: NewPage) -> None:
     campaign = site.open()
     page = new_page()
