@@ -48,6 +48,7 @@ __all__ = ["verify", "verify_release", "verify_table"]
 
 _log = logging.getLogger(__name__)
 
+_RECORDS = "\0records"
 _CHANNEL_ROUNDING = 1e-9
 """Truth probabilities are rounded down when they are chosen; what a channel comes to is computed anew."""
 
@@ -299,11 +300,13 @@ def _group_verdict(release: Release, item: Grouped) -> Verdict:
     rows, counts = counted_frame(release, (item.group, item.name))
     if not isinstance(rows.schema[item.name], pl.List):
         return unchecked("groups", item.name, {}, "the cells are not lists of values")
-    records = pl.len() if counts is None else pl.lit(pl.Series(counts)).sum()
-    groups = rows.group_by(item.group).agg(
-        records.alias("records"), pl.col(item.name).n_unique().alias("lists"), pl.col(item.name).first().list.len()
+    number = pl.repeat(1, pl.len(), dtype=pl.Int64) if counts is None else pl.Series(counts)
+    groups = (
+        rows.with_columns(number.alias(_RECORDS))
+        .group_by(item.group)
+        .agg(pl.col(_RECORDS).sum(), pl.col(item.name).n_unique().alias("lists"), pl.col(item.name).first().list.len())
     )
-    alike = (pl.col("lists") == 1) & (pl.col("records") == pl.col(item.name)).fill_null(False)
+    alike = (pl.col("lists") == 1) & (pl.col(_RECORDS) == pl.col(item.name)).fill_null(False)
     wrong = groups.filter(~alike | pl.col(item.group).is_null()).height
     note = "" if not wrong else "records of a group show different values, or more or fewer than the group has records"
     return Verdict(
