@@ -30,7 +30,7 @@ from streaming import measured
 RECORDS, ATTRIBUTES, BATCH, THREADS, L = 2_458_285, 68, 131_072, 2, 3
 POLICY = f"protect-all-but: []\nprotect: {{diversity: {{l: {L}, adapt: true}}}}\n"
 ANONYMIZE = "from polyseme import anonymize; anonymize('census.parquet', 'policy.yaml', 'release')"
-READ = "from polyseme.tables.io.source import open_table; any(False for _ in open_table('census.parquet').batches())"
+READ = "from polyseme.tables.io.opening import open_table; any(False for _ in open_table('census.parquet').batches())"
 IMPORTS = "import polyseme.verbs.estimate"
 TABLES = {"largest": ("a66", "a67"), "middle": ("a33", "a67"), "smallest": ("a00", "a01")}
 TABLE = "polyseme.verbs.estimate.estimate('release', of={of}, estimator={estimator!r})"

@@ -19,6 +19,7 @@ EXTRAS = {
     "learn": ("sklearn",),
     "pandas": ("pandas",),
     "postgres": ("psycopg",),
+    "spark": ("pyspark", "grpc"),
     "stats": ("pyreadstat",),
 }
 """The extras of pyproject.toml and the modules that each of them brings."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import polyseme as ps
@@ -39,33 +37,23 @@ def test_local_runs(work: Path) -> None:
     assert ps.verify(work / "out").holds
 
 
-def test_spark_is_refused_with_a_hint(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(work, "--engine", "spark") == 2
-    said = capsys.readouterr().err
-    assert "engine: the Spark engine is not part of this version" in said
-    assert "hint: use the local engine" in said
-    assert not (work / "out").exists()
-
-
 def test_unknown_engines_are_refused(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(work, "--engine", "flink") == 2
     assert "'local', 'spark'" in capsys.readouterr().err
     with pytest.raises(ps.QuestionError, match="unknown engine 'lokal'\n  hint: did you mean 'local'"):
         ps.anonymize(work / "t.csv", work / "p.yaml", engine="lokal")
-    with pytest.raises(ps.QuestionError, match="Spark engine is not part of this version"):
-        ps.anonymize(work / "t.csv", work / "p.yaml", engine="spark")
 
 
 @pytest.mark.parametrize("out", [None, "out"])
 def test_the_engine_that_is_named_does_the_work(work: Path, monkeypatch: pytest.MonkeyPatch, out: str | None) -> None:
     jobs: list[SimpleNamespace] = []
 
-    def published_tables(run: Any, folder: Any) -> Iterator[pa.Table]:
+    def publish(run: Any, target: Any, watch: Any) -> Any:
         jobs.append(run)
-        return local.published_tables(run, folder)
+        return local.publish(run, target, watch)
 
     module = ModuleType("another_engine")
-    module.published_tables = published_tables  # type: ignore[attr-defined]
+    module.publish = publish  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "another_engine", module)
     monkeypatch.setattr(engines, "ENGINES", {"local": "polyseme.engines.local", "another": "another_engine"})
     rules = Policy.loads(POLICY)

@@ -13,7 +13,8 @@ import pytest
 from polyseme.cli import main
 from polyseme.errors import TableError
 from polyseme.tables.io.archives import compression_of, last_bytes
-from polyseme.tables.io.source import CsvSource, Source, open_table
+from polyseme.tables.io.opening import open_table
+from polyseme.tables.io.source import CsvSource, Source
 
 
 def zstd(data: bytes) -> bytes:

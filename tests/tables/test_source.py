@@ -11,7 +11,8 @@ import pyarrow.parquet
 import pytest
 
 from polyseme.errors import TableError
-from polyseme.tables.io.source import BATCH_ROWS, CsvSource, Source, open_table
+from polyseme.tables.io.opening import open_table
+from polyseme.tables.io.source import BATCH_ROWS, CsvSource, Source
 
 TABLE = pa.table({"zip": ["007", "12"], "age": [31, None], "note": ["a,b", ""]})
 
@@ -178,7 +179,7 @@ def test_a_truncated_arrow_stream_is_the_tables_fault(tmp_path: Path) -> None:
 def test_missing_files_and_folders(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="no such file"):
         open_table(tmp_path / "none.csv")
-    with pytest.raises(TableError, match="a folder"):
+    with pytest.raises(TableError, match="no files in this folder"):
         open_table(tmp_path)
 
 

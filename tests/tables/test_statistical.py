@@ -11,7 +11,8 @@ import pytest
 
 import polyseme as ps
 from polyseme.errors import QuestionError, TableError
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.opening import open_table
+from polyseme.tables.io.source import Source
 
 pyreadstat = pytest.importorskip("pyreadstat")
 

@@ -30,7 +30,7 @@ is no news."""
 
 def giveaways(columns: Sequence[Column], source: Source, missing_values: Sequence[str]) -> list[str]:
     """A warning for each column that tells the values of a protected one."""
-    batch = next(iter(source.batches([item.name for item in columns])), None)
+    batch = source.head([item.name for item in columns])
     if batch is None:
         return []
     rows = np.unique(np.linspace(0, batch.num_rows - 1, min(batch.num_rows, _ROWS)).astype(np.int64))

@@ -20,10 +20,11 @@ from polyseme.cli.console import (
     show_values_option,
     write_text,
 )
+from polyseme.cli.engines import engine_options, require_spark
 from polyseme.cli.interruption import current_cancellation
-from polyseme.engines import ENGINES
 
 if TYPE_CHECKING:
+    from polyseme.engines import Engine
     from polyseme.policy import Policy
     from polyseme.release import Release
     from polyseme.results.explanation import Explanation
@@ -48,13 +49,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="The format of the data file.",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(list(ENGINES)),
-    default="local",
-    show_default=True,
-    help="Where the work is done; this version has local only.",
-)
+@engine_options
 @click.option("--key-file", type=PathType, help="Secret key for sticky decoys (polyseme key new FILE).")
 @click.option(
     "--records-per-person",
@@ -120,6 +115,7 @@ def command(
     form: str,
     file_format: str,
     engine: str,
+    master: str | None,
     key_file: Path | None,
     records_per_person: float | None,
     allow_changed_strata: bool,
@@ -159,6 +155,7 @@ def command(
     if explain is not None and str(explain) != "-":
         require_place(explain, force, is_explanation)
     rules = Policy.load(policy, allow_outside)
+    workers = _spark_engine(master, file_format) if require_spark(engine, master=master) else None
     source = source_given(data, rules)
     if preview is not None:
         from polyseme.verbs.preview import preview as previewed
@@ -185,7 +182,7 @@ def command(
                 out,
                 form=form,
                 file_format=file_format,
-                engine=engine,
+                engine=workers or engine,
                 seed=seed,
                 key_file=key_file,
                 earlier=earlier,
@@ -205,6 +202,18 @@ def command(
         # Last, so that they are what is read.
         for text in heard:
             say(f"Warning: {text}", err=True, hang=2)
+
+
+def _spark_engine(master: str | None, file_format: str) -> Engine:
+    """The engine that publishes with Spark, which writes Parquet only."""
+    if file_format != "parquet":
+        raise click.UsageError("--engine spark writes --format parquet only.")
+    from polyseme.extras import require
+
+    require("spark", "--engine spark")
+    from polyseme.spark import SparkEngine
+
+    return SparkEngine(master=master)
 
 
 def _require_terminal(forced: bool, as_json: bool) -> None:

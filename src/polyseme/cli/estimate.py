@@ -17,6 +17,7 @@ from polyseme.cli.console import (
     show,
     write_text,
 )
+from polyseme.cli.engines import engine_options, require_spark
 from polyseme.cli.interruption import current_cancellation
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class _EstimateCommand(click.Command):
     "get an apostrophe in front.",
 )
 @click.option("--chart", type=PathType, help="Draw the table into this PNG, SVG or PDF file.")
+@engine_options
 @force_option
 @json_option
 def command(
@@ -91,6 +93,8 @@ def command(
     unweighted: bool,
     csv_file: str | None,
     chart: Path | None,
+    engine: str,
+    master: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -113,6 +117,10 @@ def command(
         require_place(Path(csv_file), force)
     chart_place(chart, force)
     opened = release_given(release)
+    if require_spark(engine, master=master):
+        from polyseme import spark
+
+        opened = spark.open_release(opened, master=master)
     if note := size_note(opened, of):
         say(f"Note: {note}", err=True)
     with busy("Estimating"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from polyseme.cli.console import PathType, busy, json_option, names, print_json, show, text_table_options
+from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 )
 @click.option("--sensitive", multiple=True, callback=names, help="Columns that nobody should learn, as A,B.")
 @text_table_options
+@engine_options
 @json_option
 def command(
     table: Path,
     qi: tuple[str, ...],
     sensitive: tuple[str, ...],
+    engine: str,
+    master: str | None,
     as_json: bool,
     **written: Unpack[TableOptions],
 ) -> None:
@@ -42,8 +46,14 @@ def command(
     """
     from polyseme.verbs.risk import risk
 
+    by_spark = require_spark(engine, master=master)
     with busy("Measuring"):
-        found = risk(table, qi or None, sensitive, **written)
+        if by_spark:
+            from polyseme import spark
+
+            found = spark.risk(table, qi or None, sensitive, master=master, **written)
+        else:
+            found = risk(table, qi or None, sensitive, **written)
     if as_json:
         print_json(found.to_dict())
     else:

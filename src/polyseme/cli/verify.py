@@ -16,16 +16,26 @@ from polyseme.cli.console import (
     show_offending,
     show_values_option,
 )
+from polyseme.cli.engines import engine_options, require_spark
 
 
 @click.command("verify")
 @click.argument("subject", type=PathType, metavar="RELEASE|TABLE")
 @click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
 @allow_outside_option
+@engine_options
 @json_option
 @show_values_option
 @policy_places
-def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bool, show_values: bool) -> None:
+def command(
+    subject: Path,
+    policy: Path | None,
+    allow_outside: bool,
+    engine: str,
+    master: str | None,
+    as_json: bool,
+    show_values: bool,
+) -> None:
     """Check every promise of a RELEASE, or the models of a policy on any TABLE.
 
     The check starts from the definitions and trusts nothing that the release says of itself. What cannot be
@@ -39,8 +49,15 @@ def command(subject: Path, policy: Path | None, allow_outside: bool, as_json: bo
     from polyseme.policy import Policy
     from polyseme.verbs.verify import verify
 
+    rules = Policy.load(policy, allow_outside) if policy is not None else None
+    by_spark = require_spark(engine, master=master)
     with busy("Verifying"):
-        result = verify(subject, Policy.load(policy, allow_outside) if policy is not None else None)
+        if by_spark:
+            from polyseme import spark
+
+            result = spark.verify(subject, rules, master=master)
+        else:
+            result = verify(subject, rules)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from polyseme.cancellation import Cancellation
 from polyseme.engines.batch import Job
-from polyseme.engines.conditions import Fulfilled
+from polyseme.engines.conditions import Fulfilled, require_fulfilled
+from polyseme.engines.people import CHANGED, CHANGED_HINT, too_few_people
+from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.randomness import StreamKey
 from polyseme.tables.counting.tally import Tallied
 from polyseme.tables.io.source import Source
 
-__all__ = ["Outcome", "Progress", "Run"]
+__all__ = ["Outcome", "Progress", "Run", "fill", "stream_keys"]
 
 Progress = Callable[[int], None]
 """Told how many more rows were read."""
@@ -43,3 +46,36 @@ class Run:
     progress: Progress = lambda rows: None
     cancellation: Cancellation = field(default_factory=Cancellation)
     outcome: Outcome = field(default_factory=Outcome)
+
+
+def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, Tallied]) -> None:
+    """What came of a run; refuses sets that would give people away, and conditions that are about nobody.
+
+    total   the tally of the whole table
+    prints  how often fingerprints of each kind occur
+    """
+    people = prints[PEOPLE, ""]
+    drawn, sets = ({name: found for (kind, name), found in prints.items() if kind == asked} for asked in (DRAWS, SETS))
+    outcome.records, outcome.dropped = total.records, total.dropped
+    outcome.rows, outcome.fulfilled = total.records * job.rows_per_record, total.fulfilled
+    outcome.repeated = people.total - people.distinct
+    outcome.draws = drawn
+    changed = {name: found.distinct - drawn[name].distinct for name, found in sets.items()}
+    outcome.changed = {name: count for name, count in changed.items() if count}
+    problems = Problems()
+    if job.key is not None and job.record_key is not None and people.total:
+        what, hint = too_few_people(people.total, people.distinct, job.records_per_person)
+        problems.add(job.record_key, people.total if what else 0, what, hint)
+    if not job.allow_changed_strata:
+        for name, count in outcome.changed.items():
+            problems.add(name, count, CHANGED, CHANGED_HINT)
+    problems.raise_any()
+    if total.records:
+        require_fulfilled((item.attribute for item in job.sets), total.fulfilled)
+
+
+def stream_keys(seed: int | None) -> tuple[StreamKey, StreamKey]:
+    """One for decoys and one for the order of rows."""
+    if seed is None:
+        return StreamKey.fresh(), StreamKey.fresh()
+    return StreamKey.seeded(f"{seed} decoys"), StreamKey.seeded(f"{seed} order")

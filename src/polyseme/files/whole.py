@@ -76,22 +76,38 @@ def _refuse_foreign(folder: Path, contents: Collection[str] = ()) -> None:
     ours = set(contents) if found.issuperset(contents) and contents else _files_of_release(folder)
     if found and not ours:
         raise InvalidInput(f"{folder}: not made by this command, so it is not replaced", "choose another place")
-    if found - ours:
-        raise InvalidInput(
-            f"{folder}: holds other files too, so it is not replaced: {', '.join(sorted(found - ours)[:6])}",
-            "move them, or choose another location",
-        )
+    _refuse_others(folder, found - ours)
+    parts = _parts_of_release(folder)
     for path in folder.iterdir():
-        if path.is_dir():
+        inside = {f"{path.name}/{part.name}" for part in path.iterdir()} if path.is_dir() else set()
+        if inside & parts:
+            _refuse_others(folder, inside - parts)
+        elif inside:
             _refuse_foreign(path)
 
 
+def _refuse_others(folder: Path, others: Collection[str]) -> None:
+    if others:
+        raise InvalidInput(
+            f"{folder}: holds other files too, so it is not replaced: {', '.join(sorted(others)[:6])}",
+            "move them, or choose another location",
+        )
+
+
 def _files_of_release(folder: Path) -> set[str]:
-    """The names of the files of a release; none where there is no manifest of ours."""
+    """The names of the files and folders of a release; none where there is no manifest of ours."""
+    parts = _parts_of_release(folder)
+    return {"manifest.json", *(part.split("/")[0] for part in parts)} if parts else set()
+
+
+def _parts_of_release(folder: Path) -> set[str]:
+    """The data files of a release, as its manifest names them; none where there is no manifest of ours."""
     try:
         document = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         ours = isinstance(document["format"], int) and isinstance(document["checksum"], str)
-        return {"manifest.json", str(document["data"]["file"])} if ours else set()
+        data = document["data"]
+        files = [str(item["file"]) for item in data["files"]] if "files" in data else [str(data["file"])]
+        return set(files) if ours else set()
     except (OSError, ValueError, TypeError, KeyError):
         return set()
 

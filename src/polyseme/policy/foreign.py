@@ -53,7 +53,7 @@ class ForeignTable:
 
 def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     """The whole table with the policy's domains, distances, missing values and reference table."""
-    names = source.schema.names
+    names = _looked_at(source.schema.names, policy)
     frame, counts = frame_of(source.counted(names), names, policy.table.missing_values)
     described = _described(frame, counts, policy, source.name)
     judged = {item.name for item in policy.attributes if item.role.is_secret}
@@ -78,6 +78,15 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
         _background(policy, described),
         counts,
     )
+
+
+def _looked_at(names: Sequence[str], policy: Policy) -> list[str]:
+    """The columns that some model may look at: fewer of them have fewer different rows."""
+    if any(model.name == "semantic-rules" for model in policy.models):
+        return list(names)
+    named = {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
+    named |= {item.name for item in policy.attributes if item.role is not Role.IDENTIFIER}
+    return [name for name in names if name in named] or list(names[:1])
 
 
 def read_undescribed(source: Source, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ForeignTable:

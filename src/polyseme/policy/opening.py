@@ -8,8 +8,9 @@ from polyseme.hierarchies import Dates, Intervals
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.schema import Role
+from polyseme.tables.io.opening import open_table
 from polyseme.tables.io.respelled import Respelled
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.source import Source
 
 __all__ = ["open_for"]
 

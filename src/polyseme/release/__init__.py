@@ -7,9 +7,10 @@ verification and other programs need nothing else. It holds no secret: no key, n
 from polyseme.release.about import About
 from polyseme.release.applied import Applied
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
+from polyseme.release.data import file_digest
 from polyseme.release.documents import FORMAT, MANIFEST
 from polyseme.release.manifest import Manifest
-from polyseme.release.release import SEEDED, Release, file_digest
+from polyseme.release.release import SEEDED, Release
 
 __all__ = [
     "FORMAT",

@@ -22,8 +22,8 @@ from polyseme.models import read_spec
 
 __all__ = ["DAMAGED", "FORMAT", "MANIFEST", "check_document", "check_entries", "checksum", "read_document"]
 
-FORMAT = 2
-"""The newest format that is read and written; format 1 has no generalized and no grouped columns."""
+FORMAT = 3
+"""The newest that is read and written; format 1 has no generalized and no grouped columns, 2 has one data file."""
 MANIFEST = "manifest.json"
 DAMAGED = "damaged or tampered with"
 _SHOWN = 12

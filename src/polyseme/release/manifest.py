@@ -13,6 +13,7 @@ from polyseme.release.about import About, flaw_of
 from polyseme.release.applied import Applied
 from polyseme.release.codec import columns_from, entry_of
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
+from polyseme.release.data import check_data
 from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
 from polyseme.schema import Role, Schema
 from polyseme.version import __version__
@@ -140,7 +141,9 @@ class Manifest:
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
         plain = self.applied is None and not self.accepted and not self.about
-        return 1 if plain and all(_in_format_1(column) for column in self.columns) else FORMAT
+        if "files" in self.data:
+            return FORMAT
+        return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
 
     def _entry(self, column: Column) -> dict[str, Any]:
         entry = entry_of(column)
@@ -157,6 +160,7 @@ class Manifest:
         """The inverse of `to_dict`; refuses what is damaged or newer than this program."""
         check_document(document)
         _check_repeats(document)
+        check_data(document["data"], document["rows"])
         method = document["method"]
         made = cls(
             columns=columns_from(document["attributes"]),
@@ -178,7 +182,7 @@ class Manifest:
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
         )
         if made.format > document["format"]:
-            raise ReleaseError(f"{MANIFEST}: format {document['format']} has no such columns", DAMAGED)
+            raise ReleaseError(f"{MANIFEST}: format {document['format']} has no such columns or files", DAMAGED)
         return made
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from polyseme.errors import Problem, QuestionError, ReleaseError
+from polyseme.errors import Problem, QuestionError, ReleaseError, TableError
 from polyseme.extras import require
+from polyseme.release.data import data_files, require_data
 from polyseme.release.documents import MANIFEST, read_document
 from polyseme.release.manifest import Manifest
+from polyseme.tables.io.dataset import FilesSource, Opener
+from polyseme.tables.io.listing import Listed
 from polyseme.tables.io.source import (
     CountedRows,
     CsvSource,
@@ -31,16 +33,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["SEEDED", "Release", "file_digest"]
+__all__ = ["SEEDED", "Release"]
 
 SEEDED = "made with a seed: not for publication"
 """What is said of a release whose decoys can be recomputed."""
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _in_folder(problem: Problem, folder: Path) -> Problem:
@@ -79,13 +75,7 @@ class Release:
             manifest = Manifest.from_dict(read_document(path))
         except ReleaseError as error:
             raise ReleaseError(_in_folder(problem, folder) for problem in error.problems) from None
-        data = folder / manifest.data["file"]
-        if not data.is_file():
-            raise ReleaseError(f"{folder}: the data file '{data.name}' is missing")
-        if file_digest(data) != manifest.data["sha256"]:
-            raise ReleaseError(
-                f"{data}: the content does not match the manifest", "damaged, truncated or tampered with"
-            )
+        require_data(folder, manifest.data)
         return cls(manifest, folder)
 
     def holds_the_same_as(self, other: Release) -> bool:
@@ -150,12 +140,23 @@ class Release:
             return FrameSource(self.table, "release")
         if self.folder is None:
             raise ReleaseError("a release without data")
-        path = self.folder / self.manifest.data["file"]
+        if "files" not in self.manifest.data:
+            return self._opener(self.folder / self.manifest.data["file"])
+        listed = [Listed(self.folder / item.file, item.file) for item in data_files(self.manifest.data)]
+        try:
+            return FilesSource("release", listed, self._opener)
+        except TableError as error:
+            raise ReleaseError(error.problems) from None
+
+    @property
+    def _opener(self) -> Opener:
+        """How a file of the data is read; other processes may do it."""
         if self.manifest.data["format"] == "parquet":
-            return ParquetSource(path, [item.name for item in (*self.manifest.sets, *self.manifest.grouped)])
+            labels = tuple(item.name for item in (*self.manifest.sets, *self.manifest.grouped))
+            return partial(ParquetSource, labels=labels)
         if "guard" in self.manifest.data:
-            return ReleasedCsvSource(path)
-        return CsvSource(path, ",", well_formed=True)
+            return ReleasedCsvSource
+        return partial(CsvSource, separator=",", well_formed=True)
 
     def require_rows(self) -> None:
         """Raise where there is no row of which anything could be said; `verify` says what is wrong with that."""

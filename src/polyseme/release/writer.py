@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.parquet
 
 from polyseme.cancellation import Cancellation
 from polyseme.errors import InternalError, ReleaseError
 from polyseme.files.whole import whole_folder
 from polyseme.release import Manifest, Release
+from polyseme.release.data import FOLDER, DataFile, data_entry, data_files, digests
 from polyseme.release.documents import MANIFEST, read_document
-from polyseme.tables.io.spreadsheets import GUARD
 from polyseme.tables.io.writing import TableWriter
 
 __all__ = ["ReleaseWriter", "in_memory"]
+
+_MOST_FILES = 100_000
+"""Their names have five digits, so that they sort as they follow each other."""
 
 
 def in_memory(manifest: Manifest, table: pa.Table) -> Release:
@@ -45,21 +49,29 @@ class ReleaseWriter:
     folder  where it is written until it is whole; temporary files may be there too, but must be gone at the end
     """
 
-    def __init__(self, folder: Path, out: Path, file_format: str) -> None:
+    def __init__(self, folder: Path, out: Path, file_format: str, rows_per_file: int | None = None) -> None:
         self.folder = folder
-        self._out, self._format = out, file_format
-        self._file: _DigestedFile | None = None
-        self._writer: TableWriter | None = None
+        self._out, self._format, self._most = out, file_format, rows_per_file
+        self._open: _Growing | None = None
+        self._files: list[DataFile] = []
         self._manifest: Manifest | None = None
 
     @classmethod
     @contextmanager
     def open(
-        cls, out: Path, file_format: str, overwrite: bool = False, cancellation: Cancellation | None = None
+        cls,
+        out: Path,
+        file_format: str,
+        overwrite: bool = False,
+        cancellation: Cancellation | None = None,
+        rows_per_file: int | None = None,
     ) -> Iterator[ReleaseWriter]:
-        """A writer whose folder takes the place `out` when the block ends well, and vanishes otherwise."""
+        """A writer whose folder takes the place `out` when the block ends well, and vanishes otherwise.
+
+        rows_per_file  the data goes into several files, each with so many rows at the most; into one when None
+        """
         with whole_folder(out, overwrite, cancellation=cancellation) as folder:
-            writer = cls(folder, out, file_format)
+            writer = cls(folder, out, file_format, rows_per_file)
             try:
                 yield writer
             finally:
@@ -68,23 +80,47 @@ class ReleaseWriter:
 
     def write(self, table: pa.Table) -> None:
         """Append rows; all tables have the same schema."""
-        if self._writer is None:
-            self._file = _DigestedFile((self.folder / f"data.{self._format}").open("xb"))
-            self._writer = TableWriter(self._file, table.schema, self._format)
-        self._writer.write(table)
+        while True:
+            growing = self._open or self._next(table.schema)
+            room = table.num_rows if self._most is None else self._most - growing.rows
+            growing.write(table.slice(0, room))
+            if self._most is not None and growing.rows >= self._most:
+                self._close()
+            table = table.slice(room)
+            if not table.num_rows:
+                return
+
+    def _next(self, schema: pa.Schema) -> _Growing:
+        name = f"data.{self._format}"
+        if self._most is not None:
+            if len(self._files) >= _MOST_FILES:
+                raise ReleaseError(f"more than {_MOST_FILES:,} files", "let each of them have more rows")
+            name = f"{FOLDER}/part-{len(self._files):05}.{self._format}"
+        self._open = _Growing(self.folder, name, schema, self._format)
+        return self._open
+
+    def adopt_files(self, paths: Sequence[Path]) -> None:
+        """Take over Parquet files that somebody else wrote into `folder / "data"`, in this order, under their names."""
+        self._close()
+        paths = [self.folder / path for path in paths]
+        if self._format != "parquet" or self._files or {path.parent for path in paths} - {self.folder / FOLDER}:
+            raise InternalError("only Parquet files in the folder of the data, and no others, can be taken over")
+        for path, digest in zip(paths, digests(paths), strict=True):
+            rows = pa.parquet.read_metadata(path).num_rows
+            self._files.append(DataFile(path.relative_to(self.folder).as_posix(), digest, rows))
 
     def written(self, manifest: Manifest) -> Release:
         """What was written so far as a release that nobody else can see yet; no rows can follow."""
         self._close()
-        entry = self._entry(self._file.hexdigest()) if self._file is not None else {}
+        entry = data_entry(self._files, self._format) if self._files else {}
         return Release(replace(manifest, data=entry), self.folder)
 
     def finish(self, manifest: Manifest) -> None:
-        """Write the manifest, which gets to know the data file here; nothing can be written afterwards."""
+        """Write the manifest, which gets to know the data here; nothing can be written afterwards."""
         self._close()
-        if self._file is None:
+        if not self._files:
             raise ReleaseError("a release without data")
-        path, data = self.folder / MANIFEST, self._entry(self._file.hexdigest())
+        path, data = self.folder / MANIFEST, data_entry(self._files, self._format)
         path.write_text(replace(manifest, data=data).to_json(), encoding="utf-8")
         self._manifest = Manifest.from_dict(read_document(path))
 
@@ -93,11 +129,6 @@ class ReleaseWriter:
         """The finished release; its data was digested while it was written, so it is not read again."""
         return Release(self._require_finished(), self._out)
 
-    def _entry(self, digest: str) -> dict[str, Any]:
-        """What the manifest says of the data file."""
-        entry = {"file": f"data.{self._format}", "format": self._format, "sha256": digest}
-        return {**entry, "guard": GUARD} if self._format == "csv" else entry
-
     def _require_finished(self) -> Manifest:
         if self._manifest is None:
             raise InternalError("a release was written without its manifest")
@@ -105,18 +136,41 @@ class ReleaseWriter:
 
     def _require_whole(self) -> None:
         """Raise unless the folder holds the data, the manifest and nothing else: temporary files tell of the order."""
-        expected = {MANIFEST, self._require_finished().data["file"]}
-        if {path.name for path in self.folder.iterdir()} != expected:
+        files = [item.file for item in data_files(self._require_finished().data)]
+        expected = {MANIFEST, *files, *(FOLDER for name in files if "/" in name)}
+        if {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*")} != expected:
             raise InternalError("a release was written with other files beside it")
 
     def _close(self) -> None:
-        writer, self._writer = self._writer, None
+        growing, self._open = self._open, None
+        if growing is not None:
+            self._files.append(growing.close())
+
+
+class _Growing:
+    """A data file that is being written."""
+
+    def __init__(self, folder: Path, name: str, schema: pa.Schema, file_format: str) -> None:
+        self.name, self.rows = name, 0
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        self._file = _DigestedFile(path.open("xb"))
         try:
-            if writer is not None:
-                writer.close()
+            self._writer = TableWriter(self._file, schema, file_format)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def write(self, table: pa.Table) -> None:
+        self._writer.write(table)
+        self.rows += table.num_rows
+
+    def close(self) -> DataFile:
+        try:
+            self._writer.close()
         finally:
-            if self._file is not None:
-                self._file.close()
+            self._file.close()
+        return DataFile(self.name, self._file.hexdigest(), self.rows)
 
 
 class _DigestedFile(io.RawIOBase):

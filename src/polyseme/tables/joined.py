@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow as pa
 from polyseme.arrays import Ints
 from polyseme.schema import Attribute, Domain
 from polyseme.tables.coding.codes import MISSING, as_series, encode
-from polyseme.tables.io.source import CountedRows, Source
+from polyseme.tables.io.source import Source, Wrapped
 
 __all__ = ["JoinedSource", "with_joined"]
 
@@ -29,45 +29,21 @@ def with_joined(
     return JoinedSource(source, joint, missing_values, hidden) if joint else source
 
 
-class JoinedSource(Source):
+class JoinedSource(Wrapped):
     """A table, and beside its columns those of its joint attributes, made when they are read."""
-
-    wraps = True
 
     def __init__(
         self, source: Source, joint: Mapping[str, Attribute], missing_values: Sequence[str], hidden: bool
     ) -> None:
-        self._source, self._joint, self._missing_values, self._hidden = source, joint, missing_values, hidden
-        self.name, self.typed = source.name, source.typed
+        super().__init__(source)
+        self._joint, self._missing_values, self._hidden = joint, missing_values, hidden
 
     @property
     def schema(self) -> pa.Schema:
-        whole = [
-            name
-            for name, item in self._joint.items()
-            if {part.name for part in item.members} <= set(self._source.schema.names)
-        ]
+        there = self.inner.schema
+        whole = [name for name, item in self._joint.items() if {part.name for part in item.members} <= set(there.names)]
         more = [] if self._hidden else [pa.field(name, pa.string()) for name in whole]
-        return pa.schema([*self._source.schema, *more])
-
-    @property
-    def rows(self) -> int | None:
-        return self._source.rows
-
-    def about(self) -> int | None:
-        return self._source.about()
-
-    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self._source.row_numbers(rows)
-
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self._source.batches(self._needed(columns)):
-            yield self._made(batch, columns)
-
-    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
-        names = list(self.schema.names if columns is None else columns)
-        for batch, counts in self._source.counted(self._needed(names)):
-            yield self._made(batch, names), counts
+        return pa.schema([*there, *more])
 
     def _needed(self, columns: Sequence[str]) -> list[str]:
         needed = [

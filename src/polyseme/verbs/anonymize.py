@@ -16,7 +16,7 @@ import pyarrow as pa
 from polyseme.attacks.giveaways import giveaways
 from polyseme.attacks.republishing import changed_since, changing_strata
 from polyseme.cancellation import Cancellation
-from polyseme.engines import engine_named
+from polyseme.engines import Engine, engine_named
 from polyseme.engines.batch import Job
 from polyseme.engines.conditions import absent_values
 from polyseme.engines.run import Run
@@ -61,7 +61,7 @@ def anonymize(
     *,
     form: str = "set",
     file_format: str = "parquet",
-    engine: str = "local",
+    engine: str | Engine = "local",
     seed: int | None = None,
     key_file: str | Path | None = None,
     earlier: Release | str | Path | None = None,
@@ -81,7 +81,8 @@ def anonymize(
 
     form         "set" (a list of candidates for each record) or "long" (a row for each candidate, as the papers do)
     file_format  "parquet" or "csv"
-    engine       where the work is done: "local", on this machine
+    engine       where the work is done: "local", on this machine; "spark", by the running Spark session (see
+                 `polyseme.spark`, which takes more); or an engine
     seed         repeatable random numbers for experiments; the release then says that it is not for publication
     key_file     a secret key for sticky decoys; the policy must name the record key
     earlier      a release of the same people, to hear what changed since and can be intersected
@@ -105,7 +106,7 @@ def anonymize(
     policy = policy_given(policy)
     _check_options(form, file_format, records_per_person)
     asked = _ledger(ledger, people, seed)
-    run = engine_named(engine)
+    run = engine_named(engine) if isinstance(engine, str) else engine
     cancellation = cancellation or Cancellation()
     source: Source = Watched(source_given(data, policy), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
@@ -118,9 +119,9 @@ def anonymize(
     )
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
-    _log.info(
-        "anonymize: %d columns, %d of them protected, as %s, engine %s", len(job.columns), len(job.sets), form, engine
-    )
+    where = engine if isinstance(engine, str) else type(engine).__name__
+    columns, sets = len(job.columns), len(job.sets)
+    _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
     seen = [
         *giveaways(job.columns, source, policy.table.missing_values),
         *(changing_strata(job.columns) if job.key is not None else ()),

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.cancellation import Cancellation
-from polyseme.engines import engine_named
+from polyseme.engines.local import published_tables
 from polyseme.engines.run import Run
 from polyseme.errors import Problem, QuestionError
 from polyseme.logs import logged
@@ -79,7 +79,7 @@ def preview(
 def _published(run: Run, column: str, rows: list[int]) -> dict[int, Mapping[str, Any]]:
     """What becomes of these rows, by number."""
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        tables = engine_named("local")(run, Path(folder))
+        tables = published_tables(run, Path(folder))
         return dict(_rows((batch for table in tables for batch in table.to_batches()), column, rows))
 
 

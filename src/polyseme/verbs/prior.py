@@ -31,7 +31,8 @@ from polyseme.spelling import spelled, spellings
 from polyseme.strata import STRATA_LIMIT
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.counting.distinct import distinct_rows
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.opening import open_table
+from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import estimate
 from polyseme.verbs.inputs import names_given, policy_given, release_given, require_table, source_given
 
@@ -184,7 +185,8 @@ def _counts(frame: pl.DataFrame, by: Sequence[str], size: int) -> tuple[list[tup
     groups: list[tuple[str, ...]] = [()]
     for found in texts:
         groups = [(*group, text) for group in groups for text in found.to_list()]
-    return groups, np.bincount(cells, records, minlength=len(groups) * size).reshape(len(groups), size)
+    counted = np.bincount(cells, records, minlength=len(groups) * size).astype(np.float64)
+    return groups, counted.reshape(len(groups), size)
 
 
 def with_earlier_releases(policy: Policy) -> Policy:

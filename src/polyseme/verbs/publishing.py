@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from polyseme.engines import Engine
 from polyseme.engines.run import Outcome, Run
-from polyseme.errors import TableError
+from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.policy import Policy
 from polyseme.release import About, Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
@@ -25,25 +24,30 @@ if TYPE_CHECKING:
 
 __all__ = ["publish_in_folder", "publish_in_memory"]
 
-_log = logging.getLogger(__name__)
-
-
-def _tables(run: Run, folder: Path, engine: Engine) -> Iterator[pa.Table]:
-    """The published rows, as long as nobody wants us to stop."""
-    for table in engine(run, folder):
-        run.cancellation.check()
-        _log.debug("publishes %d rows", table.num_rows)
-        yield table
-
 
 def publish_in_memory(
     run: Run, policy: Policy, engine: Engine, review: Review, treated: Treated | None = None
 ) -> Release:
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        tables = [review.seen(table) for table in _tables(run, Path(folder), engine)]
+        held = _Held(Path(folder))
+        engine(run, held, review)
     manifest = _manifest(run, policy, treated)
-    table = pa.concat_tables(tables)
+    table = pa.concat_tables(held.tables)
     return in_memory(review.passed(in_memory(manifest, table)), table)
+
+
+@dataclass
+class _Held:
+    """Published rows that are kept in memory."""
+
+    folder: Path
+    tables: list[pa.Table] = field(default_factory=list)
+
+    def write(self, table: pa.Table) -> None:
+        self.tables.append(table)
+
+    def adopt_files(self, paths: list[Path]) -> None:
+        raise QuestionError(Problem("out", "this engine writes its releases", "say where to: out=FOLDER"))
 
 
 def publish_in_folder(
@@ -57,10 +61,9 @@ def publish_in_folder(
     treated: Treated | None = None,
 ) -> Release:
     with ReleaseWriter.open(out, file_format, overwrite, run.cancellation) as writer:
-        for table in _tables(run, writer.folder, engine):
-            writer.write(review.seen(table))
+        read = engine(run, writer, review)
         # The folder takes its place when this block ends: what is refused here was never published.
-        writer.finish(review.passed(writer.written(_manifest(run, policy, treated))))
+        writer.finish(review.passed(read(writer.written(_manifest(run, policy, treated)))))
     return writer.release
 
 

@@ -6,7 +6,7 @@ the owner wants, but what that means is counted and said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -52,6 +52,8 @@ class Exposure:
     held: int = _HELD
     rows: int = 0
     limit: int = (1 << 64) - 1
+    small: Mapping[int, int] | None = None
+    """Where somebody else has counted: how many classes have each number of rows that is small."""
     _parts: list[tuple[Fingerprints, Ints | None]] = field(default_factory=list, repr=False)
 
     def add(self, table: pa.Table, counts: Ints | None = None) -> None:
@@ -76,6 +78,9 @@ class Exposure:
 
         rows_per_record  in the long form, rows of one record are alike
         """
+        if self.small is not None:
+            sized = ((rows // rows_per_record, classes) for rows, classes in self.small.items())
+            return sum(records * classes for records, classes in sized if records < size)
         prints = np.concatenate([np.zeros(0, dtype=np.uint64), *(part for part, _ in self._parts)])
         counts = all_counts([(len(part), number) for part, number in self._parts])
         sizes = class_sizes(prints, counts) // rows_per_record
@@ -117,11 +122,24 @@ class Review:
         """The column of survey weights, by which records are found that a method has put into one class."""
         return next((item.name for item in self.columns if item.attribute.role is Role.WEIGHT), None)
 
-    def seen(self, table: pa.Table) -> pa.Table:
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that are looked at."""
+        return () if self.exposure is None else self.exposure.names
+
+    @property
+    def safe(self) -> int:
+        return _SAFE
+
+    def seen(self, table: pa.Table) -> None:
         """Rows on their way out."""
         if self.exposure is not None:
             self.exposure.add(table)
-        return table
+
+    def counted(self, rows: int, small: Mapping[int, int]) -> None:
+        """In place of rows, what an engine has counted: combinations by their number of rows, where it is small."""
+        if self.exposure is not None:
+            self.exposure.rows, self.exposure.small = rows, dict(small)
 
     def passed(self, written: Release) -> Manifest:
         """The manifest of a release that may appear; `RiskError` for one that may not."""

@@ -20,6 +20,7 @@ from polyseme.policy.drafting.looking import Looked, look
 from polyseme.policy.drafting.protecting import protecting_lines
 from polyseme.policy.drafting.roles import Guess, guess
 from polyseme.tables.coding.codes import as_series
+from polyseme.tables.io.dataset import FilesSource
 from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
 from polyseme.tables.io.respelled import Respelled
 from polyseme.tables.io.source import CsvSource, Source, WorkbookSource
@@ -166,7 +167,9 @@ def _words_for_missing(source: Source) -> tuple[str, ...]:
 def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
     dialect = Dialect()
     if isinstance(source, Respelled):
-        dialect, source = source.dialect, source.source
+        dialect, source = source.dialect, source.inner
+    if isinstance(source, FilesSource):
+        source = source.first
     if isinstance(source, WorkbookSource) and source.sheet is not None:
         return ["table:", f"  sheet: {json.dumps(source.sheet, ensure_ascii=False)}", ""]
     if not isinstance(source, CsvSource):

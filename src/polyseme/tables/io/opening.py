@@ -1,15 +1,35 @@
-"""A table as somebody says that it is stored and written."""
+"""Tables as somebody hands them in: an object in memory, a file, a folder or a pattern of names."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Unpack
 
+import pyarrow as pa
+
+from polyseme.errors import Problem, TableError, numbered
+from polyseme.tables.io.dataset import FilesSource
 from polyseme.tables.io.dialects import Dialect
+from polyseme.tables.io.listing import Listed, files_in, files_like, is_pattern
 from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.respelled import respelled
-from polyseme.tables.io.source import Source, open_table
+from polyseme.tables.io.source import (
+    READABLE,
+    ArrowSource,
+    CsvSource,
+    FrameSource,
+    ParquetSource,
+    Source,
+    WorkbookSource,
+)
+from polyseme.tables.io.statistical import program_of, read_statistical
+from polyseme.tables.io.workbooks import is_workbook
 
-__all__ = ["open_written"]
+__all__ = ["open_table", "open_written"]
 
 
 def open_written(data: Any, **written: Unpack[TableOptions]) -> Source:
@@ -17,3 +37,139 @@ def open_written(data: Any, **written: Unpack[TableOptions]) -> Source:
     dialect = Dialect(written.get("decimal", "point"), written.get("dates"))
     encoding = written.get("encoding", "utf-8")
     return respelled(open_table(data, written.get("separator"), encoding, sheet=written.get("sheet")), dialect)
+
+
+def open_table(
+    data: Any,
+    separator: str | None = None,
+    encoding: str = "utf-8",
+    *,
+    sheet: str | None = None,
+    by_policy: bool = False,
+) -> Source:
+    """A source for a path, or for a polars, pandas or pyarrow object; the options are those of `TableOptions`.
+
+    by_policy  whether a policy says how the table is stored: errors then speak of what to write there
+    """
+    if isinstance(data, Source):
+        return data
+    if isinstance(data, str | Path):
+        return _open_path(Path(data), _Stored(separator, encoding, sheet, by_policy))
+    if isinstance(data, pa.Table):
+        return FrameSource(data)
+    if isinstance(data, pa.RecordBatch):
+        return FrameSource(pa.Table.from_batches([data]))
+    if hasattr(data, "collect") and hasattr(data, "lazy"):  # a polars LazyFrame
+        data = data.collect()
+    if type(data).__module__.startswith("pandas"):
+        # The index of a pandas frame is a row label: it must not get out.
+        return FrameSource(_from_pandas(data))
+    if any(str(kind) == "Object" for kind in getattr(data, "dtypes", ())):
+        # polars hands such columns over as addresses in memory.
+        raise TableError("the frame has a column of Python objects", "cast it to text, numbers or dates first")
+    if hasattr(data, "__arrow_c_stream__"):
+        return FrameSource(pa.table(data))
+    raise TableError(
+        f"cannot read a table from {type(data).__name__}",
+        "give a path, a polars or pandas frame, or a pyarrow table",
+    )
+
+
+def _from_pandas(frame: Any) -> pa.Table:
+    double = [name for name, number in Counter(map(str, getattr(frame, "columns", ()))).items() if number > 1]
+    if double:
+        named = ", ".join(f"'{name}'" for name in double)
+        raise TableError(f"the same column name more than once: {named}", "rename the columns")
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise TableError(
+            "the pandas frame has a column that mixes types",
+            "give each column one type, for example with frame.astype(str)",
+        ) from None
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """How a table is stored, as its owner says."""
+
+    separator: str | None
+    encoding: str
+    sheet: str | None
+    by_policy: bool
+
+
+def _open_path(path: Path, stored: _Stored) -> Source:
+    if path.is_dir():
+        return _open_files(path.name or str(path), files_in(path), stored)
+    if not path.exists():
+        if is_pattern(str(path)):
+            return _open_files(str(path), files_like(path), stored)
+        raise TableError(f"{path}: no such file")
+    return _open_file(_kind_of(path), path, stored)
+
+
+def _open_files(name: str, files: Sequence[Listed], stored: _Stored) -> Source:
+    """Several files as one table; they must be of one kind, and of one that can be read piece by piece."""
+    empty = [item for item in files if item.path.stat().st_size == 0]
+    if empty:
+        raise TableError(Problem(str(item.path), "the file is empty") for item in empty[:_SHOWN])
+    kinds: dict[str, list[str]] = {}
+    for item in files:
+        kinds.setdefault(_kind_of(item.path), []).append(item.relative)
+    if len(kinds) > 1 or not _STREAMED.issuperset(kinds):
+        raise _mixed(name, kinds)
+    (kind,) = kinds
+    if kind == "text" and stored.separator is None:
+        first = CsvSource(files[0].path, None, stored.encoding, by_policy=stored.by_policy)
+        stored = replace(stored, separator=first.separator)
+    return FilesSource(name, files, partial(_open_file, kind, stored=stored))
+
+
+_SHOWN = 12
+"""Files with the same problem that are named."""
+_STREAMED = frozenset({"Parquet", "Arrow", "text"})
+
+
+def _mixed(name: str, kinds: dict[str, list[str]]) -> TableError:
+    told = ", ".join(f"{numbered(len(files), 'files')} of kind {kind} ({files[0]})" for kind, files in kinds.items())
+    if len(kinds) > 1:
+        return TableError(f"{name}: files of different kinds: {told}", "name those that are meant: 'folder/*.parquet'")
+    hint = "a table of several files must be Parquet, Arrow or text; give one of them"
+    return TableError(f"{name}: {told} cannot be put together", hint)
+
+
+def _kind_of(path: Path) -> str:
+    """What a file is, by its name and its first bytes."""
+    suffix, first = path.suffix.lower(), _first_bytes(path)
+    if not first:
+        raise TableError(f"{path}: the file is empty")
+    if suffix in (".parquet", ".pq") or first.startswith(b"PAR1"):
+        return "Parquet"
+    if suffix in (".arrow", ".feather", ".ipc") or first.startswith(b"ARROW1"):
+        return "Arrow"
+    program = program_of(path)
+    if program is not None:
+        return program
+    if is_workbook(path):
+        return "workbook"
+    if first.startswith(b"PK\x03\x04"):
+        raise TableError(f"{path}: a ZIP archive, which may hold several files", f"unpack it; {READABLE}")
+    return "text"
+
+
+def _open_file(kind: str, path: Path, stored: _Stored) -> Source:
+    if kind == "Parquet":
+        return ParquetSource(path)
+    if kind == "Arrow":
+        return ArrowSource(path)
+    if kind == "workbook":
+        return WorkbookSource(path, stored.sheet, stored.by_policy)
+    if kind == "text":
+        return CsvSource(path, stored.separator, stored.encoding, by_policy=stored.by_policy)
+    return FrameSource(read_statistical(path, stored.encoding), path.name)
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(8)

@@ -2,59 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import polars as pl
 import pyarrow as pa
 
 from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
-from polyseme.tables.io.source import CountedRows, Source
+from polyseme.tables.io.source import Source, Wrapped
 
 __all__ = ["Respelled", "respelled"]
 
 
-class Respelled(Source):
+class Respelled(Wrapped):
     """A table with plain numbers and dates in the columns that hold such; only text can be written in a dialect."""
-
-    wraps = True
 
     def __init__(
         self, source: Source, dialect: Dialect, numbers: Iterable[str], dates: Iterable[str], words: Collection[str]
     ) -> None:
-        self.source, self.dialect, self._words = source, dialect, tuple(words)
-        self.name, self.typed = source.name, source.typed
+        super().__init__(source)
+        self.dialect, self._words = dialect, tuple(words)
         texts = set(_text_columns(source))
         self.numbers = frozenset(numbers) & texts if dialect.decimal != "point" else frozenset()
         self.dates = frozenset(dates) & texts if dialect.dates is not None else frozenset()
 
-    @property
-    def schema(self) -> pa.Schema:
-        return self.source.schema
-
-    @property
-    def rows(self) -> int | None:
-        return self.source.rows
-
-    def about(self) -> int | None:
-        return self.source.about()
-
-    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self.source.row_numbers(rows)
-
     def without(self, columns: Collection[str]) -> Respelled:
         """The same table with these columns as they stand."""
         kept = (self.numbers.difference(columns), self.dates.difference(columns))
-        return Respelled(self.source, self.dialect, *kept, self._words)
+        return Respelled(self.inner, self.dialect, *kept, self._words)
 
-    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self.source.batches(columns):
-            yield self._respelled(batch)
-
-    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
-        for batch, counts in self.source.counted(columns):
-            yield self._respelled(batch), counts
-
-    def _respelled(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         read = [self._column(name, column) for name, column in zip(batch.schema.names, batch.columns)]
         return pa.RecordBatch.from_arrays(read, batch.schema.names)
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import csv
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -29,13 +30,15 @@ from polyseme.errors import Problem, TableError
 from polyseme.files.delimited import any_length, first_row, records, sniff_separator
 from polyseme.progress import Stage, stage
 from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, likely_encoding, open_bytes, open_text
+from polyseme.tables.io.parts import Part
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
-from polyseme.tables.io.statistical import program_of, read_statistical
-from polyseme.tables.io.workbooks import is_workbook, read_sheet
+from polyseme.tables.io.workbooks import read_sheet
 
 __all__ = [
     "BATCH_ROWS",
+    "READABLE",
+    "ArrowSource",
     "CountedFrame",
     "CountedRows",
     "CsvSource",
@@ -45,8 +48,8 @@ __all__ = [
     "Source",
     "Watched",
     "WorkbookSource",
+    "Wrapped",
     "how_many",
-    "open_table",
 ]
 
 BATCH_ROWS = 1 << 16
@@ -57,7 +60,7 @@ _SNIFF_BYTES = 1 << 16
 CountedRows: TypeAlias = tuple[pa.RecordBatch, Ints | None]
 """Rows with how often each of them occurs (at least once); None when each stands for itself."""
 
-_READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow, Excel, Stata, SPSS and SAS are read"
+READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow, Excel, Stata, SPSS and SAS are read"
 
 
 def how_many(rows: CountedRows) -> int:
@@ -103,6 +106,24 @@ class Source(ABC):
         """
         for batch in self.batches(columns):
             yield batch, None
+
+    def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        """The first rows, for a quick look; None where there is none."""
+        return next(self.batches(columns), None)
+
+    def parts(self) -> list[Part]:
+        """The pieces that can be read one without the others; their rows, in this order, are those of the table."""
+        return [Part(self.name, None, self.rows)]
+
+    def read_part(self, part: Part, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows of one piece in batches, as `batches` gives them; nobody is told how far it is."""
+        names = list(self.schema.names if columns is None else columns)
+        for batch in self._read_part(part, names):
+            for start in range(0, batch.num_rows, BATCH_ROWS):
+                yield batch.slice(start, BATCH_ROWS)
+
+    def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._read(columns)
 
     def about(self) -> int | None:
         """The number of rows, or nearly that, where it can be found out quickly: for those who wait."""
@@ -220,7 +241,8 @@ class ParquetSource(Source):
         self.name = path.name
         try:
             with pa.parquet.ParquetFile(path) as file:
-                self._schema, self._rows = file.schema_arrow, file.metadata.num_rows
+                self._schema = file.schema_arrow
+                self._groups = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
                 leaves = [file.schema.column(index) for index in range(len(file.schema.names))]
         except (pa.ArrowException, OSError):
             raise TableError(f"{path}: not a readable Parquet file") from None
@@ -234,13 +256,24 @@ class ParquetSource(Source):
 
     @property
     def rows(self) -> int | None:
-        return int(self._rows)
+        return int(sum(self._groups))
+
+    def parts(self) -> list[Part]:
+        """Each row group; of a file without any, the file."""
+        groups = [Part(str(self.path), (index, index + 1), rows) for index, rows in enumerate(self._groups)]
+        return groups or [Part(str(self.path), (0, 0), 0)]
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._read_groups(range(len(self._groups)), columns)
+
+    def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._read_groups(range(*(part.groups or (0, len(self._groups)))), columns)
+
+    def _read_groups(self, groups: Iterable[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
             with pa.parquet.ParquetFile(self.path, memory_map=True, read_dictionary=self._dictionaries) as file:
                 # One row group at a time: each has dictionaries of its own, and lists of them cannot be joined.
-                for group in range(file.num_row_groups):
+                for group in groups:
                     for batch in file.iter_batches(BATCH_ROWS, [group], list(columns), use_threads=False):
                         yield batch.select(list(columns))
         except (pa.ArrowException, OSError):
@@ -269,6 +302,9 @@ class ArrowSource(Source):
     @property
     def schema(self) -> pa.Schema:
         return self._schema
+
+    def parts(self) -> list[Part]:
+        return [Part(str(self.path))]
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
@@ -327,7 +363,7 @@ class CsvSource(Source):
         except (pa.ArrowException, UnicodeError, OSError) as error:
             raise self._explain(error) from None
         if "\0" in head:
-            raise TableError(f"{self.path}: not a text table: it has bytes that no text has", _READABLE)
+            raise TableError(f"{self.path}: not a text table: it has bytes that no text has", READABLE)
         return head
 
     def _bad_encoding(self, error: Exception) -> TableError:
@@ -341,6 +377,9 @@ class CsvSource(Source):
     @property
     def schema(self) -> pa.Schema:
         return self._schema
+
+    def parts(self) -> list[Part]:
+        return [Part(str(self.path))]
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         # The last column tells whether the file ends inside quotes, whatever is read of it.
@@ -456,117 +495,83 @@ class ReleasedCsvSource(Source):
     def schema(self) -> pa.Schema:
         return pa.schema([(name, pa.string()) for name in self._columns])
 
+    def parts(self) -> list[Part]:
+        return self._written.parts()
+
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         names = list(columns) or list(self._columns)
         for batch in self._written._read([self._columns[name] for name in names]):
             yield pa.RecordBatch.from_arrays([unguarded(column) for column in batch.columns], names)
 
 
-class Watched(Source):
-    """A table whose reading ends with `Cancelled` when somebody asks for that, whoever reads it."""
+class Wrapped(Source):
+    """A table that is made of another one, batch by batch, without knowing where a batch is in it.
+
+    inner  the table that is read underneath
+    """
 
     wraps = True
 
-    def __init__(self, source: Source, cancellation: Cancellation) -> None:
-        self._source, self._cancellation = source, cancellation
-        self.name, self.typed = source.name, source.typed
+    def __init__(self, inner: Source) -> None:
+        self.inner = inner
+        self.name, self.typed = inner.name, inner.typed
+
+    def over(self, inner: Source) -> Source:
+        """The same with another table underneath."""
+        made = copy(self)
+        made.inner = self.inner.over(inner) if isinstance(self.inner, Wrapped) else inner
+        return made
 
     @property
     def schema(self) -> pa.Schema:
-        return self._source.schema
+        return self.inner.schema
 
     @property
     def rows(self) -> int | None:
-        return self._source.rows
+        return self.inner.rows
 
     def about(self) -> int | None:
-        return self._source.about()
+        return self.inner.about()
 
     def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
-        return self._source.row_numbers(rows)
+        return self.inner.row_numbers(rows)
+
+    def parts(self) -> list[Part]:
+        return self.inner.parts()
+
+    def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        batch = self.inner.head(self._needed(columns))
+        return None if batch is None else self._made(batch, columns)
+
+    def _needed(self, columns: Sequence[str]) -> Sequence[str]:
+        """The columns of the table underneath that are read for these."""
+        return columns
+
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        """These columns, of a batch of those that they need."""
+        return batch
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in self._source.batches(columns):
-            self._cancellation.check()
-            yield batch
+        for batch in self.inner.batches(self._needed(columns)):
+            yield self._made(batch, columns)
+
+    def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in self.inner.read_part(part, self._needed(columns)):
+            yield self._made(batch, columns)
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
-        for rows in self._source.counted(columns):
-            self._cancellation.check()
-            yield rows
+        names = list(self.schema.names if columns is None else columns)
+        for batch, counts in self.inner.counted(self._needed(names)):
+            yield self._made(batch, names), counts
 
 
-def open_table(
-    data: Any,
-    separator: str | None = None,
-    encoding: str = "utf-8",
-    *,
-    sheet: str | None = None,
-    by_policy: bool = False,
-) -> Source:
-    """A source for a path, or for a polars, pandas or pyarrow object; the options are those of `TableOptions`.
+class Watched(Wrapped):
+    """A table whose reading ends with `Cancelled` when somebody asks for that, whoever reads it."""
 
-    by_policy  whether a policy says how the table is stored: errors then speak of what to write there
-    """
-    if isinstance(data, Source):
-        return data
-    if isinstance(data, str | Path):
-        return _open_path(Path(data), separator, encoding, sheet, by_policy)
-    if isinstance(data, pa.Table):
-        return FrameSource(data)
-    if isinstance(data, pa.RecordBatch):
-        return FrameSource(pa.Table.from_batches([data]))
-    if hasattr(data, "collect") and hasattr(data, "lazy"):  # a polars LazyFrame
-        data = data.collect()
-    if type(data).__module__.startswith("pandas"):
-        # The index of a pandas frame is a row label: it must not get out.
-        return FrameSource(_from_pandas(data))
-    if any(str(kind) == "Object" for kind in getattr(data, "dtypes", ())):
-        # polars hands such columns over as addresses in memory.
-        raise TableError("the frame has a column of Python objects", "cast it to text, numbers or dates first")
-    if hasattr(data, "__arrow_c_stream__"):
-        return FrameSource(pa.table(data))
-    raise TableError(
-        f"cannot read a table from {type(data).__name__}",
-        "give a path, a polars or pandas frame, or a pyarrow table",
-    )
+    def __init__(self, source: Source, cancellation: Cancellation) -> None:
+        super().__init__(source)
+        self._cancellation = cancellation
 
-
-def _from_pandas(frame: Any) -> pa.Table:
-    double = [name for name, number in Counter(map(str, getattr(frame, "columns", ()))).items() if number > 1]
-    if double:
-        named = ", ".join(f"'{name}'" for name in double)
-        raise TableError(f"the same column name more than once: {named}", "rename the columns")
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
-    except (pa.ArrowException, TypeError, ValueError):
-        raise TableError(
-            "the pandas frame has a column that mixes types",
-            "give each column one type, for example with frame.astype(str)",
-        ) from None
-
-
-def _open_path(path: Path, separator: str | None, encoding: str, sheet: str | None, by_policy: bool) -> Source:
-    if not path.exists():
-        raise TableError(f"{path}: no such file")
-    if path.is_dir():
-        raise TableError(f"{path}: a folder, not a table")
-    if path.stat().st_size == 0:
-        raise TableError(f"{path}: the file is empty")
-    suffix, first = path.suffix.lower(), _first_bytes(path)
-    if suffix in (".parquet", ".pq") or first.startswith(b"PAR1"):
-        return ParquetSource(path)
-    if suffix in (".arrow", ".feather", ".ipc") or first.startswith(b"ARROW1"):
-        return ArrowSource(path)
-    if program_of(path) is not None:
-        return FrameSource(read_statistical(path, encoding), path.name)
-    if is_workbook(path):
-        return WorkbookSource(path, sheet, by_policy)
-    if first.startswith(b"PK\x03\x04"):
-        raise TableError(f"{path}: a ZIP archive, which may hold several files", f"unpack it; {_READABLE}")
-    return CsvSource(path, separator, encoding, by_policy=by_policy)
-
-
-def _first_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(8)
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        self._cancellation.check()
+        return batch

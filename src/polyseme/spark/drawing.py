@@ -1,0 +1,248 @@
+"""What workers do: check their part of a table, draw its sets, tell what they counted.
+
+Everything here is pickled, sent to workers and called there with an iterator of Arrow batches. What a record becomes
+depends on the job's keys and on its place in the table alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from polyseme.arrays import Ints
+from polyseme.engines.batch import Job, check_batch, publish_batch
+from polyseme.engines.rows import expanded
+from polyseme.engines.tallies import BatchTally
+from polyseme.errors import InvalidInput
+from polyseme.randomness import StreamKey
+from polyseme.release import Sets
+from polyseme.spark.tasks import TASK_ROWS, Tasks, numbers
+from polyseme.spark.types import carried
+
+__all__ = ["Check", "Draw", "DrawOnce", "Layout", "Prints", "Reported", "Sealed", "StagedPrints"]
+
+PIECE = 100_000
+"""Rows that are handed over at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Published records as they travel: columns by number, sets as codes, and the key that puts them in order.
+
+    Names of columns are the users' own, and may be anything; Spark sees them last.
+    """
+
+    job: Job
+    kinds: tuple[pa.DataType, ...]
+    """The types of the columns that are published as they are, in their order."""
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """How many columns each column of the job becomes: one, or one for each candidate."""
+        long = self.job.form == "long"
+        return tuple(item.l if isinstance(item, Sets) and not long else 1 for item in self.job.columns)
+
+    def schema(self) -> pa.Schema:
+        fields, plain = [], iter(self.kinds)
+        for number, (item, width) in enumerate(zip(self.job.columns, self.widths)):
+            kind = _code_type(item) if isinstance(item, Sets) else next(plain)
+            fields += [pa.field(f"c{number}_{place}", kind) for place in range(width)]
+        return pa.schema([*fields, pa.field("place", pa.int64())])
+
+    def batch(self, published: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
+        """Rows with their places in the release."""
+        columns: list[pa.Array] = []
+        for item, width, column in zip(self.job.columns, self.widths, published.columns):
+            if not isinstance(item, Sets):
+                columns.append(carried(column, item.name))
+                continue
+            flat = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
+            codes = flat.to_numpy(zero_copy_only=False).reshape(-1, width).astype(_numpy_type(item))
+            columns += [pa.array(np.ascontiguousarray(codes[:, place])) for place in range(width)]
+        return pa.RecordBatch.from_arrays([*columns, pa.array(places)], schema=self.schema())
+
+
+def _numpy_type(item: Sets) -> Any:
+    return np.int16 if item.domain.size <= 1 << 15 else np.int32
+
+
+def _code_type(item: Sets) -> pa.DataType:
+    return pa.from_numpy_dtype(_numpy_type(item))
+
+
+@dataclass(frozen=True)
+class Reported:
+    """What one task found: rows that it read, what it counted, or why it could not go on."""
+
+    rows: int
+    tally: BatchTally
+    error: InvalidInput | None = None
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """Pickled objects that come back from workers, with a seal that only this run can make.
+
+    Some of them wait in files, and nobody should be able to have a file of his own unpickled.
+    """
+
+    key: bytes = field(repr=False)
+
+    def seal(self, found: object) -> bytes:
+        content = pickle.dumps(found)
+        return hmac.digest(self.key, content, hashlib.sha256) + content
+
+    def open(self, sealed: bytes) -> Any:
+        mark, content = sealed[:32], sealed[32:]
+        if not hmac.compare_digest(mark, hmac.digest(self.key, content, hashlib.sha256)):
+            raise ValueError("not from this run")
+        return pickle.loads(content)  # noqa: S301 - its seal was checked
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """The first pass: what is wrong with the table, how many rows there are. Nothing is drawn."""
+
+    SCHEMA = "task long, found binary"
+    job: Job
+    tasks: Tasks
+    sealed: Sealed
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in numbers(batches):
+            found = self.sealed.seal(self._reported(number))
+            yield pa.RecordBatch.from_pydict({"task": pa.array([number], pa.int64()), "found": [found]})
+
+    def _reported(self, number: int) -> Reported:
+        rows, tally = 0, BatchTally()
+        try:
+            for batch in self.tasks.batches(number, self.job.needed):
+                tally += check_batch(self.job, batch).counts.moved(rows)
+                rows += batch.num_rows
+        except InvalidInput as error:
+            return Reported(rows, tally, error)
+        return Reported(rows, tally)
+
+
+@dataclass(frozen=True, eq=False)
+class Draw:
+    """The second pass: sets for the records of a task, and where each row goes."""
+
+    layout: Layout
+    tasks: Tasks
+    decoys: StreamKey
+    order: StreamKey
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in numbers(batches):
+            row = self.tasks.tasks[number].first
+            if row is None:
+                raise ValueError("rows without places")
+            for batch in self.tasks.batches(number, self.layout.job.needed):
+                yield from self._rows(batch, np.arange(row, row + batch.num_rows))
+                row += batch.num_rows
+
+    def _rows(self, batch: pa.RecordBatch, rows: Ints) -> Iterator[pa.RecordBatch]:
+        published, tally = publish_batch(self.layout.job, batch, self.decoys.records(rows))
+        if tally.problems:
+            raise ValueError("the table has changed since it was checked")
+        yield from _placed(self.layout, published, self.order, rows[: published.num_rows])
+
+
+def _placed(layout: Layout, published: pa.RecordBatch, order: StreamKey, rows: Ints) -> Iterator[pa.RecordBatch]:
+    """Published records, perhaps several rows each, with the places where they go.
+
+    rows  a number for each record that no other record has
+    """
+    each = layout.job.rows_per_record
+    places = order.records(rows).words(each).T.reshape(-1).view(np.int64)
+    done = 0
+    for piece in expanded(layout.job, published, PIECE):
+        yield layout.batch(piece, places[done : done + piece.num_rows])
+        done += piece.num_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Prints:
+    """Fingerprints of people and of what was drawn for them, to be counted."""
+
+    SCHEMA = "kind int, print long"
+    job: Job
+    tasks: Tasks
+    decoys: StreamKey
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in numbers(batches):
+            row = self.tasks.tasks[number].first or 0
+            for batch in self.tasks.batches(number, self.job.needed):
+                rows = np.arange(row, row + batch.num_rows)
+                yield from prints_of(self.job, publish_batch(self.job, batch, self.decoys.records(rows))[1])
+                row += batch.num_rows
+
+
+def prints_of(job: Job, tally: BatchTally) -> Iterator[pa.RecordBatch]:
+    """The fingerprints of a tally as rows."""
+    for kind, name in enumerate(job.prints):
+        found = tally.prints.get(name)
+        if found is not None and len(found):
+            kinds = np.full(len(found), kind, dtype=np.int32)
+            yield pa.RecordBatch.from_pydict({"kind": pa.array(kinds), "print": pa.array(found.view(np.int64))})
+
+
+@dataclass(frozen=True, eq=False)
+class DrawOnce:
+    """Sets for records that have no place in their table: what one attempt drew, another would draw otherwise.
+
+    So its rows must be written, and read back from there, before anybody else sees them. What it counted comes as rows
+    without a place.
+    """
+
+    layout: Layout
+    read: Callable[[pa.RecordBatch], pa.RecordBatch]
+    sealed: Sealed
+
+    def schema(self) -> pa.Schema:
+        return self.layout.schema().append(pa.field("found", pa.binary()))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoys, order = StreamKey.fresh(), StreamKey.fresh()
+        row, told, job, tally = 0, 0, self.layout.job, BatchTally()
+        for batch in batches:
+            rows = np.arange(row, row + batch.num_rows)
+            published, counted = publish_batch(job, self.read(batch), decoys.records(rows))
+            for placed in _placed(self.layout, published, order, rows[: published.num_rows]):
+                nothing = pa.nulls(placed.num_rows, pa.binary())
+                yield pa.RecordBatch.from_arrays([*placed.columns, nothing], schema=self.schema())
+            # Rows of such a table have no numbers by which anybody could find them.
+            tally += replace(counted, seen={})
+            row += batch.num_rows
+            if row - told > TASK_ROWS:
+                yield self._found(Reported(row - told, tally))
+                told, tally = row, BatchTally()
+        yield self._found(Reported(row - told, tally))
+
+    def _found(self, reported: Reported) -> pa.RecordBatch:
+        empty = [pa.nulls(1, item.type) for item in self.layout.schema()]
+        return pa.RecordBatch.from_arrays(
+            [*empty, pa.array([self.sealed.seal(reported)], pa.binary())], schema=self.schema()
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StagedPrints:
+    """The fingerprints in what `DrawOnce` counted."""
+
+    job: Job
+    sealed: Sealed
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for found in batch.column(0).to_pylist():
+                yield from prints_of(self.job, self.sealed.open(found).tally)

@@ -1,0 +1,275 @@
+"""The Spark engine: the same map as on one machine, in many workers; the rest in Spark's own words.
+
+    a table of files   check ─► draw ─► order ─► write          the workers read the files themselves
+    a frame            draw ─► write ─► order ─► write          what a frame gives is asked for once
+
+A lazy frame that is computed twice draws twice, and two sets of one person can be intersected. In a table of files
+every record has a place, and what is drawn for it follows from that place: a worker that dies, a task that is tried
+again or run twice at the same time gives the same sets. Rows of a frame have no such place, unless decoys are sticky;
+so there the drawn rows are written first, where Spark keeps exactly one attempt of each task, and everything after that
+reads them from there.
+
+Rows are put in order by 64 bits from the secure stream: they choose the file of a row and its place in it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+from polyseme.engines import Target, Watch
+from polyseme.engines.batch import Job, publish_batch
+from polyseme.engines.run import Run, fill, stream_keys
+from polyseme.engines.tallies import BatchTally, Print, Problems
+from polyseme.errors import InternalError, InvalidInput, Problem, QuestionError, TableError
+from polyseme.progress import stage
+from polyseme.randomness import StreamKey
+from polyseme.release import Release
+from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
+from polyseme.spark.labels import labelled
+from polyseme.spark.reading import read_by
+from polyseme.spark.session import BATCH_ROWS, session, settings
+from polyseme.spark.source import Rebased, SparkSource, quoted, spark_schema
+from polyseme.spark.tasks import Tasks
+from polyseme.spark.types import carried_type, refuse_uncarried
+from polyseme.tables.counting.tally import Tallied
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["SparkEngine", "publish"]
+
+FILE_ROWS = 2_000_000
+"""Rows of a data file, about, unless the caller says how many files there are to be."""
+_SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
+    "spark.sql.execution.arrow.maxBytesPerBatch": "-1",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # `Age` and `age` are two columns in every other engine.
+    "spark.sql.caseSensitive": "true",
+    # Files come out in as many pieces as were asked for.
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+}
+
+
+def publish(run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
+    """Publish with the running session, or one on this machine."""
+    return SparkEngine()(run, target, watch)
+
+
+@dataclass(frozen=True, eq=False)
+class SparkEngine:
+    """Publishes with a Spark session.
+
+    spark   the session; the running one, or one for `master`, when None
+    files   into how many files the data goes; by its number of rows when None
+    """
+
+    spark: Any = None
+    master: str | None = None
+    files: int | None = None
+
+    def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
+        spark = session(self.spark, self.master)
+        work = _Work(spark, run, target.folder, self.files)
+        with settings(spark, _SETTINGS), _plain_errors():
+            paths = work.published()
+            _tell(spark, paths, run, watch)
+        target.adopt_files(paths)
+        return lambda release: read_by(spark, release)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Errors of Spark without their messages, which quote rows."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        named = error.getErrorClass() if hasattr(error, "getErrorClass") else None
+        raise TableError(
+            f"Spark could not do the work ({named or type(error).__name__})",
+            "its own log says why; the workers need this version of polyseme, and the files of the table and of the "
+            "release under the same names",
+        ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class _Work:
+    spark: SparkSession
+    run: Run
+    folder: Path
+    files: int | None
+
+    @property
+    def job(self) -> Job:
+        return self.run.job
+
+    def published(self) -> list[Path]:
+        """The data files, in their order."""
+        source = self.run.source
+        sealed = Sealed(secrets.token_bytes(32))
+        if (framed := SparkSource.beneath(source)) is not None:
+            self._refuse_seed()
+            return self._from_frame(framed, Rebased.of(source, self.job.needed), sealed)
+        return self._from_files(Tasks.of(source), source.schema, sealed)
+
+    def _refuse_seed(self) -> None:
+        if self.job.seed is not None:
+            what = "rows of a Spark frame have no places by which the same numbers could be drawn again"
+            raise QuestionError(Problem("seed", what, "give the path of a table, or use sticky decoys (a key file)"))
+
+    def _from_files(self, tasks: Tasks, schema: pa.Schema, sealed: Sealed) -> list[Path]:
+        job, outcome = self.job, self.run.outcome
+        layout = self._layout(schema)
+        reports = self._checked(tasks, sealed)
+        tasks = tasks.numbered([item.rows for item in reports])
+        total = _total(reports, [task.first or 0 for task in tasks.tasks])
+        Problems(total.problems, total.seen).raise_any(self.run.source)
+        decoys, order = stream_keys(job.seed)
+        prints = {} if job.record_key is None else self._prints(tasks.frame(self.spark), Prints(job, tasks, decoys))
+        fill(outcome, job, total, _with_none(job, prints))
+        drawn = self._mapped(tasks.frame(self.spark), Draw(layout, tasks, decoys, order), layout.schema())
+        return self._written(drawn, layout)
+
+    def _from_frame(self, frame: SparkSource, rebased: Rebased, sealed: Sealed) -> list[Path]:
+        from pyspark.sql import functions as sql
+
+        job, staging = self.job, self.folder / ".staging"
+        layout = self._layout(self.run.source.schema)
+        once = DrawOnce(layout, rebased, sealed)
+        try:
+            with stage("Drawing sets"):
+                self._mapped(frame.chosen(rebased.columns), once, once.schema()).write.parquet(_address(staging))
+            staged = self.spark.read.schema(spark_schema(once.schema())).parquet(_address(staging))
+            told = staged.where(sql.col("found").isNotNull()).select("found")
+            reports = [sealed.open(bytes(row[0])) for row in told.collect()]
+            total = _total(reports, [0] * len(reports))
+            Problems(total.problems).raise_any()
+            prints = {} if job.record_key is None else self._prints(told, StagedPrints(job, sealed))
+            fill(self.run.outcome, job, total, _with_none(job, prints))
+            return self._written(staged.where(sql.col("found").isNull()).drop("found"), layout)
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    def _layout(self, schema: pa.Schema) -> Layout:
+        published = _published_schema(self.job, schema)
+        plain = [item.name for item in self.job.untouched]
+        refuse_uncarried(published, plain)
+        kinds = (carried_type(published.field(name).type) for name in plain)
+        return Layout(self.job, tuple(kind for kind in kinds if kind is not None))
+
+    def _checked(self, tasks: Tasks, sealed: Sealed) -> list[Reported]:
+        """What each task found, in their order; what stops one of them stops all."""
+        with stage("Checking the table", len(tasks.tasks)) as told:
+            frame = tasks.frame(self.spark).mapInArrow(Check(self.job, tasks, sealed), Check.SCHEMA)
+            found: dict[int, Reported] = {row[0]: sealed.open(bytes(row[1])) for row in frame.collect()}
+            told.advance(len(found))
+        if sorted(found) != list(range(len(tasks.tasks))):
+            raise InternalError("a task did not report")
+        errors = [item.error for item in found.values() if item.error is not None]
+        if errors:
+            raise _joined(errors)
+        self.run.progress(sum(item.rows for item in found.values()))
+        self.run.cancellation.check()
+        return [found[number] for number in range(len(found))]
+
+    def _mapped(self, frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
+        return frame.mapInArrow(work, spark_schema(schema))
+
+    def _prints(self, frame: DataFrame, work: Any) -> dict[Print, Tallied]:
+        """How often fingerprints of each kind occur."""
+        from pyspark.sql import functions as sql
+
+        counted = frame.mapInArrow(work, Prints.SCHEMA).groupBy("kind", "print").count()
+        found = counted.groupBy("kind").agg(
+            sql.sum("count").alias("total"),
+            sql.count("*").alias("distinct"),
+            sql.sum(sql.col("count") * sql.col("count")),
+        )
+        return {self.job.prints[row[0]]: Tallied(int(row[1]), int(row[2]), int(row[3])) for row in found.collect()}
+
+    def _written(self, drawn: DataFrame, layout: Layout) -> list[Path]:
+        rows, data = self.run.outcome.rows, self.folder / "data"
+        files = self.files or max(-(-rows // FILE_ROWS), 1)
+        ordered = drawn.repartition(files, "place").sortWithinPartitions("place")
+        with stage("Drawing and writing", rows) as told:
+            labelled(ordered, layout).write.option("compression", "zstd").parquet(_address(data))
+            told.advance(rows)
+        self.run.cancellation.check()
+        return _tidied(data, rows)
+
+
+def _published_schema(job: Job, schema: pa.Schema) -> pa.Schema:
+    """The columns of a batch as they are published, found out by publishing nothing."""
+    needed = pa.schema([schema.field(name) for name in job.needed])
+    nothing = pa.RecordBatch.from_arrays([pa.array([], item.type) for item in needed], schema=needed)
+    return publish_batch(job, nothing, StreamKey.fresh().records(np.arange(0)))[0].schema
+
+
+def _total(reports: Iterable[Reported], begins: Iterable[int]) -> BatchTally:
+    total = BatchTally()
+    for report, first in zip(reports, begins):
+        total += report.tally.counts.moved(first)
+    return total
+
+
+def _with_none(job: Job, prints: Mapping[Print, Tallied]) -> dict[Print, Tallied]:
+    return {name: prints.get(name, Tallied()) for name in job.prints}
+
+
+def _joined(errors: list[InvalidInput]) -> InvalidInput:
+    """One error with the problems of all workers."""
+    return type(errors[0])(dict.fromkeys(problem for error in errors for problem in error.problems))
+
+
+def _address(path: Path) -> str:
+    return path.resolve().as_uri()
+
+
+def _tidied(folder: Path, rows: int) -> list[Path]:
+    """The files that Spark has written, under names that tell nothing; none is missing, and nothing else is there."""
+    parts = sorted(path for path in folder.iterdir() if path.suffix == ".parquet" and path.name[0] not in "._")
+    sizes = {path: pa.parquet.read_metadata(path).num_rows for path in parts}
+    if sum(sizes.values()) != rows:
+        raise TableError(
+            f"Spark wrote {sum(sizes.values()):,} rows where {rows:,} were expected; nothing was published",
+            "the table changed while it was read, or the frame is not the same each time it is computed",
+        )
+    for path in folder.iterdir():
+        if not sizes.get(path):
+            path.unlink()
+    kept = [path for path in parts if sizes[path]]
+    named = [folder / f"part-{number:05d}.parquet" for number in range(len(kept))]
+    for path, name in zip(kept, named):
+        path.replace(name)
+    return named
+
+
+def _tell(spark: SparkSession, paths: list[Path], run: Run, watch: Watch) -> None:
+    """How many records share what can tell them apart, for those who watch."""
+    from pyspark.sql import functions as sql
+
+    if not watch.names or not paths:
+        return
+    words = list(run.job.missing_values)
+    frame = spark.read.parquet(*map(_address, paths))
+    texts = {item.name for item in frame.schema if item.dataType.typeName() == "string"}
+    columns = [sql.col(quoted(name)) for name in watch.names]
+    keys = [
+        (sql.when(column.isin(words), None).otherwise(column) if name in texts else column).alias(f"k{number}")
+        for number, (name, column) in enumerate(zip(watch.names, columns))
+    ]
+    sizes = frame.select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count()
+    small = sizes.where(sql.col("count") < watch.safe * run.job.rows_per_record).groupBy("count").agg(sql.count("*"))
+    watch.counted(run.outcome.rows, {int(row[0]): int(row[1]) for row in small.collect()})

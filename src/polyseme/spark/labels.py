@@ -1,0 +1,54 @@
+"""Rows as they travel become rows as they are published: labels in place of codes, the users' names, no places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from polyseme.release import Sets
+from polyseme.spark.drawing import Layout
+from polyseme.spark.types import spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["labelled"]
+
+
+def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
+    """The columns of the release, in their order."""
+    from pyspark.sql import functions as sql
+
+    job = layout.job
+    columns: list[Column] = []
+    for number, (item, width) in enumerate(zip(job.columns, layout.widths)):
+        if not isinstance(item, Sets):
+            columns.append(sql.col(f"c{number}_0").alias(item.name))
+            continue
+        labels = _labels(job.labels[item.name])
+        found = [sql.element_at(labels, sql.col(f"c{number}_{place}").cast("int") + 1) for place in range(width)]
+        columns.append((found[0] if job.form == "long" else sql.array(*found)).alias(item.name))
+    return frame.select(*columns)
+
+
+def _labels(labels: pa.Array) -> Column:
+    """All labels of a domain as one constant: a text that is split once, since a plan of 70,000 literals is slow."""
+    from pyspark.sql import functions as sql
+
+    texts = [str(text) for text in labels.cast(pa.string()).to_pylist()]
+    mark = _unused(texts)
+    # An empty label at the end must stay: no limit on the number of pieces.
+    array = sql.split(sql.lit(mark.join(texts)), mark, -1)
+    inner = spark_type(labels.type)
+    return array if labels.type == pa.string() else array.cast(f"array<{inner.simpleString()}>")
+
+
+def _unused(texts: list[str]) -> str:
+    """A character that no label has, and that means itself in a regular expression.
+
+    >>> _unused(["a", chr(1)]) == chr(2)
+    True
+    """
+    used = set().union(*texts)
+    return next(chr(code) for code in range(1, 0xD800) if chr(code) not in used and chr(code) not in r".^$|?*+()[]{}\\")

@@ -1,0 +1,174 @@
+"""A Spark frame as a table: counted by Spark, read row by row only where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from polyseme.errors import TableError
+from polyseme.spark.tasks import Tasks, numbers
+from polyseme.spark.types import carried, carried_type, spark_type
+from polyseme.tables.io.source import CountedRows, FrameSource, Source, Wrapped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Rebased", "SparkSource", "is_frame", "quoted", "spark_schema", "through_workers"]
+
+HEAD_ROWS = 1 << 16
+"""Rows of a first look."""
+
+
+def is_frame(data: Any) -> bool:
+    """Whether this is a frame of Spark, classic or Connect."""
+    return type(data).__module__.startswith("pyspark.sql") and type(data).__name__ == "DataFrame"
+
+
+def quoted(name: str) -> str:
+    """The name of a column, whatever characters it has."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The same columns in Spark's words."""
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(item.name, spark_type(item.type), True) for item in schema])
+
+
+class SparkSource(Source):
+    """A frame; its rows have no order and no numbers, and are counted where they are."""
+
+    def __init__(self, frame: DataFrame, name: str = "frame", rows: int | None = None) -> None:
+        self.frame, self.name, self._rows = frame, name, rows
+        names = frame.columns
+        # Columns by number on the way: two names may differ in their case only, or have dots.
+        empty = frame.toDF(*(f"c{number}" for number in range(len(names)))).limit(0).toArrow()
+        self._schema = pa.schema([item.with_name(name) for item, name in zip(empty.schema, names)])
+        self.check()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._schema
+
+    @property
+    def rows(self) -> int | None:
+        return self._rows
+
+    def count(self) -> int:
+        """The number of rows, counted by Spark and once."""
+        if self._rows is None:
+            self._rows = int(self.frame.count())
+        return self._rows
+
+    def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
+        """Some rows for a first look."""
+        return next(self._batches(self.chosen(columns).limit(HEAD_ROWS), columns), None)
+
+    def chosen(self, columns: Sequence[str]) -> DataFrame:
+        """These columns, by number."""
+        from pyspark.sql import functions as sql
+
+        return self.frame.select(*(sql.col(quoted(name)).alias(f"c{number}") for number, name in enumerate(columns)))
+
+    def _batches(self, frame: DataFrame, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        table = frame.toArrow()
+        for batch in table.to_batches(max_chunksize=HEAD_ROWS):
+            yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._batches(self.chosen(columns), columns)
+
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        """Distinct rows with how often each occurs, counted by Spark."""
+        names = list(self.schema.names if columns is None else columns)
+        if not names:
+            yield pa.RecordBatch.from_pydict({}), np.zeros(0, dtype=np.int64)
+            return
+        grouped = self.chosen(names).groupBy(*(f"c{number}" for number in range(len(names)))).count()
+        for batch in self._batches(grouped, [*names, "\0count"]):
+            counts = batch.column(len(names)).to_numpy(zero_copy_only=False).astype(np.int64)
+            yield pa.RecordBatch.from_arrays(batch.columns[:-1], names=names), counts
+
+    @staticmethod
+    def beneath(source: Source) -> SparkSource | None:
+        """The frame that is read underneath, where it is one."""
+        while isinstance(source, Wrapped):
+            source = source.inner
+        return source if isinstance(source, SparkSource) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Rebased:
+    """What is done to the rows of a frame before they are published, as workers do it: batch by batch.
+
+    source   the table as it is read, over an empty one
+    columns  of the frame, in the order in which batches come
+    names    of the table, in the order in which batches go
+    """
+
+    source: Source
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, source: Source, names: Sequence[str]) -> Rebased:
+        frame = SparkSource.beneath(source)
+        if frame is None:
+            raise TableError("not a frame of Spark")
+        asked = _Asked(frame.schema)
+        for _ in over(source, asked).batches(names):
+            pass
+        return cls(over(source, FrameSource(frame.schema.empty_table())), tuple(asked.columns), tuple(names))
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.columns))
+        read = over(self.source, FrameSource(pa.Table.from_batches([named]))).batches(self.names)
+        table = pa.Table.from_batches(list(read)).combine_chunks()
+        return table.to_batches()[0]
+
+
+class _Asked(FrameSource):
+    """An empty table that remembers which columns were read."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        super().__init__(schema.empty_table())
+        self.columns: dict[str, None] = {}
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        self.columns |= dict.fromkeys(columns)
+        yield from super()._read(columns)
+
+
+def over(source: Source, inner: Source) -> Source:
+    """The same table with another one underneath."""
+    return source.over(inner) if isinstance(source, Wrapped) else inner
+
+
+def through_workers(spark: SparkSession, source: Source) -> SparkSource:
+    """A table of files as a frame that the workers read; what Spark has no type for is left out."""
+    names = [item.name for item in source.schema if carried_type(item.type) is not None]
+    kinds = [carried_type(source.schema.field(name).type) for name in names]
+    tasks = Tasks.of(source)
+    schema = pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
+    frame = tasks.frame(spark).mapInArrow(_Read(tasks, tuple(names)), spark_schema(schema))
+    return SparkSource(frame.toDF(*names), source.name, source.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Reads the parts of a task."""
+
+    tasks: Tasks
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in numbers(batches):
+            for batch in self.tasks.batches(number, self.names):
+                columns = [carried(column, name) for column, name in zip(batch.columns, self.names)]
+                yield pa.RecordBatch.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])

@@ -1,0 +1,83 @@
+"""A table that the workers read themselves, as tasks: which parts of it each of them reads, and where their rows begin.
+
+A task is one row of a frame with one partition for each row, so that it always reads the same parts and its records
+keep their places in the table, on whatever machine and at whatever attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from polyseme.tables.io.parts import Part
+from polyseme.tables.io.source import Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["TASK_ROWS", "Task", "Tasks", "numbers"]
+
+TASK_ROWS = 1 << 20
+"""Rows of a task, about: some seconds of work, so that little is lost with a worker."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some parts of a table that follow each other.
+
+    first  the row of the table with which it begins; None as long as nobody has counted those before it
+    """
+
+    parts: tuple[Part, ...]
+    first: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Tasks:
+    """All tasks of a table; it can be pickled and is what workers get."""
+
+    source: Source
+    tasks: tuple[Task, ...]
+
+    @classmethod
+    def of(cls, source: Source) -> Tasks:
+        found: list[list[Part]] = []
+        room = 0
+        for part in source.parts():
+            # Where rows are not known, a part is a file of unknown size: nothing is put beside it.
+            rows = TASK_ROWS if part.rows is None else part.rows
+            if not found or rows > room:
+                found.append([])
+                room = TASK_ROWS
+            found[-1].append(part)
+            room -= rows
+        made = cls(source, tuple(Task(tuple(parts)) for parts in found))
+        known = [[part.rows for part in task.parts] for task in made.tasks]
+        if any(rows is None for several in known for rows in several):
+            return made
+        return made.numbered([sum(rows for rows in several if rows is not None) for several in known])
+
+    def numbered(self, rows: Sequence[int]) -> Tasks:
+        """The same tasks, knowing where they begin; `rows` are those of each task."""
+        begins = [sum(rows[:number]) for number in range(len(rows))]
+        tasks = tuple(replace(task, first=first) for task, first in zip(self.tasks, begins))
+        return replace(self, tasks=tasks)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """One row for each task, in a partition of its own."""
+        count = len(self.tasks)
+        return spark.range(0, count, 1, max(count, 1))
+
+    def batches(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """What a task reads, on the worker that does it."""
+        for part in self.tasks[number].parts:
+            yield from self.source.read_part(part, columns)
+
+
+def numbers(batches: Iterator[Any]) -> Iterator[int]:
+    """The numbers of the tasks that a worker is given."""
+    for batch in batches:
+        yield from batch.column(0).to_pylist()

@@ -1,0 +1,184 @@
+"""A table that is stored in several files: its rows are those of one file after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from polyseme.errors import TableError, numbered
+from polyseme.tables.io.agreeing import agreed_schema
+from polyseme.tables.io.listing import Listed
+from polyseme.tables.io.parts import Part, RowIn
+from polyseme.tables.io.source import Source
+
+__all__ = ["FilesSource", "Opener"]
+
+Opener = Callable[[Path], Source]
+"""Opens one file; it must be possible to pickle it, since other processes read parts of a table too."""
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+
+
+@dataclass(frozen=True)
+class _File:
+    """What is kept of a file after it was looked at: little, since there may be many thousands.
+
+    values  one for each column that the names of folders make
+    """
+
+    path: Path
+    relative: str
+    values: tuple[str | int | None, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> int | None:
+        known = [part.rows for part in self.parts if part.rows is not None]
+        return sum(known) if len(known) == len(self.parts) else None
+
+
+class FilesSource(Source):
+    """The files of a folder or of a pattern as one table; folders such as `year=2024` are a column `year`.
+
+    first  the table in the first of the files
+
+    A column that the files have themselves is taken from them, whatever the folders are called.
+    """
+
+    def __init__(self, name: str, files: Sequence[Listed], opener: Opener) -> None:
+        self.name, self._opener = name, opener
+        opened = [(item, opener(item.path)) for item in files]
+        self.first = opened[0][1]
+        self.typed = self.first.typed
+        self._stored = agreed_schema({item.relative: source.schema for item, source in opened}, self.typed)
+        added = _partition_columns(files, set(self._stored.names), self.typed)
+        self._added = {key: column.type for key, column in added.items()}
+        self._files = tuple(
+            _File(item.path, item.relative, values, tuple(source.parts()))
+            for (item, source), values in zip(opened, _by_file(added, len(files)))
+        )
+        self.check()
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([*self._stored, *(pa.field(name, kind) for name, kind in self._added.items())])
+
+    @cached_property
+    def rows(self) -> int | None:
+        known = [file.rows for file in self._files if file.rows is not None]
+        return sum(known) if len(known) == len(self._files) else None
+
+    def about(self) -> int | None:
+        if self.rows is not None:
+            return self.rows
+        about = [self._opener(file.path).about() for file in self._files]
+        known = [rows for rows in about if rows is not None]
+        return sum(known) if len(known) == len(about) else None
+
+    def parts(self) -> list[Part]:
+        return [part for file in self._files for part in file.parts]
+
+    @cached_property
+    def _by_path(self) -> Mapping[str, _File]:
+        return {part.file: file for file in self._files for part in file.parts}
+
+    def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for file in self._files:
+            source = self._opened(file)
+            for part in file.parts:
+                yield from self._of_file(file, source, part, columns)
+
+    def _read_part(self, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        file = self._by_path[part.file]
+        yield from self._of_file(file, self._opened(file), part, columns)
+
+    def _opened(self, file: _File) -> Source:
+        source = self._opener(file.path)
+        if tuple(source.parts()) != file.parts or set(source.schema.names) != set(self._stored.names):
+            raise TableError(f"{file.path}: the file was changed while the table was read")
+        return source
+
+    def _of_file(self, file: _File, source: Source, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        # Something must be read for the rows to come in batches.
+        stored = [name for name in columns if name not in self._added] or source.schema.names[:1]
+        values = dict(zip(self._added, file.values))
+        for batch in source.read_part(part, stored):
+            made = [
+                _repeated(values[name], self._added[name], batch.num_rows)
+                if name in values
+                else _as_type(batch.column(name), source.schema.field(name).type, self._stored.field(name).type)
+                for name in columns or stored
+            ]
+            yield pa.RecordBatch.from_arrays(made, names=list(columns or stored))
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        """The rows as each file counts them, with the name of the file."""
+        unit, numbers, left, before = "row", list[int](), list(rows), 0
+        for file in self._files:
+            if not left:
+                break
+            source = self._opener(file.path)
+            ends = before + source.count()
+            inside = [row - before for row in left if row < ends]
+            if inside:
+                unit, found = source.row_numbers(inside)
+                numbers += [RowIn(number, file.relative) for number in found]
+            left, before = left[len(inside) :], ends
+        return unit, numbers
+
+
+def _as_type(column: pa.Array, stored: pa.DataType, kind: pa.DataType) -> pa.Array:
+    """A column of a file as all files have it; one that its reader gives as a dictionary stays so."""
+    if stored == kind:
+        return column
+    if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
+        column = column.dictionary_decode()
+    return column.cast(kind)
+
+
+def _repeated(value: str | int | None, kind: pa.DataType, rows: int) -> pa.Array:
+    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)
+
+
+@dataclass(frozen=True)
+class _Partitioned:
+    """A column that the names of folders make: its value in each file."""
+
+    type: pa.DataType
+    values: tuple[str | int | None, ...]
+
+
+def _partition_columns(files: Sequence[Listed], stored: set[str], typed: bool) -> dict[str, _Partitioned]:
+    keys = [dict(item.partitions) for item in files]
+    wrong = [
+        item.relative
+        for item, found in zip(files, keys)
+        if list(found) != list(keys[0]) or len(found) < len(item.partitions)
+    ]
+    if wrong:
+        raise TableError(
+            f"the folders do not make the same columns for all files: {wrong[0]} is not partitioned like "
+            f"{files[0].relative} ({numbered(len(wrong), 'files')})",
+            "every file must be in folders with the same names before the =, in the same order",
+        )
+    return {key: _partitioned([found[key] for found in keys], typed) for key in keys[0] if key not in stored}
+
+
+def _partitioned(texts: Sequence[str | None], typed: bool) -> _Partitioned:
+    """Whole numbers where all are and none would become another; in a table of texts all columns are."""
+    there = {text for text in texts if text is not None}
+    whole = (
+        typed and bool(there) and all(map(_WHOLE.fullmatch, there)) and len({int(text) for text in there}) == len(there)
+    )
+    if not whole:
+        return _Partitioned(pa.string(), tuple(texts))
+    return _Partitioned(pa.int64(), tuple(None if text is None else int(text) for text in texts))
+
+
+def _by_file(columns: Mapping[str, _Partitioned], files: int) -> list[tuple[str | int | None, ...]]:
+    return list(zip(*(column.values for column in columns.values()))) or [()] * files
