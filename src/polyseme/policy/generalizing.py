@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import polars as pl
+import pyarrow as pa
 
 from polyseme.arrays import Ints
 from polyseme.distances.paths import named
@@ -58,9 +59,10 @@ def require_places(policy: Policy, source: Source) -> None:
         if item.hierarchy is None:
             continue
         rule = item.hierarchy.open(policy.files)
-        values = values_of(column_values(source, item.name, policy.table.missing_values, item.type))
-        if not coverage(rule, values).complete:
-            problems.append(without_place(item, rule, values, source))
+        asked = (source, item.name, policy.table.missing_values, item.type)
+        if not coverage(rule, values_of(distinct_values(*asked))).complete:
+            # Something is wrong: look again, now row by row, so that the message can name the place.
+            problems.append(without_place(item, rule, values_of(column_values(*asked)), source))
     if problems:
         raise PolicyError(problems)
 
@@ -88,5 +90,17 @@ def column_values(
 ) -> Iterator[pl.Series]:
     """A column, piece by piece, as it would be published."""
     for batch in source.batches([name]):
-        series = as_series(batch.column(0), missing_values)
-        yield cast_column(series, kind)[0] if kind else series
+        yield _as_published(batch, missing_values, kind)
+
+
+def distinct_values(
+    source: Source, name: str, missing_values: tuple[str, ...] = ("",), kind: str | None = None
+) -> Iterator[pl.Series]:
+    """The same for those who only ask which values there are: how often, and in which order, is not told."""
+    for batch, _ in source.counted([name]):
+        yield _as_published(batch, missing_values, kind)
+
+
+def _as_published(batch: pa.RecordBatch, missing_values: tuple[str, ...], kind: str | None) -> pl.Series:
+    series = as_series(batch.column(0), missing_values)
+    return cast_column(series, kind)[0] if kind else series
