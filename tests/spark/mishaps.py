@@ -15,14 +15,18 @@ import signal
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
+from polyseme.randomness import StreamKey
+from polyseme.spark.drawing import Draw
+
 __all__ = [
+    "Careless",
     "Disturbed",
     "ExecutorLost",
     "MachineLost",
@@ -32,6 +36,7 @@ __all__ = [
     "ShuffleFilesLost",
     "SpeculativeCopy",
     "Spread",
+    "as_they_are",
     "drawn",
     "happened",
 ]
@@ -148,6 +153,21 @@ class ShuffleFilesLost:
             time.sleep(1.5)
             task.strike()
             _kill(task.executor)
+
+
+@dataclass(frozen=True, eq=False)
+class Careless:
+    """The control: what a task draws follows from a key of its own, as it would if nobody had thought of mishaps."""
+
+    draw: Draw
+
+    def __call__(self, batches: Batches) -> Batches:
+        return replace(self.draw, decoys=StreamKey.fresh(), order=StreamKey.fresh())(batches)
+
+
+def as_they_are(batches: Batches) -> Batches:
+    """What writing does, seen from Python."""
+    return batches
 
 
 @dataclass(frozen=True)

@@ -68,14 +68,20 @@ def require_places(policy: Policy, source: Source) -> None:
 
 
 def without_place(
-    item: AttributePolicy, rule: Rule, values: ColumnValues, source: Source, rows: Ints | None = None
+    item: AttributePolicy,
+    rule: Rule,
+    values: ColumnValues,
+    source: Source,
+    rows: Ints | None = None,
+    located: bool = True,
 ) -> Problem:
     """What to say of values that have no place in the hierarchy of an attribute.
 
-    rows  of the table that the values come from, where some were left out
+    rows     of the table that the values come from, where some were left out
+    located  whether anybody knows in which rows they stand
     """
     hint = dialect_hint(values.leaves) if isinstance(rule, Intervals | Dates) else ""
-    what, seen = missing_from(coverage(rule, values), rule), values.strangers(rule, rows)
+    what, seen = missing_from(coverage(rule, values), rule), values.strangers(rule, rows) if located else None
     return Problem.in_rows(f"$.attributes.{item.name}.hierarchy", what, hint or _HINT, seen, source.row_numbers)
 
 

@@ -30,7 +30,7 @@ from polyseme.policy.foreign import read_foreign
 from polyseme.progress import tracked
 from polyseme.promises import Promise
 from polyseme.promises.base import Candidates
-from polyseme.release import SEEDED, Grouped, Release, Sets
+from polyseme.release import SEEDED, Grouped, Manifest, Release, Sets
 from polyseme.release.classes import counted_frame, verdicts_on
 from polyseme.release.counts import SetCounts, stratum_column
 from polyseme.release.documents import MANIFEST
@@ -107,11 +107,14 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
         if item.stratified:
             verdicts.append(_believable_verdict(release, item, sets_by_stratum(counts, item)))
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
-    if release.manifest.models:
-        verdicts += verdicts_on(release, release.manifest.models)
+    models = _models(release.manifest)
+    if models:
+        verdicts += verdicts_on(release, models)
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))
+    if release.manifest.collected is not None:
+        verdicts.append(_crowd_verdict(release.manifest.records, release.manifest.collected.minimum))
     return Verification(tuple(verdicts), bool(release.manifest.seeded))
 
 
@@ -139,6 +142,23 @@ def _count_verdict(release: Release) -> Verdict:
     difference = float(abs(rows - stated))
     holds = rows == stated == release.manifest.rows
     return Verdict("record-count", None, {"rows": stated}, holds, difference, 0.0, -difference, note=note)
+
+
+def _models(manifest: Manifest) -> tuple[Mapping[str, Any], ...]:
+    """Those that the manifest lists; a collector that left out rare records says so elsewhere."""
+    k = manifest.collected.k if manifest.collected is not None else None
+    listed = {name for model in manifest.models for name in model}
+    tells_apart = any(column.attribute.role.tells_apart for column in manifest.columns)
+    stated = k is not None and tells_apart and "k-anonymity" not in listed
+    return (*manifest.models, {"k-anonymity": {"k": k}}) if stated else manifest.models
+
+
+def _crowd_verdict(records: int, minimum: int) -> Verdict:
+    """No fewer reports are released than the campaign promised to its respondents."""
+    distance = float(records - minimum)
+    note = "what the campaign promised to those who answered"
+    parameters = {"reports": minimum}
+    return Verdict("minimum", None, parameters, distance >= 0, float(records), float(minimum), distance, note=note)
 
 
 def _believable_verdict(release: Release, item: Sets, grouped: CountedSets | None) -> Verdict:
