@@ -157,7 +157,7 @@ def command(
     \b
     Examples:
       polyseme anonymize policy.yaml people.csv --out release
-      polyseme anonymize policy.yaml 'visits/year=*/*.parquet' --out release --rows-per-file 1000000
+      polyseme anonymize policy.yaml 'people-*.csv' --out parts --rows-per-file 1000000
     """
     from polyseme.cli.replacing import is_explanation
     from polyseme.files.whole import require_place
