@@ -48,9 +48,9 @@ def test_unknown_engines_are_refused(work: Path, capsys: pytest.CaptureFixture[s
 def test_the_engine_that_is_named_does_the_work(work: Path, monkeypatch: pytest.MonkeyPatch, out: str | None) -> None:
     jobs: list[SimpleNamespace] = []
 
-    def publish(run: Any, target: Any, watch: Any) -> None:
+    def publish(run: Any, target: Any, watch: Any) -> Any:
         jobs.append(run)
-        local.publish(run, target, watch)
+        return local.publish(run, target, watch)
 
     module = ModuleType("another_engine")
     module.publish = publish  # type: ignore[attr-defined]

@@ -23,9 +23,9 @@ from polyseme.policy import Policy
 from polyseme.policy.opening import open_for
 from polyseme.release import Release
 from polyseme.spark.engine import SparkEngine
-from polyseme.spark.reading import SparkRelease
+from polyseme.spark.reading import read_by
 from polyseme.spark.session import session
-from polyseme.spark.source import SparkSource, is_frame, through_workers
+from polyseme.spark.source import CountedByWorkers, SparkSource, is_frame, through_workers
 from polyseme.tables.io.source import Source
 from polyseme.verbs import anonymize as local_anonymize
 from polyseme.verbs import estimate as local_estimate
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from polyseme.results.risk import Risk
     from polyseme.results.verification import Verification
 
-__all__ = ["SparkEngine", "SparkRelease", "anonymize", "estimate", "open_release", "risk", "verify"]
+__all__ = ["SparkEngine", "anonymize", "estimate", "open_release", "risk", "verify"]
 
 
 def anonymize(
@@ -63,19 +63,21 @@ def anonymize(
     """
     found = session(spark, master)
     source = _source(found, data, policy_given(policy))
+    if SparkSource.beneath(source) is None:
+        source = CountedByWorkers(source, found)
     return local_anonymize.anonymize(source, policy, out, engine=SparkEngine(found, files=files), **options)
 
 
 def open_release(
     release: Release | str | Path, *, spark: Any = None, master: str | None = None, data: Any = None
-) -> SparkRelease:
+) -> Release:
     """A release that Spark reads; every verb takes it.
 
     data  a frame, or the name of a table, into which its data was copied; its checksum is then not looked at
     """
     found = session(spark, master)
     frame = found.read.table(data) if isinstance(data, str) else data
-    return SparkRelease.reading(release_given(release), found, frame)
+    return read_by(found, release_given(release), frame)
 
 
 def verify(
@@ -121,8 +123,9 @@ def risk(
     return local_risk.risk(source, qi, sensitive)
 
 
-def _opened(release: Release | str | Path, spark: Any) -> SparkRelease:
-    return release if isinstance(release, SparkRelease) else SparkRelease.reading(release_given(release), spark)
+def _opened(release: Release | str | Path, spark: Any) -> Release:
+    opened = release_given(release)
+    return opened if isinstance(opened.reader, SparkSource) else read_by(spark, opened)
 
 
 def _source(spark: Any, data: Any, policy: Policy) -> Source:

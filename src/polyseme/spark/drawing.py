@@ -20,7 +20,7 @@ from polyseme.arrays import Ints
 from polyseme.engines.batch import Job, check_batch, publish_batch
 from polyseme.engines.rows import expanded
 from polyseme.engines.tallies import BatchTally
-from polyseme.errors import PolysemeError
+from polyseme.errors import InvalidInput
 from polyseme.randomness import StreamKey
 from polyseme.release import Sets
 from polyseme.spark.tasks import TASK_ROWS, Tasks, numbers
@@ -83,7 +83,7 @@ class Reported:
 
     rows: int
     tally: BatchTally
-    error: PolysemeError | None = None
+    error: InvalidInput | None = None
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Check:
             for batch in self.tasks.batches(number, self.job.needed):
                 tally += check_batch(self.job, batch).counts.moved(rows)
                 rows += batch.num_rows
-        except PolysemeError as error:
+        except InvalidInput as error:
             return Reported(rows, tally, error)
         return Reported(rows, tally)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -38,7 +40,11 @@ def session(spark: Any = None, master: str | None = None) -> SparkSession:
     try:
         if master is not None and master.startswith("sc://"):
             return cast("SparkSession", builder.remote(master).getOrCreate())
-        made = builder.appName("polyseme").master(master or "local[*]").config("spark.ui.showConsoleProgress", "false")
+        where = master or "local[*]"
+        made = builder.appName("polyseme").master(where).config("spark.ui.showConsoleProgress", "false")
+        if where.startswith("local"):
+            # Its workers are on this machine: they find what this interpreter finds.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         return cast("SparkSession", made.getOrCreate())
     except (PySparkException, RuntimeError, OSError) as error:
         where = master or "this machine"
@@ -61,8 +67,8 @@ def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
+        for name, former in before.items():
+            if former is None:
                 spark.conf.unset(name)
             else:
-                spark.conf.set(name, value)
+                spark.conf.set(name, former)
