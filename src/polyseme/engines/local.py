@@ -35,7 +35,7 @@ PIECE = 1 << 17
 
 def publish(run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
     """Publish a run on this machine."""
-    for table in published_tables(run, target.folder):
+    for table in published_tables(run, target.folder, run.memory):
         run.cancellation.check()
         watch.seen(table)
         target.write(table)
