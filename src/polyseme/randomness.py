@@ -17,9 +17,10 @@ Samplers are pure functions of uniform numbers, so each of them works with every
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -118,14 +119,34 @@ class SystemStream:
                 late = late[words[late] >= np.uint64(limit)]
         return (words % np.uint64(bound)).astype(np.int64)
 
+    def bits(self, size: int, count: int) -> NDArray[np.uint16]:
+        """`count` integers of `size` bits, from 1 to 16."""
+        if not 1 <= size <= 16:
+            raise ValueError("size must be between 1 and 16")
+        return self.words(-(-count // 4)).view(np.uint16)[:count] >> np.uint16(16 - size)
+
     def permutation(self, count: int) -> NDArray[np.int64]:
         """A uniform random order of 0 .. count-1 (equal sort keys are drawn again)."""
         while True:
             words = self.words(count)
-            order = np.argsort(words)
+            order = _order(words)
             ordered = words[order]
             if not np.any(ordered[1:] == ordered[:-1]):
                 return order
+
+
+def _order(words: Words) -> NDArray[np.int64]:
+    """The places of random words in ascending order.
+
+    Sorted by counting, digit after digit of 16 bits, since a permutation of many rows is mostly this sort: the leading
+    48 bits tell the words apart almost always, and in a tenth of the time.
+    """
+    digits = words.astype("<u8", copy=False).view("<u2").reshape(-1, 4)
+    order = np.argsort(digits[:, 1], kind="stable")
+    for place in (2, 3):
+        order = order[np.argsort(digits[:, place][order], kind="stable")]
+    leading = words[order] >> np.uint64(16)
+    return np.argsort(words) if np.any(leading[1:] == leading[:-1]) else order
 
 
 def discrete_laplace(scale: Fraction, count: int, stream: SystemStream) -> NDArray[np.int64]:
@@ -200,6 +221,10 @@ class StreamKey:
     def derive(self, partition: int) -> SystemStream:
         """The stream of a partition, from its beginning."""
         return SystemStream(self.key, partition)
+
+    def partitions(self) -> Iterator[SystemStream]:
+        """The streams of all partitions, one after the other."""
+        return map(self.derive, itertools.count())
 
     def records(self, rows: NDArray[np.int64]) -> RecordStream:
         """The numbers of the records in these rows of a table."""
