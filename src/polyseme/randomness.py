@@ -138,15 +138,20 @@ class SystemStream:
 def _order(words: Words) -> NDArray[np.int64]:
     """The places of random words in ascending order.
 
-    Sorted by counting, digit after digit of 16 bits, since a permutation of many rows is mostly this sort: the leading
-    48 bits tell the words apart almost always, and in a tenth of the time.
+    A permutation is mostly this sort. By counting, one digit of 16 bits after the other, it takes a fraction of the
+    time; the leading two tell nearly all words apart, and the few that they do not are put in order afterwards.
     """
     digits = words.astype("<u8", copy=False).view("<u2").reshape(-1, 4)
-    order = np.argsort(digits[:, 1], kind="stable")
-    for place in (2, 3):
-        order = order[np.argsort(digits[:, place][order], kind="stable")]
-    leading = words[order] >> np.uint64(16)
-    return np.argsort(words) if np.any(leading[1:] == leading[:-1]) else order
+    order = np.argsort(np.ascontiguousarray(digits[:, 2]), kind="stable")
+    order = order.take(np.argsort(digits[:, 3].take(order), kind="stable"))
+    leading = words.take(order)
+    leading >>= np.uint64(32)
+    tied = np.flatnonzero(leading[1:] == leading[:-1])
+    if tied.size:
+        places = np.union1d(tied, tied + 1)
+        among = order[places]
+        order[places] = among[np.argsort(words[among])]
+    return order
 
 
 def discrete_laplace(scale: Fraction, count: int, stream: SystemStream) -> NDArray[np.int64]:

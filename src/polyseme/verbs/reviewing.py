@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from polyseme.errors import Problem, RiskError
@@ -20,7 +19,7 @@ from polyseme.release.classes import verdicts_on
 from polyseme.schema import Role
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import plain_text
-from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints
+from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints, mixed
 
 __all__ = ["Exposure", "Review"]
 
@@ -58,8 +57,8 @@ class Exposure:
         """Some more published rows."""
         self.rows += table.num_rows
         for batch in table.select(list(self.names)).to_batches():
-            texts = [plain_text(as_series(batch.column(name)).alias(name), self.missing_values) for name in self.names]
-            found = fingerprints(pl.DataFrame(texts))
+            first, *others = (_prints(column, self.missing_values) for column in batch.columns)
+            found = mixed(first, np.stack(others, axis=1).view(np.int64)) if others else first
             self._parts.append(found[found <= np.uint64(self.limit)])
         while sum(map(len, self._parts)) > self.held and self.limit > 1:
             self.limit //= 2
@@ -80,6 +79,17 @@ class Exposure:
         sizes = class_sizes(np.concatenate([np.zeros(0, dtype=np.uint64), *self._parts])) // rows_per_record
         share = (self.limit + 1) / float(1 << 64)
         return round(int(sizes[sizes < size].sum()) / share)
+
+
+def _prints(column: pa.Array, missing_values: Sequence[str]) -> Fingerprints:
+    """Fingerprints of a column's values as plain text: (n,). Each value is written as text only once."""
+    if pa.types.is_nested(column.type):
+        return fingerprints(plain_text(as_series(column), missing_values).to_frame())
+    coded = column.dictionary_encode()
+    # Behind all others stands the value of whatever is missing.
+    values = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
+    prints = fingerprints(plain_text(as_series(values), missing_values).to_frame())
+    return prints.take(coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False))
 
 
 @dataclass

@@ -75,8 +75,17 @@ class Shuffler:
         """Take a batch."""
         self._waiting.append(_without_dictionaries(batch))
         self._bytes += batch.nbytes
-        if self._bytes > (self._memory if self._spill is None else self._memory // _RUNS):
+        if self._bytes > (self._memory if self._may_fit else self._memory // _RUNS):
             self._write_waiting()
+
+    @property
+    def _may_fit(self) -> bool:
+        """Whether all rows may find room in memory, as far as is known."""
+        return self._spill is None and (self._rows is None or self._expected_bytes(self._rows) <= self._memory)
+
+    def _expected_bytes(self, rows: int) -> float:
+        """How much so many rows will take if they are like those that wait."""
+        return self._bytes * rows / max(sum(batch.num_rows for batch in self._waiting), 1)
 
     def _write_waiting(self) -> None:
         if self._spill is None:
@@ -89,8 +98,7 @@ class Shuffler:
     def _parts_expected(self) -> int:
         if self._rows is None:
             return _PARTS
-        waiting = sum(batch.num_rows for batch in self._waiting)
-        return _parts(self._rows, self._bytes * self._rows / max(waiting, 1), self._memory)
+        return _parts(self._rows, self._expected_bytes(self._rows), self._memory)
 
     def tables(self) -> Iterator[pa.Table]:
         """Everything that was added, in a uniform random order, in many pieces."""

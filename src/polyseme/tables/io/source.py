@@ -56,6 +56,9 @@ BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
 
+_BUFFER_BYTES = 1 << 20
+"""How much of a column of a Parquet file is read at a time."""
+
 CountedRows: TypeAlias = tuple[pa.RecordBatch, Ints | None]
 """Rows with how often each of them occurs (at least once); None when each stands for itself."""
 
@@ -236,7 +239,10 @@ class ParquetSource(Source):
 
     def _read_groups(self, groups: Iterable[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
-            with pa.parquet.ParquetFile(self.path, memory_map=True, read_dictionary=self._dictionaries) as file:
+            # Not mapped into memory: all that was read would count as ours, and column by column in one piece.
+            with pa.parquet.ParquetFile(
+                self.path, read_dictionary=self._dictionaries, buffer_size=_BUFFER_BYTES, pre_buffer=False
+            ) as file:
                 # One row group at a time: each has dictionaries of its own, and lists of them cannot be joined.
                 for group in groups:
                     for batch in file.iter_batches(BATCH_ROWS, [group], list(columns), use_threads=False):
