@@ -106,7 +106,8 @@ class _Drawing:
             return _Done(None, check_batch(self.job, batch), first, batch.num_rows)
         rows = np.arange(first, first + batch.num_rows)
         published, tally = publish_batch(self.job, batch, self.decoys.records(rows))
-        self.wrong = self.wrong or bool(tally.problems)
+        if tally.problems:
+            self.wrong = True
         return _Done(published, tally, first, batch.num_rows)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from polyseme.arrays import Ints
 from polyseme.errors import Problem, RiskError
 from polyseme.models import Verdict
 from polyseme.release import AsIs, Column, Manifest, Release, Sets
@@ -86,10 +87,12 @@ def _prints(column: pa.Array, missing_values: Sequence[str]) -> Fingerprints:
     if pa.types.is_nested(column.type):
         return fingerprints(plain_text(as_series(column), missing_values).to_frame())
     coded = column.dictionary_encode()
-    # Behind all others stands the value of whatever is missing.
+    # Behind all others stands what is missing: its place may be one more than the type of indices can hold.
     values = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
     prints = fingerprints(plain_text(as_series(values), missing_values).to_frame())
-    return prints.take(coded.indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False))
+    indices = coded.indices.cast(pa.int64()) if coded.indices.null_count else coded.indices
+    places: Ints = indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    return prints.take(places)
 
 
 @dataclass

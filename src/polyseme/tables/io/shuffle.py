@@ -27,7 +27,6 @@ import pyarrow.ipc
 
 from polyseme.arrays import Ints
 from polyseme.randomness import SystemStream
-from polyseme.tables.coding.dictionaries import plain
 from polyseme.tables.io.prefetch import in_parallel
 
 __all__ = ["MEMORY_BYTES", "Shuffler"]
@@ -85,7 +84,7 @@ class Shuffler:
 
     def _expected_bytes(self, rows: int) -> float:
         """How much so many rows will take if they are like those that wait."""
-        return self._bytes * rows / max(sum(batch.num_rows for batch in self._waiting), 1)
+        return self._bytes * rows / max(sum(int(batch.num_rows) for batch in self._waiting), 1)
 
     def _write_waiting(self) -> None:
         if self._spill is None:
@@ -216,7 +215,10 @@ class _Spill:
 
 
 def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names=batch.schema.names)
+    columns = [
+        column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _run(waiting: list[pa.RecordBatch], size: int) -> list[pa.RecordBatch]:

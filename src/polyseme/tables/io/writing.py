@@ -78,7 +78,8 @@ class _ParquetTables:
     """A row group for each table. The first one says which columns repeat their values."""
 
     def __init__(self, file: Path | RawIOBase, schema: pa.Schema) -> None:
-        self._file, self._schema, self._writer = file, schema, None
+        self._file, self._schema = file, schema
+        self._writer: Any = None
 
     def write(self, table: pa.Table) -> None:
         if self._writer is None:
