@@ -216,7 +216,7 @@ def test_classes_of_columns_of_any_type_are_those_of_their_texts() -> None:
         "number": pl.Series(rng.choice([1.0, 2.5, float("nan")], 600)),
         "text": pl.Series(rng.choice(["30", "30.0", " x", "x", ""], 600)),
         "category": pl.Series(rng.choice(["a", "b"], 600), dtype=pl.Categorical),
-        "many": pl.Series([None, *[f"v{n % 128}" for n in range(599)]], dtype=pl.Enum([f"v{n}" for n in range(128)])),
+        "many": pl.Series([None, *[f"v{n % 256}" for n in range(599)]], dtype=pl.Enum([f"v{n}" for n in range(256)])),
         "list": pl.Series([[int(n)] for n in rng.integers(0, 3, 600)]),
     }
     texts = pl.DataFrame(

@@ -90,8 +90,10 @@ def _prints(column: pa.Array, missing_values: Sequence[str]) -> Fingerprints:
     # Behind all others stands what is missing: its place may be one more than the type of indices can hold.
     values = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
     prints = fingerprints(plain_text(as_series(values), missing_values).to_frame())
-    indices = coded.indices.cast(pa.int64()) if coded.indices.null_count else coded.indices
-    places: Ints = indices.fill_null(len(coded.dictionary)).to_numpy(zero_copy_only=False)
+    indices = coded.indices
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(coded.dictionary))
+    places: Ints = indices.to_numpy(zero_copy_only=False)
     return prints.take(places)
 
 
