@@ -58,6 +58,9 @@ BATCH_ROWS = 1 << 16
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
 
+_BUFFER_BYTES = 1 << 20
+"""How much of a column of a Parquet file is read at a time."""
+
 CountedRows: TypeAlias = tuple[pa.RecordBatch, Ints | None]
 """Rows with how often each of them occurs (at least once); None when each stands for itself."""
 
@@ -283,7 +286,10 @@ class ParquetSource(Source):
 
 def _parquet_file(place: Place, dictionaries: Sequence[str] = ()) -> pa.parquet.ParquetFile:
     if isinstance(place, Path):
-        return pa.parquet.ParquetFile(place, memory_map=True, read_dictionary=list(dictionaries))
+        # Not mapped into memory: all that was read would count as ours, and column by column in one piece.
+        return pa.parquet.ParquetFile(
+            place, read_dictionary=list(dictionaries), buffer_size=_BUFFER_BYTES, pre_buffer=False
+        )
     # Over a network, what is needed of a row group is asked for at once.
     return pa.parquet.ParquetFile(open_file(place), read_dictionary=list(dictionaries), pre_buffer=True)
 
