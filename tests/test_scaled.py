@@ -41,6 +41,7 @@ METHODS = (
     "{full-domain: {suppression: 0.3, loss: discernibility}}",
     "{full-domain: {suppression: 0.4, local-recoding: true}}",
     "{full-domain: {suppression: 0.4, loss: loss, local-recoding: true}}",
+    "mondrian",
 )
 
 
@@ -102,7 +103,7 @@ def by_record(monkeypatch: pytest.MonkeyPatch, asked: ps.Policy, table: pl.DataF
 def same(one: Treated, other: Treated) -> None:
     mine, theirs = one.applied.to_dict(), other.applied.to_dict()
     # Summed in another order.
-    assert mine.pop("loss") == pytest.approx(theirs.pop("loss"), rel=1e-12)
+    assert (mine.pop("loss") or 0.0) == pytest.approx(theirs.pop("loss") or 0.0, rel=1e-12)
     assert mine == theirs
     assert dict(one.columns) == dict(other.columns)
     assert (one.records, one.dropped, one.recoded) == (other.records, other.dropped, other.recoded)
@@ -139,7 +140,7 @@ def test_a_table_that_is_counted_elsewhere_is_treated_alike(method: str) -> None
     same(there, here)
     # Any part of the table, anywhere: what was pickled recodes it as the whole is recoded.
     apply = pickle.loads(pickle.dumps(there.apply))  # noqa: S301
-    assert len(pickle.dumps(there.apply)) < 20_000
+    assert len(pickle.dumps(there.apply)) < 40_000
     parts = [apply(batch) for batch in table.to_arrow().to_batches(max_chunksize=37)]
     assert pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts))).equals(rows(here.source))
 

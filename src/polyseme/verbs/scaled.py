@@ -11,7 +11,7 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
 `made.recoded`, leaves out records that lack a value or are withheld, and passes every other column through.
 
     full-domain       from counts of records that are alike; nothing is lost
-    mondrian          refused, for now
+    mondrian          the same in the strict mode; the relaxed one needs single records, and is refused
     anatomy, buckets  from counts of sensitive values. Which record is in which group is drawn, and needs two aggregates
                       and a join: `made` is then a `Dealt`, see `polyseme.verbs.dealing`
     rules             needs single records, and is refused

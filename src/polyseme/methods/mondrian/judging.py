@@ -20,6 +20,8 @@ class Judge:
 
     least   records that a class must have in any case, so that smaller ones need not be counted
     totals  records of each value of each sensitive attribute in the whole table
+
+    Parts are of rows, which may stand for several records each.
     """
 
     goal: Goal
@@ -30,11 +32,14 @@ class Judge:
     def of(cls, goal: Goal, records: int) -> Judge:
         asked = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
         least = min(max([1, *asked]), records)
-        totals = {
-            name: np.bincount(item.codes, minlength=len(item.labels)).astype(np.int64)
-            for name, item in goal.sensitive.items()
-        }
-        return cls(goal, least, totals)
+        return cls(goal, least, goal.totals())
+
+    def sizes(self, parts: Parts) -> Ints:
+        """Records of each part."""
+        weights = self.goal.weights
+        if weights is None or not len(parts.starts):
+            return parts.sizes
+        return np.asarray(np.add.reduceat(weights[parts.records], parts.starts))
 
     def failing(self, parts: Parts) -> tuple[str, ...]:
         """The models that some part violates."""
@@ -43,12 +48,12 @@ class Judge:
 
     def each(self, parts: Parts) -> Bools:
         """Whether each part fulfils the goal."""
-        fine = parts.sizes >= self.least
+        fine = self.sizes(parts) >= self.least
         return fine & self._counted(parts) if self.goal.sensitive else fine
 
     def all_of(self, parts: Parts) -> Bools:
         """Whether all parts of each class do. Where one is too small, values need not be counted."""
-        fine = np.logical_and.reduceat(parts.sizes >= self.least, parts.firsts)
+        fine = np.logical_and.reduceat(self.sizes(parts) >= self.least, parts.firsts)
         if self.goal.sensitive and fine.any():
             counted = parts.of(fine)
             fine[fine] = np.logical_and.reduceat(self._counted(counted), counted.firsts)
