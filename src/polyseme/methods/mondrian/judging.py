@@ -10,6 +10,7 @@ import numpy as np
 from polyseme.arrays import Bools, Ints
 from polyseme.methods.goal import Goal
 from polyseme.methods.mondrian.cutting import Parts
+from polyseme.tables.classes import Counts
 
 __all__ = ["Judge"]
 
@@ -29,10 +30,10 @@ class Judge:
     totals: Mapping[str, Ints] = field(repr=False)
 
     @classmethod
-    def of(cls, goal: Goal, records: int) -> Judge:
+    def of(cls, goal: Goal, records: int, totals: Mapping[str, Ints] | None = None) -> Judge:
         asked = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
         least = min(max([1, *asked]), records)
-        return cls(goal, least, goal.totals())
+        return cls(goal, least, goal.totals() if totals is None else totals)
 
     def sizes(self, parts: Parts) -> Ints:
         """Records of each part."""
@@ -43,7 +44,7 @@ class Judge:
 
     def failing(self, parts: Parts) -> tuple[str, ...]:
         """The models that some part violates."""
-        sizes, counts = self.goal.counted(parts.numbers(), len(parts.starts), parts.records)
+        sizes, counts = self._tallied(parts)
         return tuple(d.name for d in self.goal.demands if not d.score(sizes, counts).fine.all())
 
     def each(self, parts: Parts) -> Bools:
@@ -60,6 +61,8 @@ class Judge:
         return fine
 
     def _counted(self, parts: Parts) -> Bools:
+        return self.goal.fine(*self._tallied(parts))
+
+    def _tallied(self, parts: Parts) -> tuple[Ints, dict[str, Counts]]:
         sizes, counts = self.goal.counted(parts.numbers(), len(parts.starts), parts.records)
-        whole = {name: replace(held, total=self.totals[name]) for name, held in counts.items()}
-        return self.goal.fine(sizes, whole)
+        return sizes, {name: replace(held, total=self.totals[name]) for name, held in counts.items()}

@@ -20,7 +20,7 @@ from polyseme.methods.mondrian.tree import BY_LEAVES, Growing
 from polyseme.progress import stage
 from polyseme.randomness import SystemStream
 
-__all__ = ["Mode", "mondrian"]
+__all__ = ["Mode", "Search", "axes_of", "mondrian"]
 
 Mode: TypeAlias = Literal["strict", "relaxed"]
 
@@ -32,6 +32,7 @@ def mondrian(
     mode: Mode = "strict",
     ordered: Mapping[str, bool] | None = None,
     cancellation: Cancellation | None = None,
+    totals: Mapping[str, Ints] | None = None,
 ) -> Recoding:
     """Classes as small as cuts can make them, each of which fulfils the goal. No record is suppressed.
 
@@ -39,33 +40,30 @@ def mondrian(
              seeded for experiments only
     ordered  for some quasi-identifiers, whether they are cut along the order of their leaves; the others are if their
              leaves are ascending numbers, and along their hierarchy otherwise
+    totals   how often each sensitive value occurs in a table that these records are part of, where they are a part; the
+             labels of cells then do not depend on which others there are, so that all parts have the same
 
     Refuses a goal that the whole table as one class does not meet.
     """
     known = ordered or {}
     _check(data, goal, mode, known)
-    axes = [
-        axis_of(ladder, np.ascontiguousarray(data.codes[:, place]), known.get(ladder.name))
+    axes = axes_of(data, known)
+    if not data.records:
+        return _recoding(data, axes, Parts.classes([]), totals is not None)
+    rows = stream.permutation(data.rows) if mode == "relaxed" else np.arange(data.rows)
+    judge = Judge.of(goal, data.records, totals)
+    search = Search(axes, judge, mode)
+    classes, nodes = search.run(_whole(judge, rows), cancellation)
+    made = _recoding(data, axes, classes, totals is not None)
+    return made if mode == "relaxed" else _ruled(made, data, classes, nodes, search.tree)
+
+
+def axes_of(data: Microdata, ordered: Mapping[str, bool]) -> list[Axis]:
+    """The axes along which a table is cut."""
+    return [
+        axis_of(ladder, np.ascontiguousarray(data.codes[:, place]), ordered.get(ladder.name))
         for place, ladder in enumerate(data.ladders)
     ]
-    if not data.records:
-        return _recoding(data, axes, Parts.classes([]))
-    rows = stream.permutation(data.rows) if mode == "relaxed" else np.arange(data.rows)
-    judge = Judge.of(goal, data.records)
-    open_, search = _Open(_whole(judge, rows), np.array([0])), _Search(axes, judge, mode)
-    found: list[_Open] = []
-    with stage("Cutting classes", data.rows) as told:
-        while len(open_.nodes):
-            if cancellation is not None:
-                cancellation.check()
-            final, open_ = search.deepened(open_)
-            found += final
-            told.reach(data.rows - len(open_.parts.records))
-    classes = Parts.classes([part.parts for part in found])
-    if mode == "relaxed":
-        return _recoding(data, axes, classes)
-    nodes = np.concatenate([part.nodes for part in found])
-    return _ruled(_recoding(data, axes, classes), data, classes, nodes, search.tree)
 
 
 def _check(data: Microdata, goal: Goal, mode: str, ordered: Mapping[str, bool]) -> None:
@@ -116,7 +114,7 @@ class _Open:
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
+class Search:
     """Along which axes classes are cut, what their parts must meet, and how equal values are treated.
 
     tree  the cuts so far; in the relaxed mode they separate equal values, and none is kept
@@ -126,6 +124,19 @@ class _Search:
     judge: Judge
     mode: Mode
     tree: Growing = field(default_factory=Growing)
+
+    def run(self, whole: Parts, cancellation: Cancellation | None = None) -> tuple[Parts, Ints]:
+        """Classes that are cut no further, and the node of the tree that each is."""
+        open_, found = _Open(whole, np.array([0])), list[_Open]()
+        rows = len(whole.records)
+        with stage("Cutting classes", rows) as told:
+            while len(open_.nodes):
+                if cancellation is not None:
+                    cancellation.check()
+                final, open_ = self.deepened(open_)
+                found += final
+                told.reach(rows - len(open_.parts.records))
+        return Parts.classes([part.parts for part in found]), np.concatenate([part.nodes for part in found])
 
     def deepened(self, open_: _Open) -> tuple[list[_Open], _Open]:
         """Classes that are final, and the parts of the others, which are the classes of the next depth."""
@@ -220,12 +231,12 @@ class _Search:
         return Parts.classes(pieces), cut
 
 
-def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts) -> Recoding:
+def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts, of_part: bool) -> Recoding:
     """What is shown; classes that look alike are one."""
     cells, shown = [], np.zeros((len(classes.starts), len(axes)), dtype=np.int64)
     for place, axis in enumerate(axes):
         extents = axis.extents(classes.records, classes.starts) if data.records else np.zeros((0, 2), dtype=np.int64)
-        shown[:, place], found = axis.cells(extents)
+        shown[:, place], found = axis.cells(extents, of_part)
         cells.append(found)
     shown, number = np.unique(shown, axis=0, return_inverse=True)
     of_row = np.empty(data.rows, dtype=np.int64)

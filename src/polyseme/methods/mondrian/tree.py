@@ -54,6 +54,18 @@ class CutTree:
             going = going[self.axis[found[going]] != _UNCUT]
         return found
 
+    @property
+    def ends(self) -> Ints:
+        """The nodes that are not cut."""
+        return np.flatnonzero(self.axis == _UNCUT)
+
+    @property
+    def parents(self) -> Ints:
+        """The node from which each was cut; the root's is the root."""
+        found = np.zeros(len(self.axis), dtype=np.int64)
+        found[self.children] = self.keys // self._span
+        return found
+
     def cells(self, leaves: Ints) -> Ints:
         """What each record shows."""
         return self.shown[self.nodes(leaves)]
