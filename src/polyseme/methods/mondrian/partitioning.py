@@ -128,14 +128,14 @@ class Search:
     def run(self, whole: Parts, cancellation: Cancellation | None = None) -> tuple[Parts, Ints]:
         """Classes that are cut no further, and the node of the tree that each is."""
         open_, found = _Open(whole, np.array([0])), list[_Open]()
-        rows = len(whole.records)
-        with stage("Cutting classes", rows) as told:
+        records = int(self.judge.sizes(whole).sum())
+        with stage("Cutting classes", records) as told:
             while len(open_.nodes):
                 if cancellation is not None:
                     cancellation.check()
                 final, open_ = self.deepened(open_)
                 found += final
-                told.reach(rows - len(open_.parts.records))
+                told.reach(records - int(self.judge.sizes(open_.parts).sum()))
         return Parts.classes([part.parts for part in found]), np.concatenate([part.nodes for part in found])
 
     def deepened(self, open_: _Open) -> tuple[list[_Open], _Open]:
