@@ -17,12 +17,16 @@ from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Microdata, Sensitive
 from polyseme.methods.mondrian import divided, mondrian, settled
 from polyseme.randomness import SystemStream
-from polyseme.tables.io.source import open_table
+from polyseme.tables.io.source import FrameSource
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.dividing import divide_counted
 
 GOAL = [{"k-anonymity": {"k": 4}}, {"distinct-diversity": {"l": 2, "attribute": "s"}}]
 STREAM = SystemStream.seeded(1)
+
+
+def in_memory(frame):
+    return FrameSource(frame.to_arrow())
 
 
 def table(seed, rows=3_000):
@@ -125,7 +129,7 @@ def test_a_table_is_published_in_parts(models, size):
     )
     asked = ps.Policy.loads(ASKED.replace("MODELS", models))
     made = divide_counted(
-        asked, resolved_for(asked, open_table(people)), open_table(people), open_table(people.head(size)), parts=8
+        asked, resolved_for(asked, in_memory(people)), in_memory(people), in_memory(people.head(size)), parts=8
     )
     divider = pickle.loads(pickle.dumps(made.divider))  # noqa: S301
     pieces: dict[int, list[pa.RecordBatch]] = {}
