@@ -16,7 +16,7 @@ from polyseme.distances.structure import Clusters, Graph
 from polyseme.methods.bucketization import Ranks, bucketize, compose, distinct, first_ranks
 from polyseme.methods.microdata import SUPPRESSED
 from polyseme.randomness import SystemStream
-from polyseme.tables.io.source import FrameSource
+from polyseme.tables.io.source import open_table
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.dealing import Dealt
 from polyseme.verbs.scaled import treat_counted
@@ -24,10 +24,6 @@ from polyseme.verbs.scaled import treat_counted
 DRAWS = 4_000
 TREE = "{tree: {any: {lung: [flu, cold, asthma], skin: [rash, burn], heart: [attack, failure]}}}"
 ILLNESSES = ("flu", "cold", "asthma", "rash", "burn", "attack", "failure")
-
-
-def in_memory(frame):
-    return FrameSource(frame.to_arrow())
 
 
 def dealt(codes, places, keys, tasks):
@@ -120,7 +116,7 @@ models: [{{distinct-diversity: {{l: 1, attribute: job}}}}]
 method: {method}
 """)
     table = patients()
-    made = treat_counted(asked, resolved_for(asked, in_memory(table)), in_memory(table))
+    made = treat_counted(asked, resolved_for(asked, open_table(table)), open_table(table))
     assert isinstance(made, Dealt)
     dealer = pickle.loads(pickle.dumps(made.dealer))  # noqa: S301
     rest, codes = [], []
