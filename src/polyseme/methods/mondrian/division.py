@@ -67,7 +67,7 @@ class Division:
 
 
 def divided(sample: Microdata, parts: int, ordered: Mapping[str, bool] | None = None) -> Division:
-    """About so many parts, or up to half as many, each with about equally many records of the sample."""
+    """At least about so many parts, at most twice as many, each with about equally many records of the sample."""
     least = max(1, sample.records // (2 * max(parts, 1)))
     # Nothing is asked of parts but their size: what they must reach is counted in all records.
     judge = Judge(Goal((), {}, sample.counts), least, {})
