@@ -30,7 +30,7 @@ from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
 from polyseme.verbs.treating import Treated, generalized, grouped
 
-__all__ = ["promised", "treat"]
+__all__ = ["asked_of_classes", "promised", "treat"]
 
 _LEVELLED = "full-domain"
 
@@ -60,7 +60,7 @@ def treat(
     sensitive = {item.name: item for item in read.sensitive}
     models = promised(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
-    goal = _goal(policy, resolved, read)
+    goal = Goal.of(asked_of_classes(policy, resolved), read.data, background_of(read.sensitive))
     found: Recoding | Grouping
     if earlier is None:
         found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
@@ -93,12 +93,11 @@ def promised(
     return models
 
 
-def _goal(policy: Policy, resolved: Resolved, read: ReadTable) -> Goal:
+def asked_of_classes(policy: Policy, resolved: Resolved) -> list[dict[str, dict[str, Any]]]:
     """The models that classes must reach: those about values that are published as sets are none of theirs."""
     drawn = {item.name for item in resolved.schema.protected}
     asked = [{model.name: dict(model.parameters)} for model in policy.models]
-    specs = [spec for spec in asked if not _about_any(spec, drawn)]
-    return Goal.of(specs, read.data, background_of(read.sensitive))
+    return [spec for spec in asked if not _about_any(spec, drawn)]
 
 
 def _about_any(model: Mapping[str, Any], names: Set[str]) -> bool:
