@@ -125,7 +125,11 @@ def test_the_pages_are_there_and_say_what_they_may_do(tmp_path: Path) -> None:
         module = await bench.get("/client/polyseme-client.js")
         assert (module.status, b"@param" in module.body) == (200, False)
         assert (await bench.get("/client/../__init__.py")).status == 404
-        assert (await bench.get("/c/unknown")).status == 404
+        for stray in ("/c/unknown", "/c/" + "A" * 43):
+            # People read it: a page, which then says that there is no such survey.
+            missing = await bench.get(stray)
+            assert (missing.status, missing.headers["content-type"]) == (404, "text/html; charset=utf-8")
+            assert missing.headers["content-security-policy"] == policy_for()
         view = await bench.get("/", bench.admin)
         assert (view.status, view.headers["content-security-policy"]) == (200, policy_for())
 

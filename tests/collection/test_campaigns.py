@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from survey import POLICY, QUESTIONS, RECORD, questions
 
 from command_line import polyseme as run
-from polyseme.campaigns import columns_of, make_campaign, manifest_of, summary
+from polyseme.campaigns import cautions, columns_of, make_campaign, manifest_of, summary
 from polyseme.campaigns.signing import sign, signature_holds
 from polyseme.device.campaign import Campaign, campaign_id
 from polyseme.device.fingerprint import compact
@@ -87,7 +87,8 @@ def test_a_release_has_the_channel_of_the_devices(made):
 def test_the_manifest_of_a_release_is_an_ordinary_one(made):
     manifest = manifest_of(made.campaign, 10, {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64})
     again = Manifest.from_dict(json.loads(manifest.to_json()))
-    assert again.format == 1
+    assert again.format == 2
+    assert again.collected == manifest.collected
     assert [type(column) for column in again.columns] == [AsIs, AsIs, AsIs, Sets, Sets]
     assert all(posterior_verdict(column).holds for column in again.sets)
 
@@ -113,6 +114,16 @@ def test_sticky_answers_repeat_and_fresh_ones_do_not(made, sticky):
     others = {tuple(answer(sticky, RECORD, bytes([number]) * 32).sets["income"]) for number in range(30)}
     assert len(others) > 3
     assert len({answer(made.campaign, RECORD).sets["income"] for _ in range(50)}) > 3
+
+
+def test_sticky_sets_that_change_with_an_open_answer_are_warned_of(made, sticky):
+    assert cautions(made.campaign) == ()
+    stratified = [column.name for column in sticky.protected if len(column.strata) > 1]
+    assert stratified
+    found = cautions(sticky)
+    assert [text.split("'")[1] for text in found] == stratified
+    changing = {step.column for column in sticky.protected for step in column.placing.steps}
+    assert all(any(f"'{name}'" in text for name in changing) for text in found)
 
 
 def test_two_alike_questions_have_independent_sticky_sets():
@@ -474,6 +485,19 @@ def test_commands(tmp_path):
         "campaign", "new", tmp_path / "policy.yaml", "--questions", tmp_path / "questions.yaml", "--out", folder
     )
     assert again.returncode == 2
+    assert "Warning" not in done.stderr
+    (tmp_path / "questions.yaml").write_text(json.dumps(questions(draws="sticky")))
+    sticky = run(
+        "campaign",
+        "new",
+        tmp_path / "policy.yaml",
+        "--questions",
+        tmp_path / "questions.yaml",
+        "--out",
+        tmp_path / "two",
+    )
+    assert sticky.returncode == 0
+    assert "Warning: sets of 'disease' are sticky" in sticky.stderr
     missing = run("campaign", "show", tmp_path / "nothing")
     assert missing.returncode == 2
 

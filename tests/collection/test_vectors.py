@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -30,8 +30,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CLIENT = Path(web.__file__).parent / "client"
 NODE = shutil.which("node")
-TSC = shutil.which("tsc", path=f"{ROOT / '.venv/npm/node_modules/.bin'}{os.pathsep}{os.environ['PATH']}")
-"""The TypeScript compiler, as `make client-types` installs it, or any other."""
+TSC = shutil.which("tsc", path=str(Path(sys.prefix) / "npm" / "node_modules" / ".bin"))
+"""The TypeScript compiler in the version that `make client-types` installs; another one may find other things."""
 LIMIT = 10_000
 """Bytes of the client as it is served, compressed."""
 OPTIONAL = {"ohttp.js", "tokens.js"}
@@ -164,7 +164,7 @@ def test_node_draws_from_large_domains(vectors, tmp_path):
 
 @pytest.mark.lane
 @pytest.mark.node
-@pytest.mark.skipif(TSC is None, reason="no TypeScript compiler: make client-types")
+@pytest.mark.skipif(TSC is None or NODE is None, reason="no TypeScript compiler (make client-types; needs npm)")
 def test_the_types_of_the_client_hold():
     flags = "--noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler"
     pages = [CLIENT.parent / "page" / "page.js", CLIENT.parent / "admin" / "admin.js"]

@@ -104,7 +104,9 @@ def expected(people: Path) -> pl.DataFrame:
 
 
 @contextmanager
-def disturbed(case: Case, folder: Path, drawing: Callable[[Any], Any] = lambda work: work) -> Iterator[list[pl.DataFrame]]:
+def disturbed(
+    case: Case, folder: Path, drawing: Callable[[Any], Any] = lambda work: work
+) -> Iterator[list[pl.DataFrame]]:
     """The engine with a mishap in one of its stages; gives what it wrote, even if it then refuses to publish it."""
     mapped, labelled, tidied = engine._Work._mapped, engine.labelled, engine._tidied
     in_drawing, in_writing = (Spread(), case.mishap) if case.writing else (case.mishap, Peace())

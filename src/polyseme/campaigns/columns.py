@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from polyseme.designs.described import described
 from polyseme.designs.restriction import restrict
 from polyseme.device.campaign import Campaign
 from polyseme.device.sampling import ONE
+from polyseme.device.statements import OnePerPerson, channel_of
 from polyseme.distances import distance_from
 from polyseme.distances.structure import Clusters, Structure
 from polyseme.errors import CampaignError, InvalidInput, Problem
+from polyseme.release.about import LONGEST, About
 from polyseme.release.codec import columns_from
+from polyseme.release.collected import LONGEST_CONTACT, Collected
 from polyseme.release.columns import AsIs, Column, Sets
 from polyseme.release.documents import MANIFEST, check_entries
 from polyseme.release.manifest import Manifest
@@ -48,8 +51,19 @@ def columns_of(campaign: Campaign) -> tuple[Column, ...]:
     return columns
 
 
-def manifest_of(campaign: Campaign, records: int, data: Mapping[str, Any] | None = None, dropped: int = 0) -> Manifest:
-    """The manifest of a release of so many reports."""
+def manifest_of(
+    campaign: Campaign,
+    records: int,
+    data: Mapping[str, Any] | None = None,
+    dropped: int = 0,
+    k: int | None = None,
+    date: str = "",
+) -> Manifest:
+    """The manifest of a release of so many reports.
+
+    k     how many records share their open values at least, where others were dropped
+    date  of the release, as 2026-11-17
+    """
     return Manifest(
         tuple(_published(column) for column in columns_of(campaign)),
         records,
@@ -58,7 +72,38 @@ def manifest_of(campaign: Campaign, records: int, data: Mapping[str, Any] | None
         sticky=campaign.collection.sticky,
         models=tuple(campaign.document["models"]),
         data=data or {},
+        about=About(title=_line(_in_english(campaign.title), LONGEST), date=date),
+        collected=_collected(campaign, k),
     )
+
+
+def _collected(campaign: Campaign, k: int | None) -> Collected:
+    settings = campaign.collection
+    return Collected(
+        campaign.id,
+        settings.wave,
+        channel_of(settings.relay),
+        cast("OnePerPerson", settings.tokens),
+        settings.minimum,
+        _line(settings.contact, LONGEST_CONTACT) or "not stated",
+        settings.opens,
+        settings.closes,
+        k,
+    )
+
+
+def _in_english(texts: Mapping[str, str]) -> str:
+    """The text that goes best with the rest of a report, which is in English."""
+    return next(
+        (text for language, text in texts.items() if language.split("-")[0] == "en"), next(iter(texts.values()))
+    )
+
+
+def _line(text: str, most: int) -> str:
+    """A text of a campaign as one printable line of at most so many letters."""
+    words = "".join(letter if letter.isprintable() else " " for letter in text).split()
+    line = " ".join(words)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def _published(column: Column) -> Column:

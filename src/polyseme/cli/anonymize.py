@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ from polyseme.cli.engines import engine_options, require_spark
 from polyseme.cli.interruption import current_cancellation
 
 if TYPE_CHECKING:
-    from polyseme.engines import Engine
     from polyseme.policy import Policy
     from polyseme.release import Release
     from polyseme.results.explanation import Explanation
@@ -155,7 +155,7 @@ def command(
     if explain is not None and str(explain) != "-":
         require_place(explain, force, is_explanation)
     rules = Policy.load(policy, allow_outside)
-    workers = _spark_engine(master, file_format) if require_spark(engine, master=master) else None
+    publish = _by_spark(master, file_format) if require_spark(engine, master=master) else anonymize
     source = source_given(data, rules)
     if preview is not None:
         from polyseme.verbs.preview import preview as previewed
@@ -176,13 +176,12 @@ def command(
     heard: list[str] = []
     try:
         with busy("Anonymizing"):
-            release = anonymize(
+            release = publish(
                 source,
                 rules,
                 out,
                 form=form,
                 file_format=file_format,
-                engine=workers or engine,
                 seed=seed,
                 key_file=key_file,
                 earlier=earlier,
@@ -204,16 +203,16 @@ def command(
             say(f"Warning: {text}", err=True, hang=2)
 
 
-def _spark_engine(master: str | None, file_format: str) -> Engine:
-    """The engine that publishes with Spark, which writes Parquet only."""
+def _by_spark(master: str | None, file_format: str) -> Callable[..., Release]:
+    """The verb as Spark does it, which writes Parquet only."""
     if file_format != "parquet":
         raise click.UsageError("--engine spark writes --format parquet only.")
     from polyseme.extras import require
 
     require("spark", "--engine spark")
-    from polyseme.spark import SparkEngine
+    from polyseme import spark
 
-    return SparkEngine(master=master)
+    return partial(spark.anonymize, master=master)
 
 
 def _require_terminal(forced: bool, as_json: bool) -> None:

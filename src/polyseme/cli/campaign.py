@@ -15,6 +15,7 @@ from polyseme.cli.console import (
     json_option,
     policy_places,
     print_json,
+    say,
     show,
     write_text,
 )
@@ -52,13 +53,15 @@ def new(policy: Path, questions: Path, out: Path, allow_outside: bool, force: bo
     told apart, open columns without declared values, methods that group records, designs that devices cannot
     draw, and questions that are missing in some language.
 
+    Warned of: sticky sets that change where an open answer does.
+
     The campaign's id is the hash of the document: any change makes another campaign.
 
     \b
     Example:
       polyseme campaign new survey.yaml --questions questions.yaml --out campaign
     """
-    from polyseme.campaigns import make_campaign, summary
+    from polyseme.campaigns import cautions, make_campaign, summary
     from polyseme.campaigns.folder import write_campaign
     from polyseme.policy import Policy
 
@@ -67,6 +70,8 @@ def new(policy: Path, questions: Path, out: Path, allow_outside: bool, force: bo
     write_campaign(made.campaign, out, force, current_cancellation())
     _present(summary(made.campaign), as_json)
     click.echo(f"Wrote {out}", err=True)
+    for text in cautions(made.campaign):
+        say(f"Warning: {text}", err=True, hang=2)
 
 
 @command.command("show")

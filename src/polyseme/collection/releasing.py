@@ -7,6 +7,7 @@ the values themselves does not depend on any crowd.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,13 @@ def write_release(
     matrix = np.concatenate([np.zeros((0, survey.width), dtype=survey.code_type), *codes])
     shown = _shared(matrix[:, : len(survey.open)], k)
     _require_enough(int(shown.sum()), survey, k)
-    manifest = manifest_of(survey.campaign, int(shown.sum()), dropped=int((~shown).sum()))
+    manifest = manifest_of(
+        survey.campaign,
+        int(shown.sum()),
+        dropped=int((~shown).sum()),
+        k=k if k and k > 1 and survey.open else None,
+        date=date.today().isoformat(),
+    )
     with ReleaseWriter.open(out, file_format, overwrite) as writer:
         for table in _tables(survey, matrix[shown], writer.folder):
             writer.write(table)

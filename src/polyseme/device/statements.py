@@ -10,9 +10,10 @@ from typing import Literal
 
 from polyseme.errors import ChannelError, nearest
 
-__all__ = ["REPORTED", "TOLD", "reported", "told"]
+__all__ = ["REPORTED", "TOLD", "Channel", "OnePerPerson", "channel_of", "reported", "told"]
 
 Channel = Literal["direct", "relay"]
+OnePerPerson = Literal["none", "invitation", "blind-rsa"]
 
 TOLD: dict[str, dict[str, str]] = {
     "direct": {
@@ -62,16 +63,17 @@ REPORTED = {
 
 def told(tokens: str, relay: str | None, language: str) -> list[str]:
     """What a respondent is told about the way an answer takes and how often it counts; English where unknown."""
-    texts = [TOLD[_channel(relay)], TOLD[_known(tokens)]]
+    texts = [TOLD[channel_of(relay)], TOLD[_known(tokens)]]
     return [text.get(language, text["en"]) for text in texts]
 
 
-def reported(tokens: str, relay: str | None) -> list[str]:
+def reported(tokens: str, channel: Channel) -> list[str]:
     """What a reader of the report is told about both."""
-    return [REPORTED[_channel(relay)], REPORTED[_known(tokens)]]
+    return [REPORTED[channel], REPORTED[_known(tokens)]]
 
 
-def _channel(relay: str | None) -> Channel:
+def channel_of(relay: str | None) -> Channel:
+    """The way that reports take in a campaign with this relay, or with none."""
     return "direct" if relay is None else "relay"
 
 

@@ -26,7 +26,7 @@ from typing import Protocol
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
+from polyseme.arrays import Floats, Ints, multipliable
 from polyseme.distances.base import MATRIX_LIMIT, Distance
 from polyseme.distances.dendrogram import Dendrogram
 from polyseme.distances.tree import TreeDistance
@@ -114,8 +114,9 @@ class Equal(Ground):
     def of_classes(self, counts: ClassCounts) -> Floats:
         """From an integer numerator and denominator, so that a distance of exactly t is not above t."""
         records = int(counts.total.sum())
-        extra = np.maximum(counts.count * records - counts.total[counts.value] * counts.sizes[counts.owner], 0)
-        return np.asarray(np.add.reduceat(extra, counts.starts[:-1]) / (counts.sizes * records))
+        count, total, sizes = multipliable(records, counts.count, counts.total, counts.sizes)
+        extra = np.maximum(count * records - total[counts.value] * sizes[counts.owner], 0)
+        return np.asarray(np.add.reduceat(extra, counts.starts[:-1]) / (sizes * records), dtype=np.float64)
 
     def nearest(self, size: int) -> Floats:
         return np.ones(size)

@@ -59,8 +59,10 @@ def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> p
 def people_of(source: Source, name: str, missing_values: Sequence[str], folder: Path) -> Tallied:
     """How many records and people there are."""
     tally, seed = Tally(folder), fingerprint_seed()
-    for batch in source.batches([name]):
-        tally.add(fingerprints(record_keys(batch.column(name), name, missing_values).drop_nulls().to_frame(), seed))
+    for batch, counts in source.counted([name]):
+        keys = record_keys(batch.column(name), name, missing_values)
+        prints, known = fingerprints(keys.to_frame(), seed), keys.is_not_null().to_numpy()
+        tally.add(prints[known], None if counts is None else counts[known])
     return tally.count()
 
 

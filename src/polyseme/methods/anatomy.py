@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from polyseme.methods.bucketization import Grouping, bucketize, distinct
-from polyseme.methods.grouping import GroupingMethod, Task, grouped_attribute
+from polyseme.arrays import Ints
+from polyseme.methods.bucketization import Grouping, Places, bucketize, distinct, planned
+from polyseme.methods.grouping import DealingMethod, Task, grouped_attribute
 from polyseme.schema import Attribute
 
 __all__ = ["METHOD", "Anatomy"]
@@ -34,9 +35,15 @@ class Anatomy:
         attribute = grouped_attribute(self.name, parameters, sensitive)
         return ({"frequency-diversity": {"l": parameters["l"], "attribute": attribute.name}},)
 
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        return False
+
+    def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
+        return planned(counts, distinct(len(counts)), parameters["l"])
+
     def group(self, task: Task) -> Grouping:
         values = task.data.sensitive[grouped_attribute(self.name, task.parameters, task.sensitive).name]
         return bucketize(values.codes, distinct(len(values.labels)), task.parameters["l"], task.stream)
 
 
-METHOD: GroupingMethod = Anatomy()
+METHOD: DealingMethod = Anatomy()

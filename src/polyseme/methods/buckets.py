@@ -17,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from polyseme.arrays import Ints
 from polyseme.distances.structure import Structure
 from polyseme.errors import PolicyError, Problem
-from polyseme.methods.bucketization import Grouping, bucketize, dissimilar
-from polyseme.methods.grouping import GroupingMethod, Task, grouped_attribute
+from polyseme.methods.bucketization import Grouping, Places, bucketize, dissimilar, planned
+from polyseme.methods.grouping import DealingMethod, Task, grouped_attribute
 from polyseme.schema import Attribute
 
 __all__ = ["METHOD", "Buckets"]
@@ -40,6 +41,12 @@ class Buckets:
         if parameters["e"] is not None:
             return ({"le-diversity": {**asked, "e": parameters["e"]}},)
         return ({"semantic-diversity": {**asked, "d": parameters["d"], "reading": "strict"}},)
+
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        return False
+
+    def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
+        return planned(counts, _structure(parameters, attribute), parameters["l"], parameters["algorithm"])
 
     def group(self, task: Task) -> Grouping:
         attribute = grouped_attribute(self.name, task.parameters, task.sensitive)
@@ -69,4 +76,4 @@ def _require_meaning(parameters: Mapping[str, Any], attribute: Attribute) -> Non
         raise PolicyError(problems)
 
 
-METHOD: GroupingMethod = Buckets()
+METHOD: DealingMethod = Buckets()

@@ -102,10 +102,12 @@ class Goal:
 
     demands    one or several models, each for one attribute
     sensitive  the attributes whose counts are needed, by name; one for each `never-all` rule is among them
+    weights    how many records each row of the table stands for; None where each is a record
     """
 
     demands: tuple[Demand, ...]
     sensitive: Mapping[str, Sensitive] = field(repr=False)
+    weights: Ints | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, specs: Specs, data: Microdata, background: Background | None = None) -> Goal:
@@ -125,7 +127,7 @@ class Goal:
                 problems += error.problems
         if problems:
             raise PolicyError(problems)
-        return cls(tuple(demands), needed)
+        return cls(tuple(demands), needed, data.counts)
 
     @property
     def absorbing(self) -> bool:
@@ -186,24 +188,30 @@ class Goal:
             kept[kept] = still
         return kept
 
-    def among(self, records: Ints) -> Goal:
-        """The same goal for some of the records."""
-        return Goal(
-            self.demands, {name: replace(item, codes=item.codes[records]) for name, item in self.sensitive.items()}
-        )
+    def among(self, rows: Ints) -> Goal:
+        """The same goal for some of the rows."""
+        sensitive = {name: replace(item, codes=item.codes[rows]) for name, item in self.sensitive.items()}
+        return Goal(self.demands, sensitive, self._weights(rows))
 
     def totals(self) -> dict[str, Ints]:
         """How often each value of each attribute occurs in all records."""
-        return {name: np.bincount(item.codes, minlength=len(item.labels)) for name, item in self.sensitive.items()}
+        return {
+            name: np.bincount(item.codes, self.weights, len(item.labels)).astype(np.int64)
+            for name, item in self.sensitive.items()
+        }
 
-    def counted(self, classes: Ints, number: int, records: Ints | None = None) -> tuple[Ints, dict[str, Counts]]:
-        """Sizes and counts, from the class of each record (or of the given ones), numbered from 0 without gaps."""
-        sizes = np.bincount(classes, minlength=number).astype(np.int64)
+    def counted(self, classes: Ints, number: int, rows: Ints | None = None) -> tuple[Ints, dict[str, Counts]]:
+        """Sizes and counts, from the class of each row (or of the given ones), numbered from 0 without gaps."""
+        weights = self._weights(rows)
+        sizes = np.bincount(classes, weights, number).astype(np.int64)
         counts = {
-            name: tally(item, classes, item.codes if records is None else item.codes[records], number, sizes)
+            name: tally(item, classes, item.codes if rows is None else item.codes[rows], number, sizes, weights)
             for name, item in self.sensitive.items()
         }
         return sizes, counts
+
+    def _weights(self, rows: Ints | None) -> Ints | None:
+        return self.weights if rows is None or self.weights is None else self.weights[rows]
 
 
 def tally(of: Sensitive, classes: Ints, codes: Ints, number: int, sizes: Ints, weights: Ints | None = None) -> Counts:
@@ -268,7 +276,8 @@ def _about(
         demand = Demand(spec, name, background, spec.model.merging(name, background, spec.parameters))
         if data.records:
             # Whatever else the model needs and does not find, it says here.
-            whole = tally(sensitive, np.zeros_like(sensitive.codes), sensitive.codes, 1, np.array([data.records]))
+            one, size = np.zeros_like(sensitive.codes), np.array([data.records])
+            whole = tally(sensitive, one, sensitive.codes, 1, size, data.counts)
             demand.score(whole.sizes, {name: whole})
         yield demand, sensitive
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from polyseme.arrays import Ints
 from polyseme.cancellation import Cancellation
 from polyseme.errors import PolicyError, Problem, nearest
-from polyseme.methods.bucketization import Grouping
+from polyseme.methods.bucketization import Grouping, Places
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.randomness import SystemStream
 from polyseme.schema import Attribute
 
-__all__ = ["Generalizing", "GroupingMethod", "Task", "grouped_attribute"]
+__all__ = ["DealingMethod", "Generalizing", "GroupingMethod", "Task", "grouped_attribute"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +53,19 @@ class GroupingMethod(Protocol):
     ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
         """What it promises by itself, beside the policy's models, as a policy writes them."""
 
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether it works on counts of records that are alike; otherwise each record is looked at by itself."""
+
     def group(self, task: Task) -> Recoding | Grouping:
         """Classes with generalized quasi-identifiers, or groups that share their sensitive values."""
+
+
+@runtime_checkable
+class DealingMethod(GroupingMethod, Protocol):
+    """A method whose groups follow from how many records have each value; only who is in which is drawn."""
+
+    def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
+        """The places of groups, from the records of each value of the attribute that is published by group."""
 
 
 class Generalizing:

@@ -8,13 +8,13 @@ are sorted with the row number in their low bits, which is several times faster 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from polyseme.arrays import Ints
 
-__all__ = ["Groups", "grouped", "packed"]
+__all__ = ["Groups", "Known", "grouped", "packed"]
 
 _DENSE = 4
 """Possible keys for each row up to which a table of all keys is quicker than sorting."""
@@ -75,3 +75,42 @@ def _counted(keys: Ints, space: int, weights: Sequence[Ints]) -> Groups:
     found = np.flatnonzero(rows >= 0)
     sums = tuple(np.bincount(keys, weight, space)[found].astype(np.int64) for weight in weights)
     return Groups(found, sums, rows[found])
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """Different combinations of codes, among which those of other rows are looked up.
+
+    sizes  the number of codes of each column
+    steps  up to which column codes are digits of one number, and the numbers that there are; then their places go on
+
+    >>> Known.of(np.array([[1, 2], [0, 0]]), [2, 3]).find(np.array([[0, 0], [0, 1], [1, 2]]))
+    array([ 0, -1,  1])
+    """
+
+    sizes: tuple[int, ...]
+    steps: tuple[tuple[int, Ints], ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, rows: Ints, sizes: Sequence[int]) -> Known:
+        keys, space, steps = np.zeros(len(rows), dtype=np.int64), 1, []
+        for place, size in enumerate(sizes):
+            if space * size > 1 << _BITS:
+                found, keys = np.unique(keys, return_inverse=True)
+                steps.append((place, found))
+                space = max(len(found), 1)
+            keys, space = keys * size + rows[:, place], space * size
+        return cls(tuple(sizes), (*steps, (len(sizes), np.unique(keys))))
+
+    def find(self, rows: Ints) -> Ints:
+        """The place of each row among the combinations in their order; -1 for one that is not known."""
+        keys, known, first = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool), 0
+        for last, found in self.steps:
+            if not len(found):
+                return np.full(len(rows), -1, dtype=np.int64)
+            for place in range(first, last):
+                keys = keys * self.sizes[place] + rows[:, place]
+            places = np.minimum(np.searchsorted(found, keys), len(found) - 1)
+            known &= found[places] == keys
+            keys, first = places, last
+        return np.where(known, keys, -1)

@@ -87,14 +87,14 @@ class Loss:
     def of_recoding(self, data: Microdata, recoding: Recoding) -> float:
         """Of what a method made, a suppressed record being charged with everything."""
         if not self.separable:
-            lost = np.count_nonzero(recoding.suppressed)
+            lost = recoding.lost
             if self.name == "discernibility":
                 return self.of_sizes(recoding.sizes) + float(lost) * data.records
             return data.records / max(1, len(recoding.sizes) + int(lost > 0)) if data.records else 0.0
-        return float(sum((column.sum() for column in self.of_records(data, recoding)), 0.0))
+        return float(sum(((column * data.each).sum() for column in self.of_records(data, recoding)), 0.0))
 
     def of_records(self, data: Microdata, recoding: Recoding) -> tuple[Floats, ...]:
-        """For a separable loss: what each record contributes in each quasi-identifier."""
+        """For a separable loss: what each record of each row contributes in each quasi-identifier."""
         found = []
         parts = zip(data.ladders, _frequencies(data), self._weights(data), recoding.cells, strict=True)
         for place, (ladder, frequency, weight, cells) in enumerate(parts):
@@ -144,7 +144,8 @@ class Loss:
 def _frequencies(data: Microdata) -> list[Ints]:
     """How many records have each leaf of each ladder."""
     return [
-        np.bincount(leaves, minlength=ladder.leaves) for ladder, leaves in zip(data.ladders, data.codes.T, strict=True)
+        np.bincount(leaves, data.counts, ladder.leaves).astype(np.int64)
+        for ladder, leaves in zip(data.ladders, data.codes.T, strict=True)
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from polyseme.arrays import Bools, Ints
 from polyseme.hierarchies import Hierarchy
 from polyseme.methods.keys import grouped, packed
+from polyseme.methods.showing import Round, Rounds, Showing
 from polyseme.results.explanation import Explanation
 from polyseme.spelling import Label
 
@@ -77,29 +78,55 @@ class Sensitive:
 
 @dataclass(frozen=True, eq=False)
 class Microdata:
-    """The records of a table as codes.
+    """The records of a table as codes; those that are alike may share a row.
 
     ladders     the quasi-identifiers
-    codes       the leaf of each record on each ladder: (n, q), all of them at least 0
+    codes       the leaf of each row on each ladder: (n, q), all of them at least 0
     sensitive   by name
     population  the leaves of the people of a reference population, for k-map: (m, q)
+    counts      how many records each row stands for, at least one: (n,); None where each is a record
     """
 
     ladders: tuple[Ladder, ...]
     codes: Ints = field(repr=False)
     sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
     population: Ints | None = field(default=None, repr=False)
+    counts: Ints | None = field(default=None, repr=False)
 
     @property
-    def records(self) -> int:
+    def rows(self) -> int:
         return len(self.codes)
+
+    @cached_property
+    def records(self) -> int:
+        return self.rows if self.counts is None else int(self.counts.sum())
+
+    @property
+    def each(self) -> Ints:
+        """How many records each row stands for."""
+        return np.ones(self.rows, dtype=np.int64) if self.counts is None else self.counts
+
+    def among(self, rows: Ints) -> Microdata:
+        """Some of the rows, without their sensitive values."""
+        return replace(
+            self, codes=self.codes[rows], sensitive={}, counts=None if self.counts is None else self.counts[rows]
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(ladder.name for ladder in self.ladders)
 
+    def round(self, levels: Sequence[int], hidden: Bools, offsets: Sequence[int] = ()) -> Round:
+        """Records at these levels as a rule, but for those that look like some of the rows."""
+        groups = [ladder.groups[level] for ladder, level in zip(self.ladders, levels, strict=True)]
+        rows = np.empty((np.count_nonzero(hidden), len(groups)), dtype=np.int64)
+        for place, (codes, _) in enumerate(self.at(levels, self.codes[hidden])):
+            rows[:, place] = codes
+        sizes = [ladder.size(level) for ladder, level in zip(self.ladders, levels, strict=True)]
+        return Round.of(groups, sizes, rows, offsets)
+
     def at(self, levels: Sequence[int], codes: Ints | None = None) -> list[tuple[Ints, int]]:
-        """The group of each record (or of each row of the given leaves) at levels, and how many groups there are."""
+        """The group of each row (or of each row of the given leaves) at levels, and how many groups there are."""
         leaves = (self.codes if codes is None else codes).T
         return [
             (ladder.groups[level][column], ladder.size(level))
@@ -131,7 +158,7 @@ class Cells:
 class Recoding:
     """Which records share a class, and what each class shows of the quasi-identifiers.
 
-    classes     the class of each record, numbered from 0; `SUPPRESSED` where nothing is shown: (n,)
+    classes     the class of each row of the microdata, numbered from 0; `SUPPRESSED` where nothing is shown: (n,)
     shown       the cell of each class in each quasi-identifier: (classes, q)
     cells       for each quasi-identifier, its cells
     levels      for each quasi-identifier the level at which all records are shown; empty where they differ
@@ -140,6 +167,8 @@ class Recoding:
     replaced    sensitive attributes that are shown otherwise than they are, by name; `BLANK` for a value taken away
     actions     how often each action was taken, for a method that takes several
     explanation why, class by class: for the owner of the table, never for publication
+    counts      how many records each row stands for; None where each is a record
+    showing     what any record shows, from its leaves alone; None where that depends on which record it is
     """
 
     classes: Ints = field(repr=False)
@@ -151,16 +180,25 @@ class Recoding:
     replaced: Mapping[str, Sensitive] = field(default_factory=dict, repr=False)
     actions: Mapping[str, int] = field(default_factory=dict)
     explanation: Explanation | None = field(default=None, repr=False)
+    counts: Ints | None = field(default=None, repr=False)
+    showing: Showing | None = field(default=None, repr=False)
 
     @cached_property
     def suppressed(self) -> Bools:
-        """Whether nothing is shown of each record."""
+        """Whether nothing is shown of each row."""
         return np.asarray(self.classes == SUPPRESSED)
+
+    @cached_property
+    def lost(self) -> int:
+        """Records of which nothing is shown."""
+        return int(np.count_nonzero(self.suppressed) if self.counts is None else self.counts[self.suppressed].sum())
 
     @cached_property
     def sizes(self) -> Ints:
         """Records of each class."""
-        return np.bincount(self.classes[~self.suppressed], minlength=len(self.shown)).astype(np.int64)
+        kept = ~self.suppressed
+        weights = None if self.counts is None else self.counts[kept]
+        return np.bincount(self.classes[kept], weights, len(self.shown)).astype(np.int64)
 
     @classmethod
     def of_levels(
@@ -171,10 +209,11 @@ class Recoding:
         kept = np.flatnonzero(~suppressed)
         keys, space = packed([(codes[kept], size) for codes, size in columns], len(kept))
         groups = grouped(keys, space, ())
-        classes = np.full(data.records, SUPPRESSED, dtype=np.int64)
+        classes = np.full(data.rows, SUPPRESSED, dtype=np.int64)
         classes[kept] = np.searchsorted(groups.keys, keys)
         shown = np.empty((len(groups.row), len(columns)), dtype=np.int64)
         for place, (codes, _) in enumerate(columns):
             shown[:, place] = codes[kept[groups.row]]
         cells = tuple(Cells.of_level(ladder, level) for ladder, level in zip(data.ladders, levels, strict=True))
-        return cls(classes, shown, cells, tuple(levels), loss, gap)
+        showing = Rounds((data.round(levels, suppressed),))
+        return cls(classes, shown, cells, tuple(levels), loss, gap, counts=data.counts, showing=showing)

@@ -20,12 +20,13 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Floats, Ints
+from polyseme.arrays import Floats, Ints, multipliable
 from polyseme.distances.ground import Equal, Ordered
 from polyseme.models import closeness, distinct_diversity, entropy_diversity
 from polyseme.models.frequency_diversity import largest_count
 from polyseme.results.risk import ColumnRisk, Risk, SensitiveRisk, SizeBand
 from polyseme.tables.classes import Counts, classes_of, kept_rows
+from polyseme.tables.counting.distinct import distinct_rows
 
 __all__ = ["measure"]
 
@@ -33,34 +34,40 @@ _EDGES = (1, 2, 3, 5, 10, 20, 50, 100, 1_000)
 """Where the bands of class sizes begin."""
 _LARGEST = 2**62
 """Combinations that one number can tell apart."""
-_KNOWN = "\0known"
+_KNOWN, _COUNT = "\0known", "\0count"
 
 
-def measure(frame: pl.DataFrame, quasi_identifiers: Sequence[str], sensitive: Sequence[str] = ()) -> Risk:
+def measure(
+    frame: pl.DataFrame, quasi_identifiers: Sequence[str], sensitive: Sequence[str] = (), counts: Ints | None = None
+) -> Risk:
     """The risks of the classes that the quasi-identifiers form.
+
+    counts  how many records each row stands for; None for one
 
     >>> found = measure(pl.DataFrame({"zip": ["1", "1", "2"], "ill": ["flu", "cold", "flu"]}), ["zip"], ["ill"])
     >>> found.k, found.l, found.unique, found.classes
     (1, 1, 1, 2)
     """
     kept = kept_rows(frame, quasi_identifiers)
-    records = int(kept.sum())
+    number = None if counts is None else counts[kept]
+    rows = int(kept.sum())
+    records, everybody = (rows, frame.height) if counts is None else (int(counts[kept].sum()), int(counts.sum()))
     codes = [_codes(frame[name].filter(kept)) for name in quasi_identifiers]
-    key = _packed(codes, records)
-    sizes = _sizes(key)
+    key = _packed(codes, rows)
+    sizes = _sizes(key, number)
     return Risk(
         records,
-        frame.height - records,
+        everybody - records,
         tuple(quasi_identifiers),
         int(sizes.min()) if records else None,
         _unique(sizes),
         len(sizes),
         _bands(sizes),
-        tuple(_column(name, codes, place) for place, name in enumerate(quasi_identifiers)),
+        tuple(_column(name, codes, place, number) for place, name in enumerate(quasi_identifiers)),
         tuple(
-            _among_others(frame, quasi_identifiers, name)
+            _among_others(frame, quasi_identifiers, name, counts)
             if name in quasi_identifiers
-            else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept))
+            else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept), number)
             for name in sensitive
         ),
     )
@@ -74,9 +81,9 @@ def _codes(series: pl.Series) -> Ints:
     return found["code"].cast(pl.Int64).to_numpy()
 
 
-def _packed(codes: Sequence[Ints], records: int) -> Ints:
+def _packed(codes: Sequence[Ints], rows: int) -> Ints:
     """One number for each combination of codes."""
-    key, size = np.zeros(records, dtype=np.int64), 1
+    key, size = np.zeros(rows, dtype=np.int64), 1
     for column in codes:
         values = int(column.max(initial=0)) + 1
         if size > _LARGEST // values:
@@ -86,9 +93,11 @@ def _packed(codes: Sequence[Ints], records: int) -> Ints:
     return key
 
 
-def _sizes(key: Ints) -> Ints:
-    """How often each number occurs."""
-    return pl.Series(key).unique_counts().cast(pl.Int64).to_numpy()
+def _sizes(key: Ints, counts: Ints | None) -> Ints:
+    """How many records have each number."""
+    if counts is None:
+        return pl.Series(key).unique_counts().cast(pl.Int64).to_numpy()
+    return distinct_rows(pl.DataFrame({_KNOWN: key}), counts, _COUNT)[_COUNT].to_numpy()
 
 
 def _unique(sizes: Ints) -> int:
@@ -105,34 +114,40 @@ def _band(sizes: Ints, low: int, high: int | None) -> SizeBand:
     return SizeBand(low, None if high is None else high - 1, len(within), int(within.sum()))
 
 
-def _column(name: str, codes: Sequence[Ints], place: int) -> ColumnRisk:
-    records = len(codes[place])
-    own = np.bincount(codes[place])
-    without = _sizes(_packed([*codes[:place], *codes[place + 1 :]], records))
+def _column(name: str, codes: Sequence[Ints], place: int, counts: Ints | None) -> ColumnRisk:
+    own = np.bincount(codes[place], counts).astype(np.int64)
+    records = int(own.sum())
+    without = _sizes(_packed([*codes[:place], *codes[place + 1 :]], len(codes[place])), counts)
     pairs = records * (records - 1)
+    (wide,) = multipliable(records, own)
     return ColumnRisk(
         name,
         len(own),
         len(own) / records if records else None,
-        1.0 - int((own * (own - 1)).sum()) / pairs if pairs else None,
+        1.0 - int((wide * (wide - 1)).sum()) / pairs if pairs else None,
         _unique(without),
         int(without.min()) if records else None,
         len(without),
     )
 
 
-def _among_others(frame: pl.DataFrame, quasi_identifiers: Sequence[str], name: str) -> SensitiveRisk:
+def _among_others(
+    frame: pl.DataFrame, quasi_identifiers: Sequence[str], name: str, counts: Ints | None
+) -> SensitiveRisk:
     """An attribute that is a quasi-identifier too is judged in the classes of the others; there `*` is a value."""
     known = tuple(key for key in quasi_identifiers if key != name)
     kept = kept_rows(frame, known)
     key = _packed([_codes(frame[other].filter(kept)) for other in known], int(kept.sum()))
-    return _sensitive(known, key, frame[name].filter(kept), [name])
+    return _sensitive(known, key, frame[name].filter(kept), None if counts is None else counts[kept], [name])
 
 
-def _sensitive(known: tuple[str, ...], key: Ints, column: pl.Series, generalized: Sequence[str] = ()) -> SensitiveRisk:
+def _sensitive(
+    known: tuple[str, ...], key: Ints, column: pl.Series, number: Ints | None, generalized: Sequence[str] = ()
+) -> SensitiveRisk:
     name = column.name
     rows = pl.DataFrame([pl.Series(_KNOWN, key), column])
-    counts = classes_of(rows, [_KNOWN], [name], missing="category", generalized=generalized).attributes[name]
+    classes = classes_of(rows, [_KNOWN], [name], missing="category", generalized=generalized, counts=number)
+    counts = classes.attributes[name]
     missing = int(counts.total[-1]) if None in counts.labels else 0
     return _told(name, known, counts, missing, column.dtype.is_numeric() and not missing)
 

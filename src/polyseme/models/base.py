@@ -19,7 +19,7 @@ import numpy as np
 
 from polyseme.arrays import Bools, Floats, Ints
 
-__all__ = ["SHOWN", "SLACK", "TOLERANCE", "Merging", "Place", "Score", "Verdict", "judge", "unchecked"]
+__all__ = ["SHOWN", "SLACK", "TOLERANCE", "Merging", "Place", "Score", "Verdict", "judge", "place_of", "unchecked"]
 
 TOLERANCE = 1e-12
 """Slack where a comparison cannot be made in integers."""
@@ -37,11 +37,19 @@ Merging: TypeAlias = Literal["absorbing", "additive", "neither"]
 
 @dataclass(frozen=True)
 class Place:
-    """A class or a published set: its number, how many records it holds, one row (from 0) that belongs to it."""
+    """A class or a published set: its number, how many records it holds, one row (from 0) that belongs to it.
+
+    row  None where records were only counted
+    """
 
     index: int
     size: int
-    row: int
+    row: int | None
+
+
+def place_of(index: int, size: int, row: int) -> Place:
+    """A place; a row of -1 is not known."""
+    return Place(index, size, row if row >= 0 else None)
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,9 @@ class Subject(Protocol):
     def flaw(self) -> str: ...
 
     @property
-    def first(self) -> Ints: ...
+    def first(self) -> Ints:
+        """A row of each; -1 where records were only counted."""
+        ...
 
 
 def unchecked(model: str, attribute: str | None, parameters: Mapping[str, Any], note: str) -> Verdict:
@@ -127,7 +137,7 @@ def judge(
     margin = worst - result.bound if result.at_least else result.bound - worst
     violations = int((~fine).sum())
     places = tuple(
-        Place(int(index), int(sizes[index]), int(subject.first[index]))
+        place_of(int(index), int(sizes[index]), int(subject.first[index]))
         for index in order[: min(max(violations, 1), SHOWN)]
     )
     return Verdict(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.arrays import Bools
+from polyseme.arrays import Bools, multipliable
 from polyseme.models.base import SLACK, TOLERANCE, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
@@ -27,8 +27,9 @@ __all__ = ["check", "relaxed", "score"]
 
 def score(counts: Counts, beta: float, enhanced: bool = False) -> Score:
     """The largest gain of a value in each class."""
-    expected = counts.total[counts.value] * counts.sizes[counts.owner]
-    gain = np.maximum(counts.count * counts.records - expected, 0) / expected
+    count, total, sizes = multipliable(counts.records, counts.count, counts.total, counts.sizes)
+    expected = total[counts.value] * sizes[counts.owner]
+    gain = np.asarray(np.maximum(count * counts.records - expected, 0) / expected, dtype=np.float64)
     fine = gain <= beta
     if enhanced:
         surprise = -np.log(counts.total[counts.value] / counts.records)

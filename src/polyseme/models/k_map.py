@@ -26,9 +26,18 @@ def score(matches: Ints, k: int) -> Score:
     return Score(matches, matches >= k, k, at_least=True)
 
 
-def check(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str], k: int) -> Verdict:
-    """Does every class of `frame` match at least k rows of `reference`?"""
-    classes = classes_of(frame, quasi_identifiers)
+def check(
+    frame: pl.DataFrame,
+    reference: pl.DataFrame,
+    quasi_identifiers: Sequence[str],
+    k: int,
+    counts: Ints | None = None,
+) -> Verdict:
+    """Does every class of `frame` match at least k rows of `reference`?
+
+    counts  how many records each row of `frame` stands for; None for one
+    """
+    classes = classes_of(frame, quasi_identifiers, counts=counts)
     return judge(
         "k-map",
         None,

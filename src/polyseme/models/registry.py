@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import polars as pl
 
-from polyseme.arrays import Bools
+from polyseme.arrays import Bools, Ints
 from polyseme.distances.base import Distance
 from polyseme.distances.ground import GROUNDS, Ground, ground_from
 from polyseme.distances.tree import TreeDistance
@@ -372,12 +372,14 @@ def check_models(
     *,
     sensitive: Sequence[str] = (),
     background: Background | None = None,
+    counts: Ints | None = None,
 ) -> tuple[Verdict, ...]:
     """Check every model of `specs` on a table, in order.
 
     A model without an attribute is checked for each sensitive one. An attribute that is itself a quasi-identifier is
     checked in the classes formed by all the others: the classes of the sensitive-QID models. A column of lists holds
     published sets. Whatever cannot be checked does not hold; only a malformed request raises.
+    `counts` says how many records each row stands for, where equal ones were counted before; verdicts then name no row.
 
     >>> table = pl.DataFrame({"zip": ["1", "1", "2", "2"], "ill": ["flu", "cold", "flu", "flu"]})
     >>> found = check_models(
@@ -394,13 +396,13 @@ def check_models(
     grouped: dict[tuple[str, ...], Classes] = {}
     for spec in asked:
         if spec.model.name == "semantic-rules":
-            verdicts += semantic_rules.check(frame, quasi_identifiers, spec.parameters["rules"])
+            verdicts += semantic_rules.check(frame, quasi_identifiers, spec.parameters["rules"], counts)
             continue
         attributes = (spec.attribute,) if spec.attribute or not spec.model.about else tuple(sensitive)
         if not attributes:
             verdicts.append(unchecked(spec.model.name, None, spec.parameters, "no sensitive attribute was named"))
         verdicts += [
-            _check_one(frame, quasi_identifiers, spec, attribute, named, background, grouped)
+            _check_one(frame, counts, quasi_identifiers, spec, attribute, named, background, grouped)
             for attribute in attributes
         ]
     return tuple(verdicts)
@@ -421,6 +423,7 @@ def _read_all(specs: Iterable[Spec | Mapping[str, Mapping[str, Any]]]) -> list[S
 
 def _check_one(
     frame: pl.DataFrame,
+    counts: Ints | None,
     quasi_identifiers: Sequence[str],
     spec: Spec,
     attribute: str | None,
@@ -434,15 +437,22 @@ def _check_one(
     if obstacle:
         return unchecked(name, attribute, asked, obstacle)
     if name == "k-map" and background.reference is not None:
-        return k_map.check(frame, background.reference, keys, asked["k"])
+        return k_map.check(frame, background.reference, keys, asked["k"], counts)
     if attribute is not None and _holds_sets(frame, attribute):
-        return _check_sets(frame, spec, attribute, background)
+        return _check_sets(frame, counts, spec, attribute, background)
     if keys not in grouped:
         # One grouping serves every attribute that these classes may be asked about.
         plain = [n for n in named if n in frame.columns and n not in keys and not _holds_sets(frame, n)]
         domains, missing, wildcard = dict(background.domains), background.missing, background.wildcard
         grouped[keys] = classes_of(
-            frame, keys, plain, domains=domains, missing=missing, wildcard=wildcard, generalized=quasi_identifiers
+            frame,
+            keys,
+            plain,
+            domains=domains,
+            missing=missing,
+            wildcard=wildcard,
+            generalized=quasi_identifiers,
+            counts=counts,
         )
     if attribute is None:
         return k_anonymity.check(grouped[keys], asked["k"])
@@ -488,7 +498,9 @@ def _check_counts(counts: Counts, spec: Spec, background: Background) -> Verdict
         return unchecked(name, attribute, asked, f"cannot be checked: {error.problems[0].what}")
 
 
-def _check_sets(frame: pl.DataFrame, spec: Spec, attribute: str, background: Background) -> Verdict:
+def _check_sets(
+    frame: pl.DataFrame, counts: Ints | None, spec: Spec, attribute: str, background: Background
+) -> Verdict:
     assert spec.model.on_sets is not None  # noqa: S101 - seen to before
-    sets = published_sets(frame, attribute, background.domains[attribute])
+    sets = published_sets(frame, attribute, background.domains[attribute], counts)
     return replace(spec.model.on_sets(sets, background, spec.parameters), parameters=spec.parameters)

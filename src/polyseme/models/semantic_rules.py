@@ -29,7 +29,7 @@ import polars as pl
 
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError, Problem, TableError, nearest
-from polyseme.models.base import SHOWN, Merging, Place, Score, Verdict, unchecked
+from polyseme.models.base import SHOWN, Merging, Place, Score, Verdict, place_of, unchecked
 from polyseme.spelling import spelled, spelling
 from polyseme.tables.classes import SUPPRESSED, Counts, class_of_rows
 
@@ -162,18 +162,22 @@ def _whole(pattern: str) -> str:
 # -- checking ------------------------------------------------------------------------------------------------------
 
 
-def check(frame: pl.DataFrame, quasi_identifiers: Sequence[str], rules: Sequence[Rule]) -> tuple[Verdict, ...]:
+def check(
+    frame: pl.DataFrame, quasi_identifiers: Sequence[str], rules: Sequence[Rule], counts: Ints | None = None
+) -> tuple[Verdict, ...]:
     """A verdict for each rule; `worst` is the number of records that break it.
+
+    counts  how many records each row stands for; None for one
 
     >>> table = pl.DataFrame({"zip": ["14", "14", "15"], "ill": ["flu", "HIV", "HIV"]})
     >>> rules = read_rules([{"if": {"ill": "HIV"}, "then": {"zip": "*"}}, {"never-all": {"ill": "HIV"}}])
     >>> [verdict.worst for verdict in check(table, ["zip"], rules)]
     [2.0, 1.0]
     """
-    return tuple(_check_rule(frame, quasi_identifiers, rule) for rule in rules)
+    return tuple(_check_rule(frame, counts, quasi_identifiers, rule) for rule in rules)
 
 
-def _check_rule(frame: pl.DataFrame, quasi_identifiers: Sequence[str], rule: Rule) -> Verdict:
+def _check_rule(frame: pl.DataFrame, counts: Ints | None, quasi_identifiers: Sequence[str], rule: Rule) -> Verdict:
     keys = quasi_identifiers if rule.form == "never-all" else ()
     absent = [name for name in (*rule.attributes, *keys) if name not in frame.columns]
     if absent:
@@ -184,13 +188,13 @@ def _check_rule(frame: pl.DataFrame, quasi_identifiers: Sequence[str], rule: Rul
     if not frame.height:
         return _unchecked(rule, "the table has no rows")
     columns = {name: _Column.of(frame[name]) for name in rule.attributes}
-    if unreadable := _unreadable(columns, rule):
+    if unreadable := _unreadable(columns, rule, counts):
         return _unchecked(rule, unreadable)
     met, silent = _meets(columns, rule.condition)
     if rule.form == "never-all":
-        return _class_verdict(rule, class_of_rows(frame, quasi_identifiers), met, silent)
+        return _class_verdict(rule, class_of_rows(frame, quasi_identifiers), met, silent, counts)
     bad = met & ~_meets(columns, rule.then)[0] if rule.then else met
-    return _record_verdict(rule, met, bad)
+    return _record_verdict(rule, met, bad, counts)
 
 
 def score(counts: Counts) -> Score:
@@ -218,10 +222,11 @@ def outcomes(frame: pl.DataFrame, rule: Rule) -> Ints:
     return _outcomes(*_meets(columns, rule.condition))
 
 
-def _unreadable(columns: Mapping[str, _Column], rule: Rule) -> str:
+def _unreadable(columns: Mapping[str, _Column], rule: Rule, counts: Ints | None = None) -> str:
     """What to say of values that a rule compares as numbers and that are none; empty without any."""
-    names = [name for name in columns if _numeric(name, rule) and columns[name].unreadable]
-    count = sum(columns[name].unreadable for name in names)
+    found = {name: _number(column.unreadable, counts) for name, column in columns.items() if _numeric(name, rule)}
+    names = [name for name, number in found.items() if number]
+    count = sum(found.values())
     return f"{count:,} values of {', '.join(map(repr, names))} are not numbers" if names else ""
 
 
@@ -238,24 +243,32 @@ def _unchecked(rule: Rule, note: str) -> Verdict:
     return unchecked("semantic-rules", None, {"rule": rule.name}, note)
 
 
-def _record_verdict(rule: Rule, met: Bools, bad: Bools) -> Verdict:
-    rows = np.flatnonzero(bad)
+def _number(which: Bools, counts: Ints | None) -> int:
+    """How many records these rows stand for."""
+    return int(which.sum() if counts is None else counts[which].sum())
+
+
+def _record_verdict(rule: Rule, met: Bools, bad: Bools, counts: Ints | None) -> Verdict:
+    rows = np.flatnonzero(bad) if counts is None else ()
     places = tuple(Place(int(row), 1, int(row)) for row in rows[:SHOWN])
-    note = f"{len(rows):,} records break the rule" if len(rows) else ""
-    return _verdict(rule, len(rows), places, int(met.sum()) if rule.form == "if" else len(met), len(rows), note)
+    records = _number(bad, counts)
+    note = f"{records:,} records break the rule" if records else ""
+    asked = met if rule.form == "if" else np.ones_like(met)
+    return _verdict(rule, records, places, _number(asked, counts), records, note)
 
 
-def _class_verdict(rule: Rule, owner: Ints, met: Bools, silent: Bools) -> Verdict:
+def _class_verdict(rule: Rule, owner: Ints, met: Bools, silent: Bools, records_of: Ints | None) -> Verdict:
     kept = owner >= 0
     if not kept.any():
         return _unchecked(rule, "the table has no rows that are not suppressed")
-    counts = Counts.from_codes(owner[kept], _outcomes(met, silent)[kept], len(OUTCOMES), rule.name)
+    number = None if records_of is None else records_of[kept]
+    counts = Counts.from_codes(owner[kept], _outcomes(met, silent)[kept], len(OUTCOMES), rule.name, number)
     sizes, count = counts.sizes, len(counts.sizes)
     bad = np.flatnonzero(~score(counts).fine)
     bad = bad[np.argsort(-sizes[bad], kind="stable")]
     rows = np.flatnonzero(kept)
-    first = rows[np.unique(owner[rows], return_index=True)[1]]
-    places = tuple(Place(int(index), int(sizes[index]), int(first[index])) for index in bad[:SHOWN])
+    first = rows[np.unique(owner[rows], return_index=True)[1]] if number is None else counts.first
+    places = tuple(place_of(int(index), int(sizes[index]), int(first[index])) for index in bad[:SHOWN])
     records = int(sizes[bad].sum())
     note = f"{records:,} records are in {len(bad):,} classes that reveal it" if len(bad) else ""
     return _verdict(rule, records, places, count, len(bad), note)
@@ -286,8 +299,8 @@ class _Column:
         return cls(text, spelled(series), numbers.cast(pl.Float64, strict=False).fill_nan(None), silent)
 
     @property
-    def unreadable(self) -> int:
-        return int((self.numbers.is_null() & ~self.silent).sum())
+    def unreadable(self) -> Bools:
+        return (self.numbers.is_null() & ~self.silent).to_numpy()
 
     def meets(self, test: Any) -> pl.Series:
         """Where the test is met."""

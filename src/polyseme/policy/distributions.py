@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Floats
+from polyseme.arrays import Floats, Ints
 from polyseme.errors import PolicyError, nearest
 from polyseme.files.delimited import read_rows, without_remarks
 from polyseme.policy import Policy
@@ -103,17 +103,21 @@ def _number(text: str) -> float | None:
 
 
 def kept_columns(
-    policy: Policy, source: Source, names: Sequence[str], as_written: bool = False
-) -> Iterator[Mapping[str, pl.Series]]:
+    policy: Policy, source: Source, names: Sequence[str], as_written: bool = False, one_by_one: bool = False
+) -> Iterator[tuple[Mapping[str, pl.Series], Ints | None]]:
     """These columns, batch by batch, of the records that will be published: one that is dropped must not speak.
 
+    With them comes how many records each row stands for; None for one.
+
     as_written  whether words for "missing" stay what they are, as in columns that are published as they are
+    one_by_one  whether each record has a row of its own, for those who look at single ones
     """
     if not names:
         return
     dropping = [item.name for item in policy.attributes if item.protect and item.missing.action == "drop"]
     wanted = list(dict.fromkeys((*names, *dropping)))
-    for batch in source.batches(wanted):
+    rows = ((batch, None) for batch in source.batches(wanted)) if one_by_one else source.counted(wanted)
+    for batch, counts in rows:
         columns = {
             name: as_series(batch.column(index), policy.table.missing_values) for index, name in enumerate(wanted)
         }
@@ -122,7 +126,10 @@ def kept_columns(
             kept &= columns[name].is_not_null().to_numpy()
         if as_written:
             columns = {name: as_series(batch.column(wanted.index(name))) for name in names}
-        yield {name: columns[name] if kept.all() else columns[name].filter(pl.Series(kept)) for name in names}
+        if not kept.all():
+            columns = {name: columns[name].filter(pl.Series(kept)) for name in names}
+            counts = None if counts is None else counts[kept]
+        yield {name: columns[name] for name in names}, counts
 
 
 def with_references(schema: Schema, policy: Policy, source: Source | None, reader: Reader) -> Schema:
@@ -135,10 +142,11 @@ def with_references(schema: Schema, policy: Policy, source: Source | None, reade
             reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
         return schema
     counts: dict[str, Floats] = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
-    for columns in kept_columns(policy, source, list(counts)):
+    for columns, number in kept_columns(policy, source, list(counts)):
         for name, found in counts.items():
             codes = encode(columns[name], cast("Domain", schema[name].domain)).codes
-            found += np.bincount(codes[codes >= 0], minlength=len(found))
+            known = codes >= 0
+            found += np.bincount(codes[known], None if number is None else number[known], minlength=len(found))
     for name, found in counts.items():
         if not found.any():
             reader.at(name, None).at("reference", None).problem("there are no records to take it from")

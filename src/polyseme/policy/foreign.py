@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
+from polyseme.arrays import Ints
 from polyseme.errors import PolicyError, Problem
 from polyseme.models import Background
 from polyseme.policy import Policy, TableFormat
@@ -27,8 +28,9 @@ from polyseme.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
 from polyseme.spelling import spelled, written
 from polyseme.tables.classes import SUPPRESSED, MissingAs, kept_rows
-from polyseme.tables.coding.codes import as_series, cast_column, encode
-from polyseme.tables.io.source import FrameSource, Source
+from polyseme.tables.coding.codes import cast_column, encode
+from polyseme.tables.counting.distinct import frame_of
+from polyseme.tables.io.source import CountedFrame, Source
 
 __all__ = ["ForeignTable", "read_foreign", "read_undescribed"]
 
@@ -37,18 +39,23 @@ _KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID, Role.WEIGHT)
 
 @dataclass(frozen=True, eq=False)
 class ForeignTable:
-    """The rows, the names of the attributes by what they are, and what is known beside the table."""
+    """The rows, the names of the attributes by what they are, and what is known beside the table.
+
+    counts  how many records each row stands for; None for one
+    """
 
     frame: pl.DataFrame
     quasi_identifiers: tuple[str, ...]
     sensitive: tuple[str, ...]
     background: Background
+    counts: Ints | None = None
 
 
 def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     """The whole table with the policy's domains, distances, missing values and reference table."""
-    frame = _frame(source, source.schema.names, policy.table.missing_values)
-    described = _described(frame, policy, source.name)
+    names = _looked_at(source.schema.names, policy)
+    frame, counts = frame_of(source.counted(names), names, policy.table.missing_values)
+    described = _described(frame, counts, policy, source.name)
     judged = {item.name for item in policy.attributes if item.role.is_secret}
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
     keys = tuple(item.name for item in policy.attributes if item.role in _KEYS)
@@ -69,7 +76,17 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
         keys,
         tuple(item.name for item in policy.attributes if item.role.is_secret),
         _background(policy, described),
+        counts,
     )
+
+
+def _looked_at(names: Sequence[str], policy: Policy) -> list[str]:
+    """The columns that some model may look at: fewer of them have fewer different rows."""
+    if any(model.name == "semantic-rules" for model in policy.models):
+        return list(names)
+    named = {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
+    named |= {item.name for item in policy.attributes if item.role is not Role.IDENTIFIER}
+    return [name for name in names if name in named] or list(names[:1])
 
 
 def read_undescribed(source: Source, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ForeignTable:
@@ -79,15 +96,15 @@ def read_undescribed(source: Source, quasi_identifiers: Sequence[str], sensitive
     """
     # Without a name, any column says how many rows there are.
     names = list(dict.fromkeys([*quasi_identifiers, *sensitive])) or source.schema.names[:1]
-    frame = _frame(source, names, TableFormat().missing_values)
+    frame, counts = frame_of(source.counted(names), names, TableFormat().missing_values)
     if not source.typed and sensitive:
         kept = pl.Series(kept_rows(frame, quasi_identifiers))
         keys = set(quasi_identifiers)
         frame = frame.with_columns(_as_numbers(frame[name], None if name in keys else kept) for name in sensitive)
-    return ForeignTable(frame, tuple(quasi_identifiers), tuple(sensitive), Background(missing="category"))
+    return ForeignTable(frame, tuple(quasi_identifiers), tuple(sensitive), Background(missing="category"), counts)
 
 
-def _described(frame: pl.DataFrame, policy: Policy, name: str) -> Mapping[str, Attribute]:
+def _described(frame: pl.DataFrame, counts: Ints | None, policy: Policy, name: str) -> Mapping[str, Attribute]:
     """Attributes with a domain that was declared, or that a distance needs."""
     # Records without a value are dropped from a table to publish; this one is judged with all the rows it has.
     present = tuple(
@@ -100,7 +117,7 @@ def _described(frame: pl.DataFrame, policy: Policy, name: str) -> Mapping[str, A
     readable = replace(
         policy, attributes=present, table=silent, protect_all_but=columns, protect=Promises(), exclusions=()
     )
-    resolved = resolve(readable, FrameSource(_in_classes(frame, present).to_arrow(), name))
+    resolved = resolve(readable, CountedFrame(_in_classes(frame, present).to_arrow(), counts, name))
     return {
         item.name: item
         for item in resolved.schema.attributes
@@ -117,14 +134,6 @@ def _in_classes(frame: pl.DataFrame, attributes: Sequence[AttributePolicy]) -> p
             kept = kept_rows(frame, [key for key in keys if key != item.name])
             columns.append(pl.when(pl.Series(kept)).then(pl.col(item.name)).alias(item.name))
     return frame.with_columns(columns)
-
-
-def _frame(source: Source, names: Sequence[str], words: Sequence[str]) -> pl.DataFrame:
-    batches = [
-        pl.DataFrame({name: as_series(batch.column(place), words) for place, name in enumerate(names)})
-        for batch in source.batches(names)
-    ]
-    return pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
 
 
 def _in_domain(series: pl.Series, domain: Domain) -> pl.Series:
@@ -195,4 +204,5 @@ def _reference(policy: Policy) -> pl.DataFrame | None:
     except PolicyError as error:
         raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
     table = open_for(path, policy)
-    return _frame(table, table.schema.names, policy.table.missing_values)
+    rows = ((batch, None) for batch in table.batches())
+    return frame_of(rows, table.schema.names, policy.table.missing_values)[0]

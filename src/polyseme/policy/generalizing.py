@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import polars as pl
+import pyarrow as pa
 
 from polyseme.arrays import Ints
 from polyseme.distances.paths import named
@@ -58,22 +59,29 @@ def require_places(policy: Policy, source: Source) -> None:
         if item.hierarchy is None:
             continue
         rule = item.hierarchy.open(policy.files)
-        values = values_of(column_values(source, item.name, policy.table.missing_values, item.type))
-        if not coverage(rule, values).complete:
-            problems.append(without_place(item, rule, values, source))
+        asked = (source, item.name, policy.table.missing_values, item.type)
+        if not coverage(rule, values_of(distinct_values(*asked))).complete:
+            # Something is wrong: look again, now row by row, so that the message can name the place.
+            problems.append(without_place(item, rule, values_of(column_values(*asked)), source))
     if problems:
         raise PolicyError(problems)
 
 
 def without_place(
-    item: AttributePolicy, rule: Rule, values: ColumnValues, source: Source, rows: Ints | None = None
+    item: AttributePolicy,
+    rule: Rule,
+    values: ColumnValues,
+    source: Source,
+    rows: Ints | None = None,
+    located: bool = True,
 ) -> Problem:
     """What to say of values that have no place in the hierarchy of an attribute.
 
-    rows  of the table that the values come from, where some were left out
+    rows     of the table that the values come from, where some were left out
+    located  whether anybody knows in which rows they stand
     """
     hint = dialect_hint(values.leaves) if isinstance(rule, Intervals | Dates) else ""
-    what, seen = missing_from(coverage(rule, values), rule), values.strangers(rule, rows)
+    what, seen = missing_from(coverage(rule, values), rule), values.strangers(rule, rows) if located else None
     return Problem.in_rows(f"$.attributes.{item.name}.hierarchy", what, hint or _HINT, seen, source.row_numbers)
 
 
@@ -82,5 +90,17 @@ def column_values(
 ) -> Iterator[pl.Series]:
     """A column, piece by piece, as it would be published."""
     for batch in source.batches([name]):
-        series = as_series(batch.column(0), missing_values)
-        yield cast_column(series, kind)[0] if kind else series
+        yield _as_published(batch, missing_values, kind)
+
+
+def distinct_values(
+    source: Source, name: str, missing_values: tuple[str, ...] = ("",), kind: str | None = None
+) -> Iterator[pl.Series]:
+    """The same for those who only ask which values there are: how often, and in which order, is not told."""
+    for batch, _ in source.counted([name]):
+        yield _as_published(batch, missing_values, kind)
+
+
+def _as_published(batch: pa.RecordBatch, missing_values: tuple[str, ...], kind: str | None) -> pl.Series:
+    series = as_series(batch.column(0), missing_values)
+    return cast_column(series, kind)[0] if kind else series

@@ -1,32 +1,69 @@
 """A table as microdata: the codes of its quasi-identifiers and sensitive attributes, as a grouping method needs them.
 
-The whole table is read twice and held as codes: 4 bytes for each quasi-identifier and sensitive attribute of each
-record. Records without a value where the policy says `missing: drop` are left out.
+Codes take 4 bytes for each quasi-identifier and sensitive attribute, of each record or of each different one. Records
+without a value where the policy says `missing: drop` are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError, Problem, TableError, numbered
-from polyseme.hierarchies import Hierarchy, Rule, Suppression, coverage, fit, values_of
+from polyseme.hierarchies import ColumnValues, Hierarchy, Rule, Suppression, coverage, fit, values_of
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
+from polyseme.policy.base_table import BaseTable, Reading, read_base
 from polyseme.policy.generalizing import without_place
 from polyseme.schema import Attribute, Domain, Role, Schema
-from polyseme.tables.coding.codes import UNSEEN, as_series, cast_column, encode, label_array
+from polyseme.sightings import Sightings
+from polyseme.spelling import spelled
+from polyseme.tables.coding.codes import MISSING, UNSEEN, encode, label_array
 from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import WIDEN
-from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 
-__all__ = ["ReadTable", "read_microdata"]
+__all__ = ["Coding", "ReadTable", "read_microdata", "read_values"]
+
+
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How rows become codes: whoever has it can read any part of the table. It can be pickled.
+
+    hierarchies  of the quasi-identifiers, by name
+    domains      of the sensitive attributes, by name
+    """
+
+    reading: Reading
+    hierarchies: Mapping[str, Hierarchy] = field(repr=False)
+    domains: Mapping[str, Domain] = field(repr=False)
+
+    def leaves(self, columns: Mapping[str, pl.Series]) -> Ints:
+        """The leaf of each row on each ladder: (n, q)."""
+        rows = len(next(iter(columns.values()))) if columns else 0
+        found: Ints = np.empty((rows, len(self.hierarchies)), dtype=np.int32)
+        for place, (name, hierarchy) in enumerate(self.hierarchies.items()):
+            codes = hierarchy.codes(columns[name])
+            # A missing value that may be anything is the last leaf of its ladder.
+            found[:, place] = np.where(codes == MISSING, len(hierarchy.labels[0]), codes)
+        return found
+
+    def coded(self, batch: pa.RecordBatch) -> tuple[Bools, Ints, dict[str, Ints]]:
+        """Which rows are records; the leaves of these, and the codes of their sensitive values."""
+        kept = self.reading.kept(batch)
+        there = batch if kept.all() else batch.filter(pa.array(kept))
+        columns = {column.name: self.reading.series(there, column)[0] for column in self.reading.columns}
+        leaves = self.leaves(columns)
+        secret = {name: encode(columns[name], domain).codes for name, domain in self.domains.items()}
+        if (leaves < 0).any() or any((codes < 0).any() for codes in secret.values()):
+            raise TableError("the table has values that it did not have when it was read first", "try again")
+        return kept, leaves, secret
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,106 +71,122 @@ class ReadTable:
     """A table as microdata.
 
     source     the table
-    kept       which rows of the table are records of the microdata
+    coding     how its rows became codes
+    kept       which rows of the table are rows of the microdata; None where those that are alike share one
+    dropped    rows that are left out because a value is missing
     listed     the quasi-identifiers whose hierarchy lists its values, so that they are public
     sensitive  the attributes that are published as they are or by group, with their domains
     """
 
     source: Source
+    coding: Coding
     data: Microdata
-    kept: Bools = field(repr=False)
+    kept: Bools | None = field(repr=False)
+    dropped: int = 0
     listed: frozenset[str] = frozenset()
     sensitive: tuple[Attribute, ...] = ()
 
-    @property
-    def dropped(self) -> int:
-        """Rows that are left out because a value is missing."""
-        return int(len(self.kept) - self.kept.sum())
 
-
-def read_microdata(policy: Policy, schema: Schema, source: Source) -> ReadTable:
+def read_microdata(policy: Policy, schema: Schema, source: Source, distinct: bool = False) -> ReadTable:
     """The records of a table that will be published, as codes; every problem at once.
 
-    policy  with its attributes in the order of the table's columns
+    policy    with its attributes in the order of the table's columns
+    distinct  whether records that are alike may share a row
     """
+    return _read(policy, schema, source, _keys(policy), distinct)
+
+
+def read_values(policy: Policy, schema: Schema, source: Source) -> ReadTable:
+    """The same, with counts of sensitive values only: quasi-identifiers are not looked at."""
+    _keys(policy)
+    return _read(policy, schema, source, [], distinct=True)
+
+
+def _keys(policy: Policy) -> list[AttributePolicy]:
     keys = [item for item in policy.attributes if item.role is Role.QUASI_IDENTIFIER]
     if not keys:
         raise PolicyError(
             "the policy has no quasi-identifier, so there are no classes to form",
             "give the columns by which somebody may be known: role: quasi-identifier",
         )
+    return keys
+
+
+def _read(policy: Policy, schema: Schema, source: Source, keys: Sequence[AttributePolicy], distinct: bool) -> ReadTable:
     secret = [item for item in policy.attributes if item.role.is_secret and not item.protect]
-    kept = _kept(policy, source)
-    columns = {item.name: _column(policy, source, item, kept) for item in (*keys, *secret)}
-    rows = np.flatnonzero(kept)
-    hierarchies = _hierarchies(policy, keys, columns, source, rows)
-    codes = [hierarchy.codes(columns[item.name]) for item, (hierarchy, _) in zip(keys, hierarchies)]
-    ladders = tuple(Ladder.of(item.name, hierarchy) for item, (hierarchy, _) in zip(keys, hierarchies))
-    # A missing value that may be anything is the last leaf of its ladder.
-    leaves = [np.where(column < 0, ladder.leaves - 1, column) for column, ladder in zip(codes, ladders)]
-    described = tuple(_described(item, schema[item.name], columns[item.name], source, rows) for item in secret)
-    sensitive = {item.name: _sensitive(item, columns[item.name], source, rows) for item in described}
-    data = Microdata(ladders, np.column_stack(leaves).astype(np.int32), sensitive)
-    listed = frozenset(item.name for item, (_, rule) in zip(keys, hierarchies) if rule.listed is not None)
-    return ReadTable(source, data, kept, listed, described)
+    reading = Reading.of(policy, (*keys, *secret))
+    base = read_base(reading, source, distinct)
+    try:
+        return _coded(policy, schema, source, reading, base)
+    except TableError:
+        if base.kept is not None or base.aggregated:
+            raise
+        # Where rows that are alike were put together, nobody knows where they stand: read again, to tell.
+        return _coded(policy, schema, source, reading, read_base(reading, source, distinct=False))
 
 
-def _kept(policy: Policy, source: Source) -> Bools:
-    dropping = [item for item in policy.attributes if item.role.is_secret and item.missing.action == "drop"]
-    names = [item.name for item in dropping] or source.schema.names[:1]
-    words = policy.table.missing_values
-    parts = [np.zeros(0, dtype=np.bool_)]
-    for batch in source.batches(names):
-        kept = np.ones(batch.num_rows, dtype=np.bool_)
-        for place in range(len(dropping)):
-            kept &= as_series(batch.column(place), words).is_not_null().to_numpy()
-        parts.append(kept)
-    return np.concatenate(parts)
-
-
-def _column(policy: Policy, source: Source, item: AttributePolicy, kept: Bools) -> pl.Series:
-    """A column as it would be published; one with values that are none of its declared type is refused."""
-    pieces, unread = [], pl.Series(item.name, [], dtype=pl.String)
-    for batch in source.batches([item.name]):
-        series = as_series(batch.column(0), policy.table.missing_values).alias(item.name)
-        piece, failures = cast_column(series, item.type) if item.type else (series, 0)
-        pieces.append(piece)
-        if failures:
-            unread = unread.append(series.filter(piece.is_null() & series.is_not_null()).cast(pl.String))
-    if len(unread):
-        hint = dialect_hint(unread) or "change or remove its type in the policy"
-        what = numbered(len(unread), f"values cannot be read as {item.type}")
-        raise TableError(Problem(f"column '{item.name}'", what, hint))
-    whole = pl.concat(pieces, rechunk=False) if pieces else pl.Series(item.name, [], dtype=pl.String)
-    return whole if kept.all() else whole.filter(pl.Series(kept))
+def _coded(policy: Policy, schema: Schema, source: Source, reading: Reading, base: BaseTable) -> ReadTable:
+    columns = base.columns(reading)
+    read = [item for item in policy.attributes if item.name in columns]
+    keys = [item for item in read if item.role is Role.QUASI_IDENTIFIER]
+    secret = [item for item in read if item not in keys]
+    hierarchies = _hierarchies(policy, keys, columns, source, base)
+    ladders = tuple(Ladder.of(name, hierarchy) for name, (hierarchy, _) in hierarchies.items())
+    described = tuple(_described(item, schema[item.name], columns[item.name], source, base) for item in secret)
+    sensitive = {item.name: _sensitive(item, columns[item.name], source, base) for item in described}
+    coding = Coding(
+        reading,
+        {name: hierarchy for name, (hierarchy, _) in hierarchies.items()},
+        {item.name: item.domain for item in described if item.domain is not None},
+    )
+    data = Microdata(ladders, coding.leaves(columns), sensitive, counts=base.counts)
+    listed = frozenset(name for name, (_, rule) in hierarchies.items() if rule.listed is not None)
+    return ReadTable(source, coding, data, base.kept, base.dropped, listed, described)
 
 
 def _hierarchies(
-    policy: Policy, keys: Sequence[AttributePolicy], columns: dict[str, pl.Series], source: Source, rows: Ints
-) -> list[tuple[Hierarchy, Rule]]:
+    policy: Policy,
+    keys: Sequence[AttributePolicy],
+    columns: Mapping[str, pl.Series],
+    source: Source,
+    base: BaseTable,
+) -> dict[str, tuple[Hierarchy, Rule]]:
     """The hierarchy of each quasi-identifier; one without can only be suppressed."""
     problems: list[Problem] = []
-    found: list[tuple[Hierarchy, Rule]] = []
+    found: dict[str, tuple[Hierarchy, Rule]] = {}
     for item in keys:
         rule: Rule = Suppression() if item.hierarchy is None else item.hierarchy.open(policy.files)
         values = values_of([columns[item.name]])
         if coverage(rule, values).complete:
             missing = "leaf" if item.hierarchy is None else item.hierarchy.missing
-            found.append((fit(rule, values, missing), rule))
+            found[item.name] = fit(rule, values, missing), rule
         else:
-            problems.append(without_place(item, rule, values, source, rows))
+            weighed = _weighed(values, columns[item.name], base)
+            problems.append(without_place(item, rule, weighed, source, base.rows, base.kept is not None))
     if problems:
         raise TableError(problems)
     return found
 
 
-def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series, source: Source, rows: Ints) -> Attribute:
+def _weighed(values: ColumnValues, series: pl.Series, base: BaseTable) -> ColumnValues:
+    """The values with how many records have each, where rows stand for several."""
+    if base.counts is None:
+        return values
+    rows = pl.DataFrame({"leaf": spelled(series), "count": base.counts})
+    counts = rows.group_by("leaf").agg(pl.sum("count"))
+    there = values.leaves.to_frame("leaf").join(counts, on="leaf", how="left", maintain_order="left")
+    return replace(values, counts=there["count"], missing=int(rows.filter(pl.col("leaf").is_null())["count"].sum()))
+
+
+def _described(
+    item: AttributePolicy, attribute: Attribute, series: pl.Series, source: Source, base: BaseTable
+) -> Attribute:
     """The attribute with a domain: the declared one, or the values that occur, sorted."""
-    if series.null_count() and item.missing.action == "refuse":
-        what = numbered(series.null_count(), f"records have no value of '{item.name}'")
+    missing = series.is_null().to_numpy()
+    if missing.any() and item.missing.action == "refuse":
+        what = numbered(base.weighed(missing), f"records have no value of '{item.name}'")
         hint = "say what to do with them: missing: drop, or missing: {category: unknown}"
-        seen = sighted(series, np.flatnonzero(series.is_null().to_numpy()), rows)
-        raise TableError(Problem.in_rows("", what, hint, seen, source.row_numbers))
+        raise TableError(Problem.in_rows("", what, hint, _seen(series, missing, base), source.row_numbers))
     if attribute.domain is not None:
         return attribute
     label = (item.missing.label,) if item.missing.action == "category" else ()
@@ -141,13 +194,18 @@ def _described(item: AttributePolicy, attribute: Attribute, series: pl.Series, s
     return Attribute(item.name, item.role, Domain((*values, *label), False, None, item.missing))
 
 
-def _sensitive(attribute: Attribute, series: pl.Series, source: Source, rows: Ints) -> Sensitive:
+def _sensitive(attribute: Attribute, series: pl.Series, source: Source, base: BaseTable) -> Sensitive:
     if attribute.domain is None:
         raise ValueError("a sensitive attribute has a domain here")
-    coded = encode(series, attribute.domain)
-    if coded.unseen:
-        what = numbered(coded.unseen, f"records have a value of '{attribute.name}' that is not in the declared domain")
-        seen = sighted(series, np.flatnonzero(coded.codes == UNSEEN), rows)
-        raise TableError(Problem.in_rows("", what, WIDEN, seen, source.row_numbers))
-    codes: Ints = coded.codes
+    codes = encode(series, attribute.domain).codes
+    unseen = codes == UNSEEN
+    if unseen.any():
+        number = base.weighed(unseen)
+        what = numbered(number, f"records have a value of '{attribute.name}' that is not in the declared domain")
+        raise TableError(Problem.in_rows("", what, WIDEN, _seen(series, unseen, base), source.row_numbers))
     return Sensitive(attribute.name, codes, tuple(label_array(attribute.domain.values).to_pylist()))
+
+
+def _seen(series: pl.Series, there: Bools, base: BaseTable) -> Sightings | None:
+    """Where some rows stand; None where nobody knows."""
+    return None if base.kept is None else sighted(series, np.flatnonzero(there), base.rows)

@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances import Distance, LineDistance, distance_from_policy
 from polyseme.distances.implied import policy_file, policy_values
 from polyseme.errors import InvalidInput, PolicyError, Problem, TableError, nearest
@@ -170,33 +171,55 @@ class _Seen:
     unreadable: int = 0
     hint: str = ""
 
+    def add(self, values: Floats, counts: Ints | None) -> None:
+        """Numbers of some records; of too many, only every so manyth is kept."""
+        while counts is not None and counts.sum() > _SAMPLE * self.stride:
+            self._thin()
+        if len(values):
+            self.sample.append(_every(values, counts, self.stride))
+        if sum(map(len, self.sample)) > _SAMPLE:
+            self._thin()
+
+    def _thin(self) -> None:
+        self.sample = [np.concatenate(self.sample)[::2]] if self.sample else []
+        self.stride *= 2
+
+
+def _every(values: Floats, counts: Ints | None, stride: int) -> Floats:
+    """The value of every so manyth record."""
+    if counts is None:
+        return values[::stride]
+    ends = np.cumsum(counts)
+    return np.asarray(values[np.searchsorted(ends, np.arange(0, int(ends[-1]), stride), side="right")])
+
+
+def _records(which: Bools, counts: Ints | None) -> int:
+    return int(np.count_nonzero(which) if counts is None else counts[which].sum())
+
 
 def _look(policy: Policy, source: Source) -> Mapping[str, _Seen]:
     """One pass over the columns whose domain the policy leaves open."""
     wanted = [attribute for attribute in policy.attributes if _described(attribute) and _open(attribute, policy)]
     seen = {attribute.name: _Seen(set(), []) for attribute in wanted}
-    for columns in kept_columns(policy, source, list(seen)):
+    for columns, counts in kept_columns(policy, source, list(seen)):
         for attribute in wanted:
-            _note(seen[attribute.name], attribute, columns[attribute.name])
+            _note(seen[attribute.name], attribute, columns[attribute.name], counts)
     return seen
 
 
-def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series) -> None:
+def _note(seen: _Seen, attribute: AttributePolicy, series: pl.Series, counts: Ints | None) -> None:
+    """What a piece of a column adds; `counts` says how many records each of its values stands for."""
     if attribute.bins is not None:
         values, marks = numbers(series)
         # A date is no number, although it can be counted in days.
         unread = marks != -1 if series.dtype.is_temporal() else (marks == -2) | np.isnan(values)
-        seen.unreadable += int(np.count_nonzero(unread))
+        seen.unreadable += _records(unread, counts)
         seen.hint = seen.hint or dialect_hint(series.filter(pl.Series(unread)))
-        values = values[(marks == 0) & np.isfinite(values)]
-        if len(values):
-            seen.sample.append(values[:: seen.stride])
-        if sum(map(len, seen.sample)) > _SAMPLE:
-            seen.sample = [np.concatenate(seen.sample)[::2]]
-            seen.stride *= 2
+        inside = (marks == 0) & np.isfinite(values)
+        seen.add(values[inside], None if counts is None else counts[inside])
     elif attribute.periods is not None:
         labels = period_labels(series, "day")
-        seen.unreadable += labels.null_count() - series.null_count()
+        seen.unreadable += _records((labels.is_null() & series.is_not_null()).to_numpy(), counts)
         seen.hint = seen.hint or dialect_hint(series.filter(labels.is_null()))
         seen.labels.update(label for label in (labels.min(), labels.max()) if label is not None)
     elif len(seen.labels) <= _DOMAIN_LIMIT:

@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from polyseme.models import MODELS, Verdict, background_of, check_models
+from polyseme.arrays import Ints
+from polyseme.models import MODELS, Verdict, background_of, check_models, read_spec
 from polyseme.release.columns import AsIs, Column, Grouped
 from polyseme.release.release import Release
-from polyseme.tables.coding.codes import as_series
+from polyseme.tables.counting.distinct import frame_of
 
-__all__ = ["model_verdicts", "verdicts_on"]
+__all__ = ["counted_frame", "model_verdicts", "verdicts_on"]
 
 Spec = Mapping[str, Mapping[str, Any]]
 
 
-def model_verdicts(frame: pl.DataFrame, columns: Sequence[Column], models: Sequence[Spec]) -> tuple[Verdict, ...]:
-    """Every model on the published rows; in groups for an attribute that is published by group."""
+def model_verdicts(
+    frame: pl.DataFrame, columns: Sequence[Column], models: Sequence[Spec], counts: Ints | None = None
+) -> tuple[Verdict, ...]:
+    """Every model on the published rows; in groups for an attribute that is published by group.
+
+    counts  how many records each row stands for; None for one
+    """
     attributes = [column.attribute for column in columns]
     secret = [column.name for column in columns if column.attribute.protected or _bare(column)]
     keys = [item.name for item in attributes if item.role.tells_apart]
@@ -29,24 +36,39 @@ def model_verdicts(frame: pl.DataFrame, columns: Sequence[Column], models: Seque
         ((_, parameters),) = spec.items()
         column = grouped.get(parameters.get("attribute", ""))
         if column is None:
-            verdicts += check_models(frame, keys, [spec], sensitive=secret, background=background)
+            verdicts += check_models(frame, keys, [spec], sensitive=secret, background=background, counts=counts)
         else:
             values = _values(frame, column)
-            verdicts += check_models(values, [column.group], [spec], sensitive=[column.name], background=background)
+            each = None if counts is None else np.ones(values.height, dtype=np.int64)
+            verdicts += check_models(
+                values, [column.group], [spec], sensitive=[column.name], background=background, counts=each
+            )
     return tuple(verdicts)
 
 
 def verdicts_on(release: Release, models: Sequence[Spec]) -> tuple[Verdict, ...]:
-    """Models on the rows of a release; where only k-anonymity is asked for, only quasi-identifiers are read."""
-    columns = list(release.manifest.columns)
-    if all(name == "k-anonymity" for spec in models for name in spec):
-        columns = [item for item in columns if item.attribute.role.tells_apart] or columns
-    names = [item.name for item in columns]
-    batches = [
-        pl.DataFrame({name: as_series(batch.column(name)) for name in names}) for batch in release.batches(names)
-    ]
-    frame = pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    return model_verdicts(frame, columns, models)
+    """Models on the rows of a release, of which only those columns are read that some model looks at."""
+    columns = _looked_at(list(release.manifest.columns), models)
+    frame, counts = counted_frame(release, [item.name for item in columns])
+    return model_verdicts(frame, columns, models, counts)
+
+
+def counted_frame(release: Release, names: Sequence[str]) -> tuple[pl.DataFrame, Ints | None]:
+    """These columns, and how many records each row stands for; None for one."""
+    return frame_of(release.counted(names), names)
+
+
+def _looked_at(columns: Sequence[Column], models: Sequence[Spec]) -> Sequence[Column]:
+    """The columns that form classes, and those that models are about; any where there is none."""
+    secret = [column.name for column in columns if column.attribute.protected or _bare(column)]
+    named = {column.name for column in columns if column.attribute.role.tells_apart}
+    for spec in models:
+        asked = read_spec(spec)
+        if asked.model.about:
+            named.update(secret if asked.attribute is None else [asked.attribute])
+        named.update(name for rule in asked.parameters.get("rules", ()) for name in rule.attributes)
+    named.update(column.group for column in columns if isinstance(column, Grouped) and column.name in named)
+    return [column for column in columns if column.name in named] or columns
 
 
 def _bare(column: Column) -> bool:

@@ -12,6 +12,7 @@ from polyseme.models import is_about
 from polyseme.release.about import About, flaw_of
 from polyseme.release.applied import Applied
 from polyseme.release.codec import columns_from, entry_of
+from polyseme.release.collected import Collected
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.data import check_data
 from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
@@ -31,6 +32,7 @@ class Manifest:
                `repeats` is then taken as 1, and intervals are too narrow where people have several records
     accepted   names of the models that did not hold when it was published all the same, because its owner said so
     about      what its owner says of it: its name, who answers for it
+    collected  how devices sent what they had drawn; None where a table was anonymized
     program    the version of the program that wrote it
     checksum   of the manifest as it was written, and through it of the data; empty before that
     """
@@ -50,6 +52,7 @@ class Manifest:
     applied: Applied | None = None
     accepted: tuple[str, ...] = ()
     about: About = field(default_factory=About)
+    collected: Collected | None = None
     program: str = field(default=__version__, compare=False)
     checksum: str = field(default="", compare=False)
 
@@ -135,12 +138,14 @@ class Manifest:
             document["accepted_risk"] = list(self.accepted)
         if self.about:
             document["about"] = self.about.to_dict()
+        if self.collected is not None:
+            document["collected"] = self.collected.to_dict()
         return {**document, "checksum": checksum(document)}
 
     @property
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
-        plain = self.applied is None and not self.accepted and not self.about
+        plain = self.applied is None and not self.accepted and not self.about and self.collected is None
         if "files" in self.data:
             return FORMAT
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
@@ -177,6 +182,7 @@ class Manifest:
             data=document["data"],
             accepted=_accepted(document),
             about=_about(document),
+            collected=_collected(document),
             program=document["polyseme"],
             checksum=document["checksum"],
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
@@ -213,6 +219,16 @@ def _about(document: Mapping[str, Any]) -> About:
     if wrong:
         raise ReleaseError(Problem(f"{MANIFEST}: $.about.{name}", flaw, DAMAGED) for name, flaw in wrong)
     return About.from_dict(stated)
+
+
+def _collected(document: Mapping[str, Any]) -> Collected | None:
+    if "collected" not in document:
+        return None
+    stated = Collected.from_dict(document["collected"])
+    flaws = stated.flaws()
+    if flaws:
+        raise ReleaseError(Problem(f"{MANIFEST}: $.collected.{key}", flaw, DAMAGED) for key, flaw in flaws.items())
+    return stated
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:

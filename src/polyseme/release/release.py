@@ -89,6 +89,7 @@ class Release:
         where = f"'{self.folder}'" if self.folder else "in memory"
         protected = ", ".join(column.name for column in self.manifest.sets)
         mark = f"; {SEEDED}" if self.manifest.seeded else ""
+        mark += "; collected from devices" if self.manifest.collected is not None else ""
         return f"<Release {where}: {self.manifest.records:,} records, protected: {protected}{mark}>"
 
     def _repr_html_(self) -> str:
@@ -98,7 +99,8 @@ class Release:
             for column in self.manifest.columns
         )
         mark = f" <b>({SEEDED})</b>" if self.manifest.seeded else ""
-        head = f"<b>Release</b> of {self.manifest.records:,} records{mark}"
+        origin = " collected from devices" if self.manifest.collected is not None else ""
+        head = f"<b>Release</b> of {self.manifest.records:,} records{origin}{mark}"
         return f"{head}<table><tr><th>attribute</th><th>role</th><th>published</th></tr>{rows}</table>"
 
     def head(self, rows: int = 5) -> pl.DataFrame | pd.DataFrame:

@@ -71,6 +71,7 @@ def release_page(
         original=original,
         accepted=manifest.accepted,
         drawn_here=manifest.seeded is not None,
+        collected=manifest.collected,
     )
 
 

@@ -30,6 +30,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "le-diversity": "The values of a class are not alike",
     "learner": "Who knows how the values are distributed is right no more often than promised",
     "mechanism": "The published sets can have come from the stated method",
+    "minimum": "As many reports are released as the campaign promised, or more",
     "posterior": "No candidate is likelier than was promised",
     "promises": "Something was promised",
     "record-count": "No record is missing, and none was added",
@@ -47,6 +48,7 @@ _COUNTS: Final[Mapping[str, tuple[str, str]]] = {
     "groups": ("group", ""),
     "k-anonymity": ("record", ""),
     "k-map": ("person", "people"),
+    "minimum": ("report", ""),
     "record-count": ("row", ""),
     "semantic-rules": ("record", ""),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from polyseme.models.base import Verdict
+from polyseme.release.collected import Collected
 from polyseme.reports.provenance import Provenance
 from polyseme.reports.risks import Reidentification
 from polyseme.results.drawing.distribution import TOP, Distribution, shown_values
@@ -176,7 +177,7 @@ class Outcome(Enum):
 class Page:
     """Everything on the page.
 
-    dropped          records left out for missing values
+    dropped          records left out: for missing values, or by a collector because too few share their open values
     form             "set" or "long"
     for_publication  False after a seeded run
     sticky           whether the decoys of a record stay the same when it is published again
@@ -188,6 +189,7 @@ class Page:
     treatment        what was done to the table as a whole before; None where nothing was
     original         whether the original table was looked at: the page is then for internal use only
     accepted         models that did not hold when it was published all the same
+    collected        how devices sent what they had drawn; None where a table was anonymized
     drawn_here       whether it is known how the decoys were drawn; it is not of a table that somebody else made
     """
 
@@ -213,6 +215,7 @@ class Page:
     original: bool = False
     accepted: tuple[str, ...] = ()
     drawn_here: bool = True
+    collected: Collected | None = None
 
     @property
     def internal(self) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from datetime import date
+from datetime import date, datetime
 
 from polyseme.results.views.formats import NOTHING, count, quantity
 
-__all__ = ["chance", "counted", "day"]
+__all__ = ["chance", "counted", "day", "moment"]
 
 _ROUNDED = 0.0005
 """Shares nearer to nothing or to everything than this would be written as 0.0% or 100.0%."""
@@ -35,6 +35,16 @@ def counted(number: float, thing: str, things: str = "") -> str:
     ('1 record', '1,200 records', '2 classes')
     """
     return f"{count(number)} {thing if round(number) == 1 else things or f'{thing}s'}"
+
+
+def moment(text: str) -> str:
+    """A moment as people write it, in the zone in which it was announced.
+
+    >>> moment("2026-12-01T08:00:00+00:00"), moment("2026-12-01T08:00:00+01:00")
+    ('1 December 2026, 08:00 UTC', '1 December 2026, 08:00 UTC+01:00')
+    """
+    found = datetime.fromisoformat(text)
+    return f"{found.day} {found:%B %Y, %H:%M} {found.tzname()}"
 
 
 def day(text: str) -> str:

@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from polyseme.extras import installed, pip_line
 from polyseme.models.base import Verdict
+from polyseme.release.collected import Collected
 from polyseme.reports.attack_words import attack_words, reached
 from polyseme.reports.check_words import asked_for, check_words, found, looked_at
 from polyseme.reports.document import FindingLine, Outcome, Page
@@ -26,7 +27,7 @@ from polyseme.reports.figures import NARROW, sections_of, sizes_figure
 from polyseme.reports.glossary import with_glossary
 from polyseme.reports.judging import risk_paragraph, signal, value_risks
 from polyseme.reports.metric_words import metric_words, metric_written
-from polyseme.reports.numbers import chance, day
+from polyseme.reports.numbers import chance, day, moment
 from polyseme.reports.provenance import Provenance
 from polyseme.results.guessers import Guessers
 from polyseme.results.views import formats
@@ -53,6 +54,7 @@ def render_page(page: Page) -> str:
         paragraph=risk_paragraph(page),
         risks=value_risks(page),
         way=_way(page),
+        left_out=_left_out(page),
         made_with=_made_with(page.provenance),
         checks=_by_model(page.checks),
         attacks=_by_attack(page.findings or ()),
@@ -100,6 +102,20 @@ def _way(page: Page) -> str:
     if page.sets:
         ways.append("sets of candidates" if page.form == "set" else "candidates, one a row (long form)")
     return ", ".join(ways)
+
+
+def _period(collected: Collected) -> str:
+    """When people could answer, as far as it was announced."""
+    parts = [("from", collected.opens), ("until", collected.closes)]
+    return " ".join(f"{word} {moment(text)}" for word, text in parts if text) or "no dates were announced"
+
+
+def _left_out(page: Page) -> str:
+    """Why there are fewer records than there were."""
+    if not page.dropped:
+        return ""
+    few = page.collected is not None and page.collected.k is not None
+    return f"{page.dropped:,} left out {'because too few share their open values' if few else 'for missing values'}"
 
 
 _UNITS = {"class": "classes of records that look alike", "group": "groups that share their values"}
@@ -168,6 +184,7 @@ def _template() -> jinja2.Template:
         "looked_at": looked_at,
         "metric_words": metric_words,
         "metric_written": metric_written,
+        "period": _period,
         "reached": reached,
     }
     return environment.get_template("page.html.j2")

@@ -25,7 +25,7 @@ from polyseme.release import Release
 from polyseme.spark.engine import SparkEngine
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import session
-from polyseme.spark.source import SparkSource, is_frame, through_workers
+from polyseme.spark.source import CountedByWorkers, SparkSource, is_frame, through_workers
 from polyseme.tables.io.source import Source
 from polyseme.verbs import anonymize as local_anonymize
 from polyseme.verbs import estimate as local_estimate
@@ -63,6 +63,8 @@ def anonymize(
     """
     found = session(spark, master)
     source = _source(found, data, policy_given(policy))
+    if SparkSource.beneath(source) is None:
+        source = CountedByWorkers(source, found)
     return local_anonymize.anonymize(source, policy, out, engine=SparkEngine(found, files=files), **options)
 
 

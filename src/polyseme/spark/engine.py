@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -61,11 +61,6 @@ _SETTINGS = {
 }
 
 
-def publish(run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
-    """Publish with the running session, or one on this machine."""
-    return SparkEngine()(run, target, watch)
-
-
 @dataclass(frozen=True, eq=False)
 class SparkEngine:
     """Publishes with a Spark session.
@@ -73,6 +68,9 @@ class SparkEngine:
     spark   the session; the running one, or one for `master`, when None
     files   into how many files the data goes; by its number of rows when None
     """
+
+    scaled: ClassVar[bool] = True
+    """No machine has to hold all records: methods that look at the whole table look at counts."""
 
     spark: Any = None
     master: str | None = None
@@ -86,6 +84,10 @@ class SparkEngine:
             _tell(spark, paths, run, watch)
         target.adopt_files(paths)
         return lambda release: read_by(spark, release)
+
+
+publish = SparkEngine()
+"""Publishes with the running session, or one on this machine."""
 
 
 @contextmanager

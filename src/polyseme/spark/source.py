@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Rebased", "SparkSource", "is_frame", "quoted", "spark_schema", "through_workers"]
+__all__ = ["CountedByWorkers", "Rebased", "SparkSource", "is_frame", "quoted", "spark_schema", "through_workers"]
 
 HEAD_ROWS = 1 << 16
 """Rows of a first look."""
@@ -150,14 +150,34 @@ def over(source: Source, inner: Source) -> Source:
     return source.over(inner) if isinstance(source, Wrapped) else inner
 
 
-def through_workers(spark: SparkSession, source: Source) -> SparkSource:
+def through_workers(spark: SparkSession, source: Source, columns: Sequence[str] | None = None) -> SparkSource:
     """A table of files as a frame that the workers read; what Spark has no type for is left out."""
-    names = [item.name for item in source.schema if carried_type(item.type) is not None]
+    wanted = source.schema.names if columns is None else columns
+    names = [name for name in wanted if carried_type(source.schema.field(name).type) is not None]
     kinds = [carried_type(source.schema.field(name).type) for name in names]
     tasks = Tasks.of(source)
     schema = pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
     frame = tasks.frame(spark).mapInArrow(_Read(tasks, tuple(names)), spark_schema(schema))
     return SparkSource(frame.toDF(*names), source.name, source.rows)
+
+
+class CountedByWorkers(Wrapped):
+    """A table of files that workers count, and read when it is published."""
+
+    def __init__(self, source: Source, spark: SparkSession) -> None:
+        super().__init__(source)
+        self._spark: SparkSession | None = spark
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A session stays where it is: workers only read.
+        return {**self.__dict__, "_spark": None}
+
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        names = list(self.schema.names if columns is None else columns)
+        known = all(carried_type(self.schema.field(name).type) is not None for name in names)
+        if self._spark is None or not known:
+            return self.inner.counted(names)
+        return through_workers(self._spark, self.inner, names).counted(names)
 
 
 @dataclass(frozen=True, eq=False)

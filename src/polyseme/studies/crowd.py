@@ -147,7 +147,7 @@ def _on_a_page(campaign: Campaign, url: str, record: Mapping[str, object]) -> It
             missing = f"the browser failed ({type(error).__name__})"
     body = answer(campaign, record).body(campaign.collection.size)
     _until_stored(Direct(), f"{url}/v1/campaigns/{campaign.id}/reports", body)
-    yield f"            nobody opened the page: {missing}"
+    yield f"            1 answered without the page: {missing}"
 
 
 def _send(

@@ -55,7 +55,7 @@ class Counts:
 
     attribute  its name
     sizes      records of each class: (classes,)
-    first      a row of each class, to name the place: (classes,)
+    first      a row of each class, to name the place, -1 where rows were only counted: (classes,)
     starts     where each class begins in `value` and `count`: (classes + 1,)
     value      codes of the values that occur
     count      how often they do, at least once
@@ -103,15 +103,21 @@ class Counts:
         return ragged_blocks(self.starts, self.value, self.count)
 
     @classmethod
-    def from_codes(cls, classes: Ints, codes: Ints, size: int, attribute: str = "") -> Counts:
-        """From the class number and the value code of each record.
+    def from_codes(
+        cls, classes: Ints, codes: Ints, size: int, attribute: str = "", counts: Ints | None = None
+    ) -> Counts:
+        """From the class number and the value code of each record, or of `counts` records each.
 
         >>> Counts.from_codes(np.array([0, 0, 1]), np.array([2, 2, 0]), 3).distinct
         array([1, 1])
         """
         flaw = "the table has no rows" if len(codes) == 0 else ""
         names, classes, sizes = np.unique(classes, return_inverse=True, return_counts=True)
-        keys, first, count = np.unique(classes * size + codes, return_index=True, return_counts=True)
+        flat = classes * size + codes
+        keys, first, count = np.unique(flat, return_index=True, return_counts=True)
+        if counts is not None:
+            sizes = _summed(classes, counts, len(names))
+            count, first = _summed(np.searchsorted(keys, flat), counts, len(keys)), np.full(len(keys), -1)
         owner = keys // size if size else keys
         starts = np.searchsorted(owner, np.arange(len(names) + 1))
         return cls(
@@ -121,7 +127,7 @@ class Counts:
             starts,
             keys % size if size else keys,
             count,
-            np.bincount(codes, minlength=size),
+            np.bincount(codes, minlength=size) if counts is None else _summed(codes, counts, size),
             tuple(range(size)),
             flaw,
         )
@@ -132,7 +138,7 @@ class Classes:
     """The equivalence classes of a table.
 
     sizes       records of each class: (classes,)
-    first       a row of each class, to name the place: (classes,)
+    first       a row of each class, to name the place, -1 where rows were only counted: (classes,)
     records     rows of the table that are not suppressed
     suppressed  rows with `*` in every quasi-identifier
     attributes  counts of each sensitive attribute that was asked for
@@ -153,6 +159,13 @@ class Classes:
         return "" if self.records else "the table has no rows that are not suppressed"
 
 
+def _summed(place: Ints, counts: Ints, size: int) -> Ints:
+    """How many records there are at each place; exact, as whole numbers."""
+    found = np.zeros(size, dtype=np.int64)
+    np.add.at(found, place, counts)
+    return found
+
+
 def classes_of(
     frame: pl.DataFrame,
     quasi_identifiers: Sequence[str],
@@ -162,6 +175,7 @@ def classes_of(
     missing: MissingAs | Mapping[str, MissingAs] = "refuse",
     wildcard: bool = False,
     generalized: Collection[str] = (),
+    counts: Ints | None = None,
 ) -> Classes:
     """Group a table by its quasi-identifiers and count the values of the sensitive attributes in every class.
 
@@ -169,6 +183,7 @@ def classes_of(
     `missing="category"` declares that a missing sensitive value is one more value; otherwise it is a flaw. A mapping
     says so for each attribute.
     `generalized` names sensitive attributes that are quasi-identifiers too: there a `*` is a value like any other.
+    `counts` says how many records each row stands for; without it, one.
 
     >>> table = pl.DataFrame({"zip": [1, 1, None], "ill": ["flu", "cold", "flu"]})
     >>> classes_of(table, ["zip"], ["ill"]).attributes["ill"].distinct.tolist()
@@ -178,8 +193,8 @@ def classes_of(
     require_columns(frame, (*quasi_identifiers, *sensitive))
     keys = list(quasi_identifiers)
     # The rows are gone through once for each sensitive attribute; everything after that is about distinct combinations.
-    tallies = {name: _tally(frame, keys, name) for name in sensitive}
-    first = tallies[sensitive[0]] if sensitive else _tally(frame, keys)
+    tallies = {name: _tally(frame, keys, name, counts) for name in sensitive}
+    first = tallies[sensitive[0]] if sensitive else _tally(frame, keys, counts=counts)
     groups, suppressed = _kept_groups(first, keys, wildcard)
     sizes = groups[_COUNT].to_numpy().astype(np.int64)
     records = int(sizes.sum())
@@ -250,12 +265,17 @@ def _star_to_null(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
     return [pl.when(pl.col(name).cast(pl.String) != SUPPRESSED).then(pl.col(name)).alias(name) for name in texts]
 
 
-def _tally(frame: pl.DataFrame, keys: list[str], name: str | None = None) -> pl.DataFrame:
-    """Distinct combinations of `keys` and of the values of `name`: how many rows have them, and the first one."""
+def _tally(frame: pl.DataFrame, keys: list[str], name: str | None = None, counts: Ints | None = None) -> pl.DataFrame:
+    """Distinct combinations of `keys` and of the values of `name`: how many records have them, and the first row."""
     values = [] if name is None else [pl.col(name).alias(_VALUE)]
-    rows = frame.lazy().select(*keys, *values, pl.int_range(pl.len()).alias(_ROW))
     by = [*keys, *([] if name is None else [_VALUE])]
-    summary = [pl.len().cast(pl.Int64).alias(_COUNT), pl.col(_ROW).min()]
+    if counts is None:
+        rows = frame.lazy().select(*keys, *values, pl.int_range(pl.len()).alias(_ROW))
+        summary = [pl.len().cast(pl.Int64).alias(_COUNT), pl.col(_ROW).min()]
+    else:
+        rows = frame.lazy().select(*keys, *values, pl.Series(_COUNT, counts, dtype=pl.Int64))
+        rows = rows.with_columns(pl.lit(-1, dtype=pl.Int64).alias(_ROW))
+        summary = [pl.col(_COUNT).sum(), pl.col(_ROW).min()]
     # With nothing to group by, an empty table still has no combination.
     grouped = rows.group_by(by).agg(summary) if by else rows.select(summary).filter(pl.col(_COUNT) > 0)
     return grouped.collect(engine="streaming")

@@ -1,19 +1,85 @@
-"""Tables in which some columns show something else, decided for each record of the whole table before."""
+"""Tables in which some columns show something else: by a rule for any record, or decided for each record before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
 from polyseme.tables.io.parts import Part
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import CountedRows, Source, Wrapped
 
-__all__ = ["Recoded", "RecodedSource"]
+__all__ = ["Recoded", "RecodedSource", "Recoder", "RuledSource"]
+
+
+class Recoder(Protocol):
+    """A rule that recodes any batch of a table, whichever rows it has."""
+
+    @property
+    def needs(self) -> Sequence[str]:
+        """The columns that it looks at."""
+
+    @property
+    def types(self) -> Mapping[str, pa.DataType]:
+        """The columns that show something else, and their types."""
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether some records are left out."""
+
+    def recode(self, batch: pa.RecordBatch) -> tuple[Bools, pa.RecordBatch]:
+        """Which rows of a batch are kept, and what these show; columns that it does not know stay."""
+
+
+class RuledSource(Wrapped):
+    """A table of which every record is recoded, or left out, by a rule.
+
+    rows  how many are kept
+    """
+
+    def __init__(self, source: Source, recoder: Recoder, rows: int) -> None:
+        super().__init__(source)
+        self._recoder, self._rows = recoder, rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        types = self._recoder.types
+        return pa.schema([item.with_type(types.get(item.name, item.type)) for item in self.inner.schema])
+
+    @property
+    def rows(self) -> int | None:
+        return self._rows
+
+    def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
+        kept = [self._recoder.recode(batch)[0] for batch in self.inner.batches(self._recoder.needs)]
+        return self.inner.row_numbers(np.flatnonzero(np.concatenate(kept))[list(rows)].tolist())
+
+    def parts(self) -> list[Part]:
+        """Those of the table; how many rows of each are kept shows when it is read."""
+        return [replace(part, rows=None) for part in super().parts()] if self._recoder.leaves_out else super().parts()
+
+    def _untouched(self, columns: Sequence[str]) -> bool:
+        return not self._recoder.leaves_out and not self._recoder.types.keys() & set(columns)
+
+    def _needed(self, columns: Sequence[str]) -> Sequence[str]:
+        return columns if self._untouched(columns) else list(dict.fromkeys([*columns, *self._recoder.needs]))
+
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        return batch if self._untouched(columns) else self._recoder.recode(batch)[1].select(list(columns))
+
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        names = list(self.schema.names if columns is None else columns)
+        for batch, counts in self.inner.counted(self._needed(names)):
+            if self._untouched(names):
+                yield batch, counts
+            else:
+                kept, made = self._recoder.recode(batch)
+                yield made.select(names), counts if counts is None else counts[kept]
 
 
 @dataclass(frozen=True, eq=False)

@@ -113,7 +113,7 @@ def anonymize(
     resolved = resolved_for(policy, source)
     if apply is not None and policy.grouping is None:
         raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
-    treated = _treated(policy, resolved, source, seed, cancellation, apply)
+    treated = _treated(policy, resolved, source, seed, cancellation, apply, getattr(run, "scaled", False))
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
     )
@@ -162,14 +162,21 @@ def _treated(
     seed: int | None,
     cancellation: Cancellation,
     apply: Release | str | Path | None,
+    scaled: bool,
 ) -> Treated | None:
-    """The table after its grouping method; None where the policy names none."""
+    """The table after its grouping method; None where the policy names none.
+
+    scaled  whether no single machine may have to hold all records
+    """
     if policy.grouping is None:
         return None
     # A hundred modules that nobody needs who draws decoys only.
     from polyseme.verbs.recoding import treat
+    from polyseme.verbs.scaled import require_treated, treat_counted
 
     pattern = release_given(apply).manifest if apply is not None else None
+    if scaled:
+        return require_treated(treat_counted(policy, resolved, source, cancellation, pattern), policy.grouping)
     return treat(policy, resolved, source, seed, cancellation, pattern)
 
 

@@ -148,7 +148,7 @@ def _condition_columns(
         name: None for item in constrained for constraint in item.constraints for name in constraint.condition.when
     }
     types = {name: policy.by_name[name].type for name in names}
-    for columns in kept_columns(policy, source, list(names), as_written=True):
+    for columns, _ in kept_columns(policy, source, list(names), as_written=True):
         yield {
             name: cast_column(without_words(series, policy.table.missing_values), kind)[0] if kind else series
             for (name, series), kind in zip(columns.items(), types.values())

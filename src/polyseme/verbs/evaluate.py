@@ -133,9 +133,9 @@ class Truth:
             asked.update({item.name: item for item in targets})
         _require_columns(self.source, (*asked, *by, *(() if self.weight is None else (self.weight,))))
         labels = {name: _labels(self.release, self.source, name) for name in by}
-        for frame in _coded(self.source, self.release.manifest, list(asked.values()), labels, self.weight):
+        for frame, number in _coded(self.source, self.release.manifest, list(asked.values()), labels, self.weight):
             for one in counting.values():
-                one.add(frame)
+                one.add(frame, number)
         return {of: one.grouped() for of, one in counting.items()}
 
 
@@ -209,14 +209,16 @@ def _coded(
     asked: Sequence[Column],
     labels: Mapping[str, Mapping[str, str] | None],
     weight: str | None = None,
-) -> Iterator[pl.DataFrame]:
-    """The original as codes, without the records that the release left out: those with any missing secret value.
+) -> Iterator[tuple[pl.DataFrame, Ints | None]]:
+    """The original as codes with how many records have them (None for one).
+
+    Without the records that the release left out: those with any missing secret value.
 
     labels  for each column of `by`, the labels of its values
     weight  the column of survey weights, where they are needed
     """
     weights = [] if weight is None else [weight]
-    for batch in source.batches(list(dict.fromkeys([*labels, *weights, *(item.name for item in asked)]))):
+    for batch, number in source.counted(list(dict.fromkeys([*labels, *weights, *(item.name for item in asked)]))):
         columns = {name: _shown(as_series(batch.column(name)), by) for name, by in labels.items()}
         for name in weights:
             columns[WEIGHT] = pl.Series(read_weights(as_series(batch.column(name), manifest.missing_values))[0])
@@ -228,8 +230,9 @@ def _coded(
                 kept &= codes >= 0
             if item.name not in labels:
                 coded[item.name] = codes
-        _require_listed(coded, asked, kept)
-        yield pl.DataFrame({**columns, **coded}).filter(pl.Series(kept))
+        number = None if number is None else number[kept]
+        _require_listed(coded, asked, kept, number)
+        yield pl.DataFrame({**columns, **coded}).filter(pl.Series(kept)), number
 
 
 def _shown(series: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
@@ -241,9 +244,10 @@ def _shown(series: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
     return texts.gather(np.where(codes < 0, len(labels), codes)).alias(series.name)
 
 
-def _require_listed(coded: Mapping[str, Ints], asked: Sequence[Column], kept: Bools) -> None:
+def _require_listed(coded: Mapping[str, Ints], asked: Sequence[Column], kept: Bools, number: Ints | None) -> None:
+    each = np.ones(int(kept.sum()), dtype=np.int64) if number is None else number
     missing = {
-        item.name: int((coded[item.name][kept] < 0).sum())
+        item.name: int(each[coded[item.name][kept] < 0].sum())
         for item in asked
         if isinstance(item, Generalized) and item.name in coded
     }

@@ -106,7 +106,7 @@ def _shows_as_written(release: Release, name: str, original: Respelled) -> bool:
     if column is None or (name not in original.numbers and name not in original.dates):
         return False
     if isinstance(column, AsIs):
-        pieces = (as_series(batch.column(0)) for batch in release.source.batches([name]))
+        pieces = (as_series(batch.column(0)) for batch, _ in release.source.counted([name]))
         return any(original.changes(name, piece) for piece in pieces if piece.dtype == pl.String)
     domain = column.attribute.domain
     labels = [] if domain is None or domain.cut is not None else [v for v in domain.values if isinstance(v, str)]

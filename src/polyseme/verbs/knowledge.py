@@ -242,7 +242,7 @@ def look(policy: Policy, schema: Schema, strata: Mapping[str, Strata], source: S
     every = ceil((source.rows or source.count()) * len(wanted) / _CELLS) or 1
     texts: list[pl.DataFrame] = []
     codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
-    for columns in kept_columns(matched, source, wanted):
+    for columns, _ in kept_columns(matched, source, wanted, one_by_one=True):
         columns = {name: series.gather_every(every) for name, series in columns.items()}
         texts.append(pl.DataFrame({name: spelled(columns[name]) for name in names}))
         for item in protected:

@@ -25,7 +25,9 @@ _FLAW = "records have"
 
 
 def located(verdicts: Sequence[Verdict], table: ForeignTable, source: Source) -> Verification:
-    """The verdicts with the places of what they complain about."""
+    """The verdicts with the places of what they complain about; of rows that were only counted no place is known."""
+    if table.counts is not None:
+        return Verification(tuple(verdicts))
     found = [_located(verdict, table, source) for verdict in verdicts]
     return Verification(
         tuple(verdict for verdict, _ in found), offending=tuple(problem for _, problem in found if problem is not None)
@@ -69,11 +71,11 @@ def _outside(verdict: Verdict, table: ForeignTable) -> Sightings | None:
 
 def _worst(verdict: Verdict, table: ForeignTable) -> Sightings | None:
     """The worst classes: what their records agree in, how many there are, and one of them."""
-    places = [place for place in verdict.worst_classes if place.row < table.frame.height]
+    known = [(place.row, place.size) for place in verdict.worst_classes if place.row is not None]
+    places = [(row, size) for row, size in known if row < table.frame.height]
     names = [name for name in table.quasi_identifiers if name in table.frame.columns]
-    values = {_shared(table.frame, names, place.row): (place.size, place.row) for place in places}
-    rows = sorted(place.row for place in places)
-    return Sightings.of(values, rows, sum(place.size for place in places)) if places else None
+    values = {_shared(table.frame, names, row): (size, row) for row, size in places}
+    return Sightings.of(values, sorted(row for row, _ in places), sum(size for _, size in places)) if places else None
 
 
 def _shared(frame: pl.DataFrame, names: Iterable[str], row: int) -> str:

@@ -30,6 +30,7 @@ from polyseme.results.prior import Prior
 from polyseme.spelling import spelled, spellings
 from polyseme.strata import STRATA_LIMIT
 from polyseme.tables.coding.codes import as_series, encode
+from polyseme.tables.counting.distinct import distinct_rows
 from polyseme.tables.io.opening import open_table
 from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import estimate
@@ -40,6 +41,7 @@ __all__ = ["prior_from_release", "prior_from_table", "with_earlier_releases"]
 _SENSITIVITY = 2
 """Another record in the place of one changes two numbers by one each."""
 _FINEST = 10**6
+_RECORDS = "records"
 """Epsilons are taken as fractions with at most this denominator, rounded down, so that noise is drawn exactly."""
 
 
@@ -144,7 +146,7 @@ def _noise_variance(epsilon: Fraction) -> float:
 
 
 def _coded(source: Source, of: str, by: Sequence[str], policy: Policy | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The spelled columns of `by` and the codes of the values, for records that have one."""
+    """The spelled columns of `by`, the codes of the values and how many records have them; of those that have one."""
     absent = [name for name in (of, *by) if name not in source.schema.names]
     if absent:
         raise QuestionError(Problem(name, "no such column", nearest(name, source.schema.names)) for name in absent)
@@ -154,12 +156,11 @@ def _coded(source: Source, of: str, by: Sequence[str], policy: Policy | None) ->
             Problem(of, "the policy does not say what its values are", "protect it, or leave --policy out")
         )
     parts, words = [], () if policy is None else policy.table.missing_values
-    for batch in source.batches([*by, of]):
+    for batch, number in source.counted([*by, of]):
         column = as_series(batch.column(len(by)), words)
         codes = spelled(column) if domain is None else pl.Series(encode(column, domain).codes)
-        parts.append(
-            pl.DataFrame({**{f"by {i}": spelled(as_series(batch.column(i))) for i in range(len(by))}, "of": codes})
-        )
+        cells = {f"by {i}": spelled(as_series(batch.column(i))) for i in range(len(by))}
+        parts.append(distinct_rows(pl.DataFrame({**cells, "of": codes}), number, _RECORDS))
     frame = pl.concat(parts).drop_nulls()
     if domain is not None:
         return frame.filter(pl.col("of") >= 0), tuple(spellings(domain.values))
@@ -180,10 +181,12 @@ def _counts(frame: pl.DataFrame, by: Sequence[str], size: int) -> tuple[list[tup
         code = pl.col(f"by {number}").replace_strict(found, range(len(found)), return_dtype=pl.Int64)
         place = place * len(found) + code
     cells = frame.select(place * size + pl.col("of")).to_series().to_numpy()
+    records = frame[_RECORDS].to_numpy().astype(np.float64)
     groups: list[tuple[str, ...]] = [()]
     for found in texts:
         groups = [(*group, text) for group in groups for text in found.to_list()]
-    return groups, np.bincount(cells, minlength=len(groups) * size).reshape(len(groups), size).astype(np.float64)
+    counted = np.bincount(cells, records, minlength=len(groups) * size).astype(np.float64)
+    return groups, counted.reshape(len(groups), size)
 
 
 def with_earlier_releases(policy: Policy) -> Policy:

@@ -30,7 +30,7 @@ from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
 from polyseme.verbs.treating import Treated, generalized, grouped
 
-__all__ = ["treat"]
+__all__ = ["promised", "treat"]
 
 _LEVELLED = "full-domain"
 
@@ -53,11 +53,12 @@ def treat(
     if spec is None:
         raise ValueError("the policy names no grouping method")
     method = grouping_named(spec.name)
-    read = read_microdata(match_columns(policy, source), resolved.schema, source)
+    distinct = method.counts(spec.parameters)
+    read = read_microdata(match_columns(policy, source), resolved.schema, source, distinct)
     if not read.data.records:
         raise TableError(f"{source.name}: no records to publish")
     sensitive = {item.name: item for item in read.sensitive}
-    models = _models(policy, method, spec, sensitive)
+    models = promised(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
     goal = _goal(policy, resolved, read)
     found: Recoding | Grouping
@@ -67,12 +68,12 @@ def treat(
         found = _at_levels(read, goal, _levels_of(earlier, spec, read), float(spec.parameters["suppression"]))
     made = generalized(read, found, goal, spec) if isinstance(found, Recoding) else grouped(read, found, spec)
     drawn = {item.name for item in resolved.schema.protected}
-    _require_reached(made, [model for model in models if not _about_any(model, drawn)], _rows(made))
+    _require_reached(made, [model for model in models if not _about_any(model, drawn)], _rows(made, read))
     finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
     return replace(made, models=models, finer=finer)
 
 
-def _models(
+def promised(
     policy: Policy, method: GroupingMethod, spec: MethodSpec, sensitive: Mapping[str, Attribute]
 ) -> tuple[Mapping[str, Any], ...]:
     """The policy's models and the method's own; refuses a sensitive attribute that none of them is about."""
@@ -126,14 +127,15 @@ def _levels_of(earlier: Manifest, spec: MethodSpec, read: ReadTable) -> list[int
 
 def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> Recoding:
     """All records at given levels; those that would break a promise are suppressed, if they are few enough."""
-    whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.records, dtype=np.bool_), None, None)
+    whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.rows, dtype=np.bool_), None, None)
     kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)))
     suppressed = ~kept[whole.classes]
-    if suppressed.sum() > limit * read.data.records:
+    lost = int(read.data.each[suppressed].sum())
+    if lost > limit * read.data.records:
         raise ImpossibleError(
             Problem(
                 "apply",
-                f"at these levels {int(suppressed.sum()):,} of {read.data.records:,} records would break what is "
+                f"at these levels {lost:,} of {read.data.records:,} records would break what is "
                 f"promised, more than the policy lets be suppressed ({limit:.2%})",
                 "wait for more records, allow more suppression, or search levels for this table",
             )
@@ -143,13 +145,13 @@ def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> 
 
 def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
     """How many records would violate if one quasi-identifier were one level finer."""
-    nobody, violating = np.zeros(read.data.records, dtype=np.bool_), {}
+    nobody, violating = np.zeros(read.data.rows, dtype=np.bool_), {}
     for place, (name, level) in enumerate(zip(read.data.names, found.levels)):
         if level:
             levels = [*found.levels[:place], level - 1, *found.levels[place + 1 :]]
             made = Recoding.of_levels(read.data, levels, nobody, None, None)
             kept = goal.kept(*goal.counted(made.classes, len(made.shown)))
-            violating[name] = int(np.count_nonzero(~kept[made.classes]))
+            violating[name] = int(read.data.each[~kept[made.classes]].sum())
     return violating
 
 
@@ -176,7 +178,11 @@ def _require_reached(made: Treated, models: Sequence[Mapping[str, Any]], rows: p
         raise InternalError(f"{made.applied.name} did not reach what it was asked to: {named}")
 
 
-def _rows(made: Treated) -> pl.DataFrame:
+def _rows(made: Treated, read: ReadTable) -> pl.DataFrame:
     """The rows as they will be published, without the columns that are drawn as sets."""
-    batches = [pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches(list(made.columns))]
-    return pl.concat(batches)
+    if made.rule is None:
+        batches = [pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches(list(made.columns))]
+        return pl.concat(batches)
+    kept, columns = made.rule.shown(read.data.codes, {name: item.codes for name, item in read.data.sensitive.items()})
+    frame = pl.DataFrame({name: pl.Series(pl.from_arrow(array)) for name, array in columns.items()})
+    return frame[np.repeat(np.arange(frame.height), read.data.each[kept])]

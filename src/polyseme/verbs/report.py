@@ -123,9 +123,9 @@ def _facts(release: Release, item: Sets) -> Facts:
     if not any(member.condition for member in members):
         return found
     number = np.zeros(len(members))
-    for batch in release.batches(item.strata.columns):
+    for batch, counts in release.counted(item.strata.columns):
         columns = {name: batch.column(name) for name in item.strata.columns}
-        number += np.bincount(item.strata.places(columns, batch.num_rows), minlength=len(members))
+        number += np.bincount(item.strata.places(columns, batch.num_rows), counts, minlength=len(members))
     errors = [
         facts(member.mechanism, _expected(member), records).expected_mse if people else 0.0
         for member, people in zip(members, number, strict=True)

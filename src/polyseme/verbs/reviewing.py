@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polyseme.arrays import Ints
 from polyseme.errors import Problem, RiskError
 from polyseme.models import Verdict
 from polyseme.release import AsIs, Column, Manifest, Release, Sets
@@ -20,6 +21,7 @@ from polyseme.release.classes import verdicts_on
 from polyseme.schema import Role
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import plain_text
+from polyseme.tables.counting.distinct import all_counts
 from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints
 
 __all__ = ["Exposure", "Review"]
@@ -52,18 +54,20 @@ class Exposure:
     limit: int = (1 << 64) - 1
     small: Mapping[int, int] | None = None
     """Where somebody else has counted: how many classes have each number of rows that is small."""
-    _parts: list[Fingerprints] = field(default_factory=list, repr=False)
+    _parts: list[tuple[Fingerprints, Ints | None]] = field(default_factory=list, repr=False)
 
-    def add(self, table: pa.Table) -> None:
-        """Some more published rows."""
-        self.rows += table.num_rows
+    def add(self, table: pa.Table, counts: Ints | None = None) -> None:
+        """Some more published rows, each once or as often as `counts` says."""
+        self.rows += int(table.num_rows if counts is None else counts.sum())
+        done = 0
         for batch in table.select(list(self.names)).to_batches():
             texts = [plain_text(as_series(batch.column(name)).alias(name), self.missing_values) for name in self.names]
-            found = fingerprints(pl.DataFrame(texts))
-            self._parts.append(found[found <= np.uint64(self.limit)])
-        while sum(map(len, self._parts)) > self.held and self.limit > 1:
+            number = None if counts is None else counts[done : done + batch.num_rows]
+            done += batch.num_rows
+            self._parts.append(_up_to(self.limit, fingerprints(pl.DataFrame(texts)), number))
+        while sum(len(part) for part, _ in self._parts) > self.held and self.limit > 1:
             self.limit //= 2
-            self._parts = [part[part <= np.uint64(self.limit)] for part in self._parts]
+            self._parts = [_up_to(self.limit, *part) for part in self._parts]
 
     @property
     def sampled(self) -> bool:
@@ -77,9 +81,16 @@ class Exposure:
         if self.small is not None:
             sized = ((rows // rows_per_record, classes) for rows, classes in self.small.items())
             return sum(records * classes for records, classes in sized if records < size)
-        sizes = class_sizes(np.concatenate([np.zeros(0, dtype=np.uint64), *self._parts])) // rows_per_record
+        prints = np.concatenate([np.zeros(0, dtype=np.uint64), *(part for part, _ in self._parts)])
+        counts = all_counts([(len(part), number) for part, number in self._parts])
+        sizes = class_sizes(prints, counts) // rows_per_record
         share = (self.limit + 1) / float(1 << 64)
         return round(int(sizes[sizes < size].sum()) / share)
+
+
+def _up_to(limit: int, prints: Fingerprints, counts: Ints | None) -> tuple[Fingerprints, Ints | None]:
+    kept = prints <= np.uint64(limit)
+    return prints[kept], None if counts is None else counts[kept]
 
 
 @dataclass

@@ -40,7 +40,7 @@ def risk(
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)
     _require_usable(source, (*known, *(name for name in judged if name not in known)))
     table = read_undescribed(source, known, judged)
-    return replace(measure(table.frame, known, judged), choices=choices)
+    return replace(measure(table.frame, known, judged, table.counts), choices=choices)
 
 
 def _distinct(names: str | Sequence[str]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,47 +15,52 @@ from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import grouped_attribute
 from polyseme.methods.microdata import BLANK, Cells, Recoding, Sensitive
+from polyseme.methods.showing import Showing
 from polyseme.policy import MethodSpec
-from polyseme.policy.microdata import ReadTable
+from polyseme.policy.microdata import Coding, ReadTable
 from polyseme.release import Applied, AsIs, Column, Generalized, Grouped
 from polyseme.results.explanation import Explanation
 from polyseme.schema import Attribute, Domain, Role
 from polyseme.tables.coding.codes import label_array
 from polyseme.tables.io.source import Source
-from polyseme.tables.recoded import Recoded, RecodedSource
+from polyseme.tables.recoded import Recoded, RecodedSource, RuledSource
 
-__all__ = ["Treated", "generalized", "grouped"]
+__all__ = [
+    "Decided",
+    "Generalizer",
+    "Treated",
+    "applied_groups",
+    "domain_labels",
+    "free_name",
+    "generalized",
+    "group_lists",
+    "grouped",
+    "grouped_columns",
+]
 
 _GROUP = "group"
 _LISTED = 10_000
 """Declared values of a quasi-identifier up to which the manifest lists what its labels may stand for (some 200 kB)."""
 
 
-@dataclass(frozen=True, eq=False)
-class Treated:
-    """A table after a grouping method.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Decided:
+    """What a grouping method decided about a table.
 
-    source   the rows as they go on to be published
     columns  how the columns are published that are not drawn as sets, by name; a column of groups is the last
     applied  what was done
     records  before any was suppressed
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
-    finer    for each quasi-identifier that is generalized to a level, how many records would be in classes that violate
-             a model if it were one level finer, where that was asked for; it tells of the table
     models   what is promised: the policy's models, and what the method promises by itself
-    explanation  why, class by class, for the owner of the table only
     """
 
-    source: Source
     columns: Mapping[str, Column]
     applied: Applied
     records: int
     recoded: frozenset[str]
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
-    finer: Mapping[str, int] = field(default_factory=dict)
-    explanation: Explanation | None = field(default=None, repr=False)
 
     def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """All columns, in the table's order."""
@@ -64,38 +69,145 @@ class Treated:
         return (*(self.columns.get(column.name, column) for column in columns), *new)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Treated(Decided):
+    """A table after a grouping method.
+
+    source   the rows as they go on to be published
+    finer    for each quasi-identifier that is generalized to a level, how many records would be in classes that violate
+             a model if it were one level finer, where that was asked for; it tells of the table
+    explanation  why, class by class, for the owner of the table only
+    rule     what becomes of any batch of the table, where that follows from each record by itself
+    """
+
+    source: Source
+    finer: Mapping[str, int] = field(default_factory=dict)
+    explanation: Explanation | None = field(default=None, repr=False)
+    rule: Generalizer | None = field(default=None, repr=False)
+
+    @property
+    def apply(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+        """What any batch of the table shows, where that follows from each record by itself."""
+        if self.rule is None:
+            raise ValueError("what was decided is about single records")
+        return self.rule.apply
+
+
 # -- generalized ---------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, eq=False)
+class Generalizer:
+    """What any batch of a table shows once its method has decided: record by record, by no row number. Pickles.
+
+    coding    how rows become codes
+    showing   which cells follow from the leaves of a record
+    labels    for each column, what is shown for each cell or value; a quasi-identifier has `*` as its last
+    withheld  whether records of which nothing is shown are left out
+    """
+
+    coding: Coding
+    showing: Showing
+    labels: Mapping[str, pa.Array] = field(repr=False)
+    withheld: bool = False
+
+    @property
+    def needs(self) -> list[str]:
+        return self.coding.reading.names
+
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        return {name: labels.type for name, labels in self.labels.items()}
+
+    @property
+    def leaves_out(self) -> bool:
+        return self.withheld or bool(self.coding.reading.dropping)
+
+    def recode(self, batch: pa.RecordBatch) -> tuple[Bools, pa.RecordBatch]:
+        """Which rows of a batch are kept, and these as they are published; columns that it does not know stay."""
+        kept, leaves, secret = self.coding.coded(batch)
+        shown, columns = self.shown(leaves, secret)
+        kept[kept] = shown
+        there = batch if kept.all() else batch.filter(pa.array(kept))
+        arrays = [columns.get(name, there.column(place)) for place, name in enumerate(batch.schema.names)]
+        return kept, pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+    def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch that are kept, as they are published."""
+        return self.recode(batch)[1]
+
+    def shown(self, leaves: Ints, secret: Mapping[str, Ints]) -> tuple[Bools, dict[str, pa.Array]]:
+        """From codes: which records are kept, and what these show in each column."""
+        cells = self.showing.cells(leaves)
+        kept: Bools = np.ones(len(cells), dtype=np.bool_)
+        if self.withheld:
+            kept &= (cells >= 0).all(axis=1)
+        columns = {}
+        for place, name in enumerate(self.coding.hierarchies):
+            labels, codes = self.labels[name], cells[kept, place]
+            columns[name] = labels.take(pa.array(np.where(codes < 0, len(labels) - 1, codes)))
+        for name, codes in secret.items():
+            columns[name] = self.labels[name].take(pa.array(codes[kept]))
+        return kept, columns
+
+
 def generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) -> Treated:
-    withheld = bool(found.suppressed.any()) and not _fine_together(read, found, goal)
-    kept = ~found.suppressed if withheld else np.ones(read.data.records, dtype=np.bool_)
-    columns: dict[str, Column] = {}
-    shown: dict[str, Recoded] = {}
-    for place, (ladder, cells) in enumerate(zip(read.data.ladders, found.cells, strict=True)):
-        shown[ladder.name] = _shown(found, place, cells, kept)
-        level = found.levels[place] if found.levels else None
-        stands_for = _stands_for(ladder.labels[0], cells) if ladder.name in read.listed else {}
-        columns[ladder.name] = Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
-    for item in read.sensitive:
-        replaced = found.replaced.get(item.name)
-        shown[item.name] = _values(read, item, kept) if replaced is None else _replaced(replaced, kept)
-        columns[item.name] = AsIs(item if replaced is None else _with_values(item, replaced))
+    withheld = bool(found.lost) and not _fine_together(found, goal)
+    columns = _generalized_columns(read, found)
     applied = Applied(
         spec.name,
         spec.parameters,
         classes=len(found.shown),
-        suppressed=int(found.suppressed.sum()),
+        suppressed=found.lost,
         withheld=withheld,
         levels=dict(zip(read.data.names, found.levels)),
         loss=found.loss,
         gap=found.gap,
         actions=found.actions,
     )
+    if read.kept is None:
+        return _by_rule(read, found, columns, applied)
+    kept = ~found.suppressed if withheld else np.ones(read.data.rows, dtype=np.bool_)
+    shown = {name: _shown(found, place, kept) for place, name in enumerate(read.data.names)}
+    for item in read.sensitive:
+        replaced = found.replaced.get(item.name)
+        shown[item.name] = _values(read, item, kept) if replaced is None else _replaced(replaced, kept)
     return replace(_treated(read, kept, shown, columns, applied), explanation=found.explanation)
 
 
-def _fine_together(read: ReadTable, found: Recoding, goal: Goal) -> bool:
+def _generalized_columns(read: ReadTable, found: Recoding) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    for place, (ladder, cells) in enumerate(zip(read.data.ladders, found.cells, strict=True)):
+        level = found.levels[place] if found.levels else None
+        stands_for = _stands_for(ladder.labels[0], cells) if ladder.name in read.listed else {}
+        columns[ladder.name] = Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
+    for item in read.sensitive:
+        replaced = found.replaced.get(item.name)
+        columns[item.name] = AsIs(item if replaced is None else _with_values(item, replaced))
+    return columns
+
+
+def _by_rule(read: ReadTable, found: Recoding, columns: Mapping[str, Column], applied: Applied) -> Treated:
+    """A table whose records are recoded as they are read."""
+    if found.showing is None or found.replaced:
+        raise ValueError("what was decided does not follow from the leaves of a record")
+    labels = {name: _labels(cells) for name, cells in zip(read.data.names, found.cells, strict=True)}
+    labels |= {name: label_array(domain.values) for name, domain in read.coding.domains.items()}
+    rule = Generalizer(read.coding, found.showing, labels, applied.withheld)
+    records = read.data.records
+    kept = records - (applied.suppressed if applied.withheld else 0)
+    return Treated(
+        source=RuledSource(read.source, rule, kept),
+        columns=columns,
+        applied=applied,
+        records=records,
+        recoded=frozenset(labels),
+        dropped=read.dropped,
+        rule=rule,
+    )
+
+
+def _fine_together(found: Recoding, goal: Goal) -> bool:
     """Whether the suppressed records, as one class in which nothing is shown, reach the goal themselves.
 
     That is not known where values were replaced, nor where a class is compared with the rest of the table, to which
@@ -107,10 +219,15 @@ def _fine_together(read: ReadTable, found: Recoding, goal: Goal) -> bool:
     return bool(goal.fine(*goal.counted(np.zeros(len(rows), dtype=np.int64), 1, rows)).all())
 
 
-def _shown(found: Recoding, place: int, cells: Cells, kept: Bools) -> Recoded:
+def _shown(found: Recoding, place: int, kept: Bools) -> Recoded:
     """One quasi-identifier of the records that are kept; `*` for suppressed ones."""
+    cells = found.cells[place]
     codes = np.append(found.shown[:, place], len(cells.labels))[found.classes[kept]]
-    return Recoded(codes, pa.array([*cells.labels, TOP], type=pa.string()))
+    return Recoded(codes, _labels(cells))
+
+
+def _labels(cells: Cells) -> pa.Array:
+    return pa.array([*cells.labels, TOP], type=pa.string())
 
 
 def _stands_for(leaves: Sequence[str | None], cells: Cells) -> dict[str, tuple[str, ...]]:
@@ -126,8 +243,7 @@ def _stands_for(leaves: Sequence[str | None], cells: Cells) -> dict[str, tuple[s
 
 def _values(read: ReadTable, item: Attribute, kept: Bools) -> Recoded:
     """A sensitive column as its domain has it."""
-    values = item.domain.values if item.domain is not None else ()
-    return Recoded(read.data.sensitive[item.name].codes[kept], label_array(values))
+    return Recoded(read.data.sensitive[item.name].codes[kept], domain_labels(item))
 
 
 def _replaced(values: Sensitive, kept: Bools) -> Recoded:
@@ -148,52 +264,66 @@ def _with_values(item: Attribute, values: Sensitive) -> Attribute:
 
 def grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     kept = ~found.suppressed
-    name = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive}).name
-    group = _free_name(name, read.source.schema.names)
-    columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in read.data.names}
-    shown: dict[str, Recoded] = {}
-    for item in read.sensitive:
-        if item.name == name:
-            shown[name] = Recoded(found.groups[kept], _lists(read, item, found, kept))
-            columns[name] = Grouped(item, group)
-        else:
-            shown[item.name] = _values(read, item, kept)
-            columns[item.name] = AsIs(item)
-    shown[group] = Recoded(found.groups[kept], pa.array(np.arange(1, found.count + 1)))
-    columns[group] = AsIs(Attribute(group, Role.INSENSITIVE))
-    applied = Applied(
-        spec.name,
-        spec.parameters,
-        classes=found.count,
-        suppressed=int(found.suppressed.sum()),
-        withheld=bool(found.suppressed.any()),
-        loss=float(found.suppressed.sum()),
-        gap=found.gap,
-    )
+    item = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive})
+    group = free_name(item.name, read.source.schema.names)
+    columns = grouped_columns(read.data.names, read.sensitive, item.name, group)
+    groups = found.groups[kept]
+    shown = {other.name: _values(read, other, kept) for other in read.sensitive if other.name != item.name}
+    lists = group_lists(groups, read.data.sensitive[item.name].codes[kept], found.count, domain_labels(item))
+    shown |= {item.name: Recoded(groups, lists), group: Recoded(groups, pa.array(np.arange(1, found.count + 1)))}
+    applied = applied_groups(spec, found.count, int(found.suppressed.sum()), found.gap)
     return _treated(read, kept, shown, columns, applied)
 
 
-def _free_name(attribute: str, taken: Sequence[str]) -> str:
+def grouped_columns(keys: Sequence[str], sensitive: Sequence[Attribute], name: str, group: str) -> dict[str, Column]:
+    """Quasi-identifiers and other sensitive attributes as they are, the one of that name by group."""
+    columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in keys}
+    columns |= {item.name: Grouped(item, group) if item.name == name else AsIs(item) for item in sensitive}
+    return columns | {group: AsIs(Attribute(group, Role.INSENSITIVE))}
+
+
+def applied_groups(spec: MethodSpec, count: int, suppressed: int, gap: int | None) -> Applied:
+    return Applied(
+        spec.name,
+        spec.parameters,
+        classes=count,
+        suppressed=suppressed,
+        withheld=suppressed > 0,
+        loss=float(suppressed),
+        gap=gap,
+    )
+
+
+def free_name(attribute: str, taken: Sequence[str]) -> str:
     """What the column of groups is called."""
     names = [_GROUP, f"{attribute} {_GROUP}", *(f"{_GROUP} {number}" for number in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)
 
 
-def _lists(read: ReadTable, item: Attribute, found: Grouping, kept: Bools) -> pa.Array:
-    """The values of each group, in the order of the domain."""
-    codes, groups = read.data.sensitive[item.name].codes[kept], found.groups[kept]
+def group_lists(groups: Ints, codes: Ints, count: int, labels: pa.Array) -> pa.Array:
+    """The values of each group, in the order of the domain; from the group and the value of all of its records."""
     order = np.lexsort((codes, groups))
-    values = item.domain.values if item.domain is not None else ()
-    flat = label_array(values).take(pa.array(codes[order]))
-    bounds: Ints = np.searchsorted(groups[order], np.arange(found.count + 1))
-    return pa.ListArray.from_arrays(pa.array(bounds, type=pa.int32()), flat)
+    bounds: Ints = np.searchsorted(groups[order], np.arange(count + 1))
+    return pa.ListArray.from_arrays(pa.array(bounds, type=pa.int32()), labels.take(pa.array(codes[order])))
+
+
+def domain_labels(item: Attribute) -> pa.Array:
+    """What is shown for each value of an attribute."""
+    return label_array(item.domain.values if item.domain is not None else ())
 
 
 def _treated(
     read: ReadTable, kept: Bools, shown: Mapping[str, Recoded], columns: Mapping[str, Column], applied: Applied
 ) -> Treated:
+    if read.kept is None:
+        raise ValueError("records that share a row cannot be told apart")
     rows = read.kept.copy()
     rows[rows] = kept
     return Treated(
-        RecodedSource(read.source, shown, rows), columns, applied, read.data.records, frozenset(shown), read.dropped
+        source=RecodedSource(read.source, shown, rows),
+        columns=columns,
+        applied=applied,
+        records=read.data.records,
+        recoded=frozenset(shown),
+        dropped=read.dropped,
     )

@@ -18,6 +18,7 @@ from polyseme.schema import Role
 from polyseme.tables.classes import SUPPRESSED
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import plain_text
+from polyseme.tables.counting.distinct import all_counts, distinct_rows, merged_rows
 from polyseme.tables.counting.matching import class_sizes, fingerprints
 
 __all__ = ["class_size_table", "treatment_of"]
@@ -83,11 +84,14 @@ def _quasi_identifiers(manifest: Manifest) -> list[str]:
 def _sizes(release: Release, keys: Sequence[str]) -> Ints:
     """Records of each class, without those that show nothing."""
     parts, words = [np.zeros(0, dtype=np.uint64)], release.manifest.missing_values
-    for batch in release.batches(keys) if keys else ():
+    numbers: list[tuple[int, Ints | None]] = []
+    for batch, number in release.counted(keys) if keys else ():
         texts = pl.DataFrame([plain_text(as_series(batch.column(name)).alias(name), words) for name in keys])
         nothing = pl.all_horizontal((pl.col(key) == SUPPRESSED).fill_null(False) for key in keys)
-        parts.append(fingerprints(texts.filter(~nothing)))
-    return class_sizes(np.concatenate(parts))
+        shown = texts.select(pl.repeat(True, pl.len()) & ~nothing).to_series()
+        parts.append(fingerprints(texts.filter(shown)))
+        numbers.append((len(parts[-1]), None if number is None else number[shown.to_numpy()]))
+    return class_sizes(np.concatenate(parts), all_counts(numbers))
 
 
 def _size_facts(sizes: Ints, unit: str) -> list[tuple[str, str]]:
@@ -137,8 +141,11 @@ def _loss(applied: Applied) -> list[tuple[str, str]]:
 def _line(release: Release, name: str) -> RecodedLine:
     """What was done to one quasi-identifier, with its most frequent labels."""
     words, column = release.manifest.missing_values, release.manifest[name]
-    parts = [plain_text(as_series(batch.column(0)), words).value_counts() for batch in release.batches([name])]
-    tally = pl.concat(part.rename({part.columns[0]: "label"}) for part in parts).group_by("label").agg(pl.sum("count"))
+    parts = [
+        distinct_rows(plain_text(as_series(batch.column(0)), words).to_frame("label"), number, "count")
+        for batch, number in release.counted([name])
+    ]
+    tally = merged_rows(parts, "count")
     tally = tally.sort(["count", "label"], descending=[True, False])
     labels = tally["label"].to_list()
     stands_for = column.stands_for if isinstance(column, Generalized) else {}

@@ -30,17 +30,17 @@ from polyseme.policy.foreign import read_foreign
 from polyseme.progress import tracked
 from polyseme.promises import Promise
 from polyseme.promises.base import Candidates
-from polyseme.release import SEEDED, Grouped, Release, Sets
-from polyseme.release.classes import verdicts_on
+from polyseme.release import SEEDED, Grouped, Manifest, Release, Sets
+from polyseme.release.classes import counted_frame, verdicts_on
 from polyseme.release.counts import SetCounts, stratum_column
 from polyseme.release.documents import MANIFEST
 from polyseme.results.verification import Verification
 from polyseme.tables.classes import PublishedSets, published_sets
-from polyseme.tables.coding.codes import as_series, label_array
+from polyseme.tables.coding.codes import label_array
 from polyseme.tables.coding.sets import code_sets
 from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.listing import is_pattern
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import Source, how_many
 from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.learners import guessers_of_release
 from polyseme.verbs.locating import located
@@ -49,6 +49,7 @@ __all__ = ["verify", "verify_release", "verify_table"]
 
 _log = logging.getLogger(__name__)
 
+_RECORDS = "\0records"
 _CHANNEL_ROUNDING = 1e-9
 """Truth probabilities are rounded down when they are chosen; what a channel comes to is computed anew."""
 
@@ -106,11 +107,14 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
         if item.stratified:
             verdicts.append(_believable_verdict(release, item, sets_by_stratum(counts, item)))
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
-    if release.manifest.models:
-        verdicts += verdicts_on(release, release.manifest.models)
+    models = _models(release.manifest)
+    if models:
+        verdicts += verdicts_on(release, models)
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))
+    if release.manifest.collected is not None:
+        verdicts.append(_crowd_verdict(release.manifest.records, release.manifest.collected.minimum))
     return Verification(tuple(verdicts), bool(release.manifest.seeded))
 
 
@@ -131,7 +135,7 @@ def _count_verdict(release: Release) -> Verdict:
     """The data file has as many rows as the manifest says: none was lost or added."""
     rows = release.source.rows
     if rows is None:
-        rows = sum(batch.num_rows for batch in release.batches(release.manifest.names))
+        rows = sum(map(how_many, release.counted(release.manifest.names)))
     widths = [item.l for item in release.manifest.sets]
     stated = release.manifest.records * (math.prod(widths) if release.manifest.form == "long" else 1)
     note = "" if rows == stated else f"the data has {rows:,} rows, the manifest says {stated:,}"
@@ -140,25 +144,42 @@ def _count_verdict(release: Release) -> Verdict:
     return Verdict("record-count", None, {"rows": stated}, holds, difference, 0.0, -difference, note=note)
 
 
+def _models(manifest: Manifest) -> tuple[Mapping[str, Any], ...]:
+    """Those that the manifest lists; a collector that left out rare records says so elsewhere."""
+    k = manifest.collected.k if manifest.collected is not None else None
+    listed = {name for model in manifest.models for name in model}
+    tells_apart = any(column.attribute.role.tells_apart for column in manifest.columns)
+    stated = k is not None and tells_apart and "k-anonymity" not in listed
+    return (*manifest.models, {"k-anonymity": {"k": k}}) if stated else manifest.models
+
+
+def _crowd_verdict(records: int, minimum: int) -> Verdict:
+    """No fewer reports are released than the campaign promised to its respondents."""
+    distance = float(records - minimum)
+    note = "what the campaign promised to those who answered"
+    parameters = {"reports": minimum}
+    return Verdict("minimum", None, parameters, distance >= 0, float(records), float(minimum), distance, note=note)
+
+
 def _believable_verdict(release: Release, item: Sets, grouped: CountedSets | None) -> Verdict:
     """No record shows a candidate that is declared impossible for it."""
     if grouped is not None and not _holds_impossible(item, grouped):
-        checked, rows = int(grouped.counts.sum()), np.zeros(0, dtype=np.int64)
+        checked, wrong, rows = int(grouped.counts.sum()), 0, np.zeros(0, dtype=np.int64)
     else:
         # Row by row, so that the verdict can name the place.
-        checked, rows = _impossible_rows(release, item)
+        checked, wrong, rows = _impossible_rows(release, item)
     return Verdict(
         "believable",
         item.name,
         {"impossible": len(item.attribute.constraints)},
-        holds=not len(rows),
-        worst=float(len(rows)),
+        holds=not wrong,
+        worst=float(wrong),
         bound=0.0,
-        margin=-float(len(rows)),
+        margin=-float(wrong),
         worst_classes=tuple(Place(row, 1, row) for row in rows[:SHOWN].tolist()),
         checked=checked,
-        violations=len(rows),
-        note="a candidate is declared impossible for its record" if len(rows) else "",
+        violations=wrong,
+        note="a candidate is declared impossible for its record" if wrong else "",
     )
 
 
@@ -173,20 +194,22 @@ def _forbidden(item: Sets) -> Bools:
     return np.array([member.forbids for member in item.strata.members])
 
 
-def _impossible_rows(release: Release, item: Sets) -> tuple[int, Ints]:
-    """How many records there are, and which of them show an impossible candidate."""
+def _impossible_rows(release: Release, item: Sets) -> tuple[int, int, Ints]:
+    """How many records there are, how many of them show an impossible candidate, and in which rows where known."""
     strata, forbidden = item.strata, _forbidden(item)
-    checked, bad = 0, []
-    for batch in release.batches([*strata.columns, item.name]):
+    checked, wrong, bad = 0, 0, []
+    for batch, counts in release.counted([*strata.columns, item.name]):
         columns = {name: batch.column(name) for name in strata.columns}
         places = strata.places(columns, batch.num_rows)
         sets = code_sets(batch.column(item.name), item.domain)
         record = np.repeat(np.arange(batch.num_rows), sets.lengths)
         # A candidate that is not in the domain is for the other verdicts.
         found = (sets.members >= 0) & forbidden[places[record], sets.members]
-        bad.append(checked + np.unique(record[found]))
-        checked += batch.num_rows
-    return checked, np.concatenate([np.zeros(0, dtype=np.int64), *bad])
+        rows = np.unique(record[found])
+        wrong += len(rows) if counts is None else int(counts[rows].sum())
+        bad.append(checked + rows if counts is None else rows[:0])
+        checked += how_many((batch, counts))
+    return checked, wrong, np.concatenate([np.zeros(0, dtype=np.int64), *bad])
 
 
 def _set_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
@@ -226,9 +249,10 @@ def _distinct_sets(release: Release, item: Sets, grouped: CountedSets | None) ->
 
 
 def _row_sets(release: Release, item: Sets) -> PublishedSets:
-    batches = [as_series(batch.column(0)) for batch in release.batches([item.name])]
-    column = pl.concat(batches) if batches else pl.Series(dtype=pl.List(pl.String))
-    return published_sets(pl.DataFrame({item.name: column}), item.name, label_array(item.domain.values).to_pylist())
+    rows, counts = counted_frame(release, [item.name])
+    # Of no rows it is not known that they hold lists.
+    rows = rows if rows.height else pl.DataFrame(schema={item.name: pl.List(pl.String)})
+    return published_sets(rows, item.name, label_array(item.domain.values).to_pylist(), counts)
 
 
 def _asked(promise: Promise, item: Sets) -> Candidates | Verdict:
@@ -298,28 +322,21 @@ def _manifest_verdict(promise: Promise, item: Sets, worst: float, bound: float, 
 
 def _group_verdict(release: Release, item: Grouped) -> Verdict:
     """All records of a group show the same values, as many as there are records: each has one of them."""
-    rows = _rows(release, (item.group, item.name))
+    rows, counts = counted_frame(release, (item.group, item.name))
     if not isinstance(rows.schema[item.name], pl.List):
         return unchecked("groups", item.name, {}, "the cells are not lists of values")
-    groups = rows.group_by(item.group).agg(
-        pl.len().alias("records"), pl.col(item.name).n_unique().alias("lists"), pl.col(item.name).first().list.len()
+    number = pl.repeat(1, pl.len(), dtype=pl.Int64) if counts is None else pl.Series(counts)
+    groups = (
+        rows.with_columns(number.alias(_RECORDS))
+        .group_by(item.group)
+        .agg(pl.col(_RECORDS).sum(), pl.col(item.name).n_unique().alias("lists"), pl.col(item.name).first().list.len())
     )
-    alike = (pl.col("lists") == 1) & (pl.col("records") == pl.col(item.name)).fill_null(False)
+    alike = (pl.col("lists") == 1) & (pl.col(_RECORDS) == pl.col(item.name)).fill_null(False)
     wrong = groups.filter(~alike | pl.col(item.group).is_null()).height
     note = "" if not wrong else "records of a group show different values, or more or fewer than the group has records"
     return Verdict(
         "groups", item.name, {}, not wrong, float(wrong), 0.0, -float(wrong), (), groups.height, wrong, note=note
     )
-
-
-def _rows(release: Release, names: tuple[str, ...]) -> pl.DataFrame:
-    """These columns of all rows, of which there may be none."""
-    batches = [_frame(batch, names) for batch in release.batches(names)]
-    return pl.concat(batches) if batches else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-
-
-def _frame(batch: Any, names: tuple[str, ...]) -> pl.DataFrame:
-    return pl.DataFrame({name: as_series(batch.column(name)) for name in names})
 
 
 def verify_table(source: Source, policy: Policy) -> Verification:
@@ -334,5 +351,6 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         [{model.name: model.parameters} for model in policy.models],
         sensitive=table.sensitive,
         background=table.background,
+        counts=table.counts,
     )
     return located(verdicts, table, source)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering import FORM, REFUSED, STORED, fill, look, visit
+from answering import FORM, QUEUED, REFUSED, STORED, fill, look, visit
 from sites import NewPage, Site
 
 from polyseme.collection.operating import invite, open_document
@@ -195,6 +195,67 @@ def test_a_closed_campaign_says_so(site: Site, new_page: NewPage) -> None:
     page = new_page(390)
     visit(page, site.url, campaign, "[data-state=closed]")
     assert problems(page) == []
+
+
+def test_a_link_that_leads_to_no_survey_is_explained(site: Site, new_page: NewPage) -> None:
+    page = new_page(390, "dark")
+    answer = page.goto(f"{site.url}/c/{'A' * 43}")
+    page.wait_for_selector("[data-state=broken]")
+    assert answer.status == 404
+    assert "There is no survey at this link" in page.inner_text("#verdict")
+    assert page.locator("#verdict button").count() == 0
+    assert problems(page) == []
+
+
+def test_a_campaign_that_closes_meanwhile_is_not_offered_again(site: Site, new_page: NewPage) -> None:
+    campaign = site.open()
+    page = new_page(390)
+    visit(page, site.url, campaign)
+    fill(page)
+    look(page)
+    site.store.move(campaign, State.CLOSED)
+    # The collector looks at the state anew once a second.
+    page.wait_for_timeout(1_200)
+    page.click("#send")
+    page.wait_for_selector(REFUSED)
+    assert "The survey is closed" in page.inner_text("#verdict")
+    assert page.locator("#again").count() == 0
+
+
+def test_why_sending_waits_is_said_and_whom_to_ask(site: Site, new_page: NewPage) -> None:
+    campaign = site.open(delay=90_000)
+    page = new_page(390)
+    visit(page, site.url, campaign)
+    assert page.get_attribute("footer a", "href") == "mailto:survey@hospital.example"
+    page.fill("#q3-search", "burn")
+    assert page.inner_text("#q3-found") == "10 of 120 answers shown."
+    fill(page)
+    look(page)
+    page.click("#send")
+    page.wait_for_selector(QUEUED)
+    assert "sending waits a random time of up to 25 hours" in page.inner_text("#next-try")
+    assert problems(page) == []
+
+
+def test_a_device_that_cannot_keep_an_answer_sends_nothing(site: Site, new_page: NewPage) -> None:
+    campaign = site.open()
+    page = new_page(390)
+    posted: list[str] = []
+    page.on("request", lambda request: posted.append(request.url) if request.method == "POST" else None)
+    visit(page, site.url, campaign)
+    fill(page)
+    look(page)
+    page.evaluate("""() => {
+      const full = () => { throw new DOMException("full", "QuotaExceededError"); };
+      IDBObjectStore.prototype.put = full;
+      IDBObjectStore.prototype.add = full;
+    }""")
+    page.click("#send")
+    page.wait_for_selector(".error:not(:empty)")
+    assert "nothing was sent" in page.inner_text(".error:not(:empty)")
+    assert page.is_enabled("#send")
+    assert posted == []
+    assert site.store.counts(campaign).reports == 0
 
 
 def test_a_document_that_was_changed_is_not_used(site: Site, new_page: NewPage) -> None:

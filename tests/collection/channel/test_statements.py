@@ -27,6 +27,6 @@ def test_the_page_on_threats_has_the_same_words() -> None:
 def test_the_settings_choose_the_sentences() -> None:
     assert told("none", None, "de") == [TOLD["direct"]["de"], TOLD["none"]["de"]]
     assert told("blind-rsa", "https://relay.example.org", "fr") == [TOLD["relay"]["en"], TOLD["blind-rsa"]["en"]]
-    assert reported("invitation", None) == [REPORTED["direct"], REPORTED["invitation"]]
+    assert reported("invitation", "direct") == [REPORTED["direct"], REPORTED["invitation"]]
     with pytest.raises(ChannelError, match="blind-rsa"):
         told("blind-rs", None, "en")

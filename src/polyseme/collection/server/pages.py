@@ -62,6 +62,11 @@ def respondent_page(known: Known) -> Response:
     return _file("page", "index.html", policy_for(settings.relay, issuer))
 
 
+def stray_page(status: int) -> Response:
+    """The same page where there is no campaign to answer: it says so to people, who cannot read problem documents."""
+    return _file("page", "index.html", policy_for(), status)
+
+
 async def client_file(request: Request) -> Response:
     """A module of the client."""
     try:
@@ -84,7 +89,7 @@ async def admin_file(request: Request) -> Response:
     return _file("admin", request.path_params.get("name", "index.html"), policy_for())
 
 
-def _file(folder: str, name: str, policy: str) -> Response:
+def _file(folder: str, name: str, policy: str, status: int = 200) -> Response:
     """One of our own files, with the headers of a page; no name leads out of the folder."""
     try:
         found = {item.name: item for item in resources.files("polyseme.web").joinpath(folder).iterdir()}[name]
@@ -92,4 +97,5 @@ def _file(folder: str, name: str, policy: str) -> Response:
     except (KeyError, OSError):
         raise Refused("unknown") from None
     headers = {**_HEADERS, "content-security-policy": policy, "cache-control": "no-cache"}
-    return Response(content, media_type=_TYPES.get(PurePath(name).suffix, "application/octet-stream"), headers=headers)
+    kind = _TYPES.get(PurePath(name).suffix, "application/octet-stream")
+    return Response(content, status, headers, kind)

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.openapi import public_document
-from polyseme.collection.server.pages import client_file, page_file, respondent_page
+from polyseme.collection.server.pages import client_file, page_file, respondent_page, stray_page
 from polyseme.collection.server.problems import PROBLEM_MEDIA_TYPE, Refused, problem_body
 from polyseme.collection.server.reports import Reports, Withdrawals
 
@@ -49,7 +49,10 @@ def public_app(collector: Collector) -> Starlette:
         return json_response({"state": collector.public_state(known)}, headers=_ANYBODY)
 
     async def page(request: Request) -> Response:
-        return respondent_page(await collector.known(request.path_params["campaign"]))
+        try:
+            return respondent_page(await collector.known(request.path_params["campaign"]))
+        except Refused as refused:
+            return stray_page(refused.status)
 
     async def openapi(request: Request) -> Response:
         return json_response(public_document(), headers=_ANYBODY)

@@ -11,15 +11,28 @@ most groups it can; where similarity is not transitive it may miss that by `gap`
 maximal-bucket-first algorithm of the (l, e) paper. No group has 2 l records or more under `exact`.
 
 How many records of which kind go into which group follows from counts of values alone (`compose`). Which record takes
-which place is drawn (`bucketize`), so that the order of the table says nothing.
+which place is drawn (`bucketize`), so that the order of the table says nothing. Where no machine holds all records, it
+follows from ranks in an order that was drawn (`Places.group_of`).
 
 Memory: about 60 bytes for each record.
 
 Xiao and Tao (2006), Anatomy; Wang, Han, Wang and Wang (2013), (l, e)-diversity.
 """
 
-from polyseme.methods.bucketization.bucketize import Algorithm, Grouping, bucketize, compose
-from polyseme.methods.bucketization.places import Places
+from polyseme.methods.bucketization.bucketize import Algorithm, Grouping, bucketize, compose, planned
+from polyseme.methods.bucketization.places import Places, Ranks, first_ranks
 from polyseme.methods.bucketization.structures import dissimilar, distinct, largest_set
 
-__all__ = ["Algorithm", "Grouping", "Places", "bucketize", "compose", "dissimilar", "distinct", "largest_set"]
+__all__ = [
+    "Algorithm",
+    "Grouping",
+    "Places",
+    "Ranks",
+    "bucketize",
+    "compose",
+    "dissimilar",
+    "distinct",
+    "first_ranks",
+    "largest_set",
+    "planned",
+]

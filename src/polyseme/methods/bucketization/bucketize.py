@@ -20,7 +20,7 @@ from polyseme.methods.bucketization.structures import largest_set
 from polyseme.methods.microdata import SUPPRESSED
 from polyseme.randomness import SystemStream
 
-__all__ = ["Algorithm", "Grouping", "bucketize", "compose"]
+__all__ = ["Algorithm", "Grouping", "bucketize", "compose", "planned"]
 
 Algorithm: TypeAlias = Literal["exact", "mbf"]
 
@@ -65,11 +65,16 @@ def bucketize(
     >>> made.count, made.sizes.tolist(), made.gap
     (3, [2, 2, 2], 0)
     """
-    counts = np.bincount(codes, minlength=structure.size).astype(np.int64)
-    places = compose(counts, structure, l, algorithm)
-    if len(codes) and not places.count:
-        raise _no_group(counts, structure, l)
+    places = planned(np.bincount(codes, minlength=structure.size).astype(np.int64), structure, l, algorithm)
     return Grouping(_drawn(codes, places, stream), places.count, places.gap)
+
+
+def planned(counts: Ints, structure: Structure, l: int, algorithm: Algorithm = "exact") -> Places:
+    """The same as places, from the records of each value; refuses an l for which no group exists."""
+    places = compose(counts, structure, l, algorithm)
+    if counts.any() and not places.count:
+        raise _no_group(counts, structure, l)
+    return places
 
 
 def compose(counts: Ints, structure: Structure, l: int, algorithm: Algorithm = "exact") -> Places:

@@ -81,16 +81,16 @@ class Checker:
         return check.hopeless > self.limit or 0 < self.data.records == check.hopeless
 
     def suppressed(self, levels: Sequence[int]) -> Bools:
-        """Which records are in classes of a node that cannot be published."""
-        codes, records = self.data.codes, self.data.records
+        """Which rows are in classes of a node that cannot be published."""
+        codes, rows = self.data.codes, self.data.rows
         if self.goal.mapped and self.data.population is not None:
             codes = np.concatenate([codes, self.data.population])
         keys = packed(self.data.at(levels, codes), len(codes))[0]
-        found, classes = np.unique(keys[:records], return_inverse=True)
+        found, classes = np.unique(keys[:rows], return_inverse=True)
         sizes, counts = self.goal.counted(classes, len(found))
         if self.totals is not None:
             counts = {name: replace(held, total=self.totals[name]) for name, held in counts.items()}
-        people = keys[records:]
+        people = keys[rows:]
         population = np.bincount(np.searchsorted(found, people[np.isin(people, found)]), minlength=len(found))
         part = Partition(sizes, counts, population if self.goal.mapped else None)
         return np.asarray(~self._kept(part, self.goal.fine(sizes, counts, part.population))[classes])

@@ -38,7 +38,7 @@ class Guide:
     def of(cls, data: Microdata, lattice: Lattice) -> Guide:
         told = []
         for ladder, axis, leaves in zip(data.ladders, lattice.axes, data.codes.T, strict=True):
-            frequency = np.bincount(leaves, minlength=ladder.leaves)
+            frequency = np.bincount(leaves, data.counts, ladder.leaves)
             bits = np.array(
                 [_entropy(np.bincount(ladder.groups[level], frequency).astype(np.float64)) for level in axis]
             )

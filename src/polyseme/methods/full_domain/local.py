@@ -21,6 +21,7 @@ from polyseme.methods.goal import Goal
 from polyseme.methods.keys import packed
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import SUPPRESSED, Cells, Microdata, Recoding
+from polyseme.methods.showing import Round, Rounds
 
 __all__ = ["MOST_CHECKS", "recoded_locally"]
 
@@ -55,10 +56,10 @@ def recoded_locally(
 def _round(
     data: Microdata, goal: Goal, loss: Loss, left: Ints, lattice: Lattice, find: Finder
 ) -> tuple[tuple[int, ...], Bools] | None:
-    """The levels for some of the records that are left, and which of these stay suppressed."""
-    part = replace(data, codes=data.codes[left], sensitive={})
+    """The levels for some of the rows that are left, and which of these stay suppressed."""
+    part = data.among(left)
     top = tuple(ladder.height for ladder in data.ladders)
-    for limit in dict.fromkeys((len(left) // 2, len(left) - 1)):
+    for limit in dict.fromkeys((part.records // 2, part.records - 1)):
         checker = Checker(part, goal.among(left), loss, limit, goal.totals())
         found = find(Search(checker, lattice))
         # Records that are shown as nothing are suppressed.
@@ -69,19 +70,27 @@ def _round(
 
 def _together(data: Microdata, rounds: Sequence[tuple[tuple[int, ...], Ints]]) -> Recoding:
     """All rounds as one recoding; each has its own classes and cells."""
-    classes = np.full(data.records, SUPPRESSED, dtype=np.int64)
+    classes = np.full(data.rows, SUPPRESSED, dtype=np.int64)
     shown: list[Ints] = []
+    steps: list[Round] = []
     cells = [Cells((), ()) for _ in data.ladders]
-    number = 0
-    for levels, records in rounds:
-        hidden = np.ones(data.records, dtype=bool)
-        hidden[records] = False
-        part = Recoding.of_levels(data, levels, hidden, None, None)
-        classes[records] = part.classes[records] + number
+    number, hidden = 0, np.ones(data.rows, dtype=bool)
+    for levels, rows in rounds:
+        part = Recoding.of_levels(data, levels, ~_among(rows, data.rows), None, None)
+        classes[rows] = part.classes[rows] + number
         number += len(part.shown)
-        shown.append(part.shown + np.array([len(column.labels) for column in cells], dtype=np.int64))
+        offsets = [len(column.labels) for column in cells]
+        shown.append(part.shown + np.array(offsets, dtype=np.int64))
         cells = [_joined(before, after) for before, after in zip(cells, part.cells, strict=True)]
-    return Recoding(classes, np.concatenate(shown), tuple(cells))
+        hidden[rows] = False
+        steps.append(data.round(levels, hidden, offsets))
+    return Recoding(classes, np.concatenate(shown), tuple(cells), counts=data.counts, showing=Rounds(tuple(steps)))
+
+
+def _among(rows: Ints, count: int) -> Bools:
+    found = np.zeros(count, dtype=bool)
+    found[rows] = True
+    return found
 
 
 def _joined(before: Cells, after: Cells) -> Cells:
@@ -92,7 +101,7 @@ def _fulfils(goal: Goal, made: Recoding) -> bool:
     """Whether everything that is shown fulfils the goal; what looks the same is one class to whoever reads it."""
     # Merging keeps k-map, which each round has seen to.
     goal = replace(goal, demands=tuple(item for item in goal.demands if item.spec.model.name != "k-map"))
-    records = np.flatnonzero(~made.suppressed)
+    rows = np.flatnonzero(~made.suppressed)
     columns = [
         (
             np.unique([str(label) for label in cells.labels], return_inverse=True)[1][made.shown[:, place]],
@@ -102,5 +111,5 @@ def _fulfils(goal: Goal, made: Recoding) -> bool:
     ]
     keys = packed(columns, len(made.shown))[0]
     found, looks = np.unique(keys, return_inverse=True)
-    sizes, counts = goal.counted(looks[made.classes[records]], len(found), records)
+    sizes, counts = goal.counted(looks[made.classes[rows]], len(found), rows)
     return bool(goal.fine(sizes, counts).all())

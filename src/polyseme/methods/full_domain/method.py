@@ -19,6 +19,9 @@ class FullDomain(Generalizing):
 
     name: ClassVar[str] = "full-domain"
 
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        return True
+
     def group(self, task: Task) -> Recoding:
         task.require_goal(self.name)
         asked = task.parameters

@@ -65,7 +65,7 @@ class Rollup:
         self._ladders = data.ladders
         self._sensitive = goal.sensitive
         self._maps: dict[tuple[int, int, int], Ints] = {}
-        secret, self._values = _combinations(list(goal.sensitive.values()), data.records)
+        secret, self._values = _combinations(list(goal.sensitive.values()), data.rows)
         self._span = len(self._values[0]) if self._values else 1
         self._kept = [self._base(data, secret, goal.mapped)]
         self._cells = 0
@@ -82,12 +82,12 @@ class Rollup:
 
     def _base(self, data: Microdata, secret: Ints, mapped: bool) -> _Table:
         """The different rows of the table itself, and of the population if somebody asks for it."""
-        codes, weights = data.codes, [np.ones(data.records, dtype=np.int64)]
+        codes, weights = data.codes, [data.each]
         if mapped and data.population is not None:
             people = len(data.population)
             codes, secret = np.concatenate([codes, data.population]), np.append(secret, np.zeros(people, np.int64))
-            counted = np.append(weights[0], np.zeros(people, dtype=np.int64))
-            weights = [counted, 1 - counted]
+            nobody, everybody = np.zeros(data.rows, dtype=np.int64), np.ones(people, dtype=np.int64)
+            weights = [np.append(data.each, 0 * everybody), np.append(nobody, everybody)]
         columns = [(column, ladder.leaves) for column, ladder in zip(codes.T, self._ladders, strict=True)]
         groups = self._grouped(columns, secret, weights)
         bottom = (0,) * len(self._ladders)
@@ -190,11 +190,11 @@ class Rollup:
         return Partition(sizes, counts, weights[1][there])
 
 
-def _combinations(sensitive: Sequence[Sensitive], records: int) -> tuple[Ints, tuple[Ints, ...]]:
-    """The combination of sensitive values of each record, and the value of each attribute in each combination."""
+def _combinations(sensitive: Sequence[Sensitive], rows: int) -> tuple[Ints, tuple[Ints, ...]]:
+    """The combination of sensitive values of each row, and the value of each attribute in each combination."""
     if not sensitive:
-        return np.zeros(records, dtype=np.int64), ()
-    keys, space = packed([(item.codes, len(item.labels)) for item in sensitive], records)
+        return np.zeros(rows, dtype=np.int64), ()
+    keys, space = packed([(item.codes, len(item.labels)) for item in sensitive], rows)
     groups = grouped(keys, space, [])
     secret = np.searchsorted(groups.keys, keys).astype(np.int64)
     return secret, tuple(item.codes[groups.row] for item in sensitive)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from polyseme.methods.grouping import Generalizing, GroupingMethod, Task
 from polyseme.methods.microdata import Recoding
@@ -15,6 +16,9 @@ class Mondrian(Generalizing):
     """Classes that are cut as long as the goal allows."""
 
     name: ClassVar[str] = "mondrian"
+
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        return False
 
     def group(self, task: Task) -> Recoding:
         task.require_goal(self.name)

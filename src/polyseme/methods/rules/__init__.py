@@ -38,6 +38,9 @@ class Rules:
         Asked.of(parameters)
         return ()
 
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        return False
+
     def group(self, task: Task) -> Recoding:
         return anonymized(task, Asked.of(task.parameters))
 

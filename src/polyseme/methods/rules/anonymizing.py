@@ -267,6 +267,8 @@ class _Work:
             replaced=replaced,
             actions=book.counts,
             explanation=book.explanation,
+            # Merged and suppressed are classes; what started as levels does not follow from leaves any more.
+            showing=None,
         )
 
 

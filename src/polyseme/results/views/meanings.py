@@ -80,6 +80,7 @@ _MEASURED = {
     "believable": "records with a candidate that is impossible for them",
     "groups": "groups whose records do not show the same values",
     "record-count": "rows that are missing or too many",
+    "minimum": "reports in the release",
     "columns": "columns that are missing or too many",
 }
 
@@ -95,6 +96,7 @@ AT_LEAST = frozenset(
         "le-diversity",
         "candidates",
         "mechanism",
+        "minimum",
     )
 )
 """Models whose number must be large enough; that of the others must be small enough."""

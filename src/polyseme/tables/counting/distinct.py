@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
+from polyseme.tables.coding.codes import as_series
+from polyseme.tables.io.source import CountedRows
 
-__all__ = ["all_counts", "distinct_rows", "merged_rows"]
+__all__ = ["all_counts", "distinct_rows", "frame_of", "merged_rows"]
 
 
 def distinct_rows(frame: pl.DataFrame, counts: Ints | None, name: str) -> pl.DataFrame:
@@ -30,6 +32,23 @@ def merged_rows(frames: Sequence[pl.DataFrame], name: str) -> pl.DataFrame:
     """What several frames of distinct rows have in all."""
     whole = pl.concat(frames, how="vertical_relaxed")
     return whole.group_by(pl.exclude(name)).agg(pl.col(name).sum())
+
+
+def frame_of(
+    rows: Iterable[CountedRows], names: Sequence[str], missing_values: Sequence[str] = ()
+) -> tuple[pl.DataFrame, Ints | None]:
+    """All rows as one frame, and how many records each stands for; None for one.
+
+    missing_values  words that stand for a missing value
+    """
+    frames, numbers = [], []
+    for batch, counts in rows:
+        frames.append(
+            pl.DataFrame({name: as_series(batch.column(place), missing_values) for place, name in enumerate(names)})
+        )
+        numbers.append((batch.num_rows, counts))
+    whole = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
+    return whole, all_counts(numbers)
 
 
 def all_counts(parts: Sequence[tuple[int, Ints | None]]) -> Ints | None:

@@ -90,9 +90,20 @@ def unmatched(left: Fingerprints, right: Fingerprints) -> int:
     return int(np.maximum(here - found, 0).sum())
 
 
-def class_sizes(prints: Fingerprints) -> Ints:
-    """How many rows share each fingerprint."""
-    return np.unique(prints, return_counts=True)[1].astype(np.int64)
+def class_sizes(prints: Fingerprints, counts: Ints | None = None) -> Ints:
+    """How many records share each fingerprint.
+
+    counts  how many each of them stands for; None for one
+
+    >>> class_sizes(np.array([7, 5, 7], np.uint64), np.array([1, 4, 2]))
+    array([4, 3])
+    """
+    if counts is None:
+        return np.unique(prints, return_counts=True)[1].astype(np.int64)
+    different, place = np.unique(prints, return_inverse=True)
+    sizes = np.zeros(len(different), dtype=np.int64)
+    np.add.at(sizes, place, counts)
+    return sizes
 
 
 def some_rows(batches: Iterable[pa.RecordBatch], rows: Ints) -> Iterator[pa.RecordBatch]:

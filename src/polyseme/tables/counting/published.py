@@ -27,7 +27,7 @@ class PublishedSets:
     starts     where each set begins in `value`: (sets + 1,)
     value      codes of the candidates, ascending within a set, no repeats; -1 for a candidate outside the domain
     counts     how many records published this set: (sets,)
-    first      a row that published it: (sets,)
+    first      a row that published it, -1 where rows were only counted: (sets,)
     size       F, the number of values of the domain
     """
 
@@ -83,12 +83,16 @@ class PublishedSets:
         fresh[:, 1:] = unique[:, 1:] != unique[:, :-1]
         starts = np.concatenate(([0], np.cumsum(fresh.sum(axis=1)))).astype(np.int64)
         first = np.minimum.reduceat(order, heads) if len(heads) else heads
+        first = first if counts is None else np.full(len(heads), -1)
         return cls(attribute, starts, unique[fresh], held, first, size)
 
 
-def published_sets(frame: pl.DataFrame, column: str, domain: Sequence[Label] | int) -> PublishedSets:
+def published_sets(
+    frame: pl.DataFrame, column: str, domain: Sequence[Label] | int, counts: Ints | None = None
+) -> PublishedSets:
     """The distinct sets of a list column, whose members are labels of `domain`, or codes when it is a number.
 
+    `counts` says how many records each row stands for; without it, one.
     Sets may have any length, repeated or unknown members, or be missing: what is wrong with them is for a model to say.
     """
     require_columns(frame, [column])
@@ -114,7 +118,7 @@ def published_sets(frame: pl.DataFrame, column: str, domain: Sequence[Label] | i
     padded[rows, offset] = np.where(void[rows], size, codes)
     short = np.arange(max(width, 1))[None, :] >= lengths[:, None]
     padded = np.where(short, padded[:, :1], padded)
-    result = PublishedSets.from_codes(padded + 1, size + 2, column)
+    result = PublishedSets.from_codes(padded + 1, size + 2, column, counts)
     return _without_empty_mark(result, size)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, multipliable
 from polyseme.tables.counting.matching import Fingerprints, class_sizes
 
 __all__ = ["HELD_BYTES", "Tallied", "Tally"]
@@ -46,8 +46,13 @@ class Tally:
         self._waiting: list[Fingerprints] = []
         self._bytes = 0
         self._folder: Path | None = None
+        self._counted: list[tuple[Fingerprints, Ints]] = []
 
-    def add(self, prints: Fingerprints) -> None:
+    def add(self, prints: Fingerprints, counts: Ints | None = None) -> None:
+        """Some more, each once or as often as `counts` says; those with counts are few enough to be held."""
+        if counts is not None:
+            self._counted.append((prints, counts))
+            return
         self._waiting.append(prints)
         self._bytes += prints.nbytes
         if self._bytes > self._limit:
@@ -69,10 +74,15 @@ class Tally:
         for sizes in self._sizes():
             total += int(sizes.sum())
             distinct += len(sizes)
-            squares += int(sizes @ sizes)
+            (wide,) = multipliable(int(sizes.sum()), sizes)
+            squares += int(wide @ wide)
         return Tallied(total, distinct, squares)
 
     def _sizes(self) -> Iterator[Ints]:
+        if self._counted:
+            parts = [*self._counted, *((prints, np.ones(len(prints), dtype=np.int64)) for prints in self._waiting)]
+            yield class_sizes(*(np.concatenate(column) for column in zip(*parts)))
+            return
         if self._folder is None:
             if self._waiting:
                 yield class_sizes(np.concatenate(self._waiting))

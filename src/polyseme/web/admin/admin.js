@@ -146,22 +146,22 @@ function expectedTable({ columns, reports, planned }) {
       h("th", { scope: "row" }, one.question),
       h("td", { class: "number" }, reports ? points(one.now) : "no reports"),
       h("td", { class: "number" }, points(one.planned)),
-      h("td", { class: "number" }, count(one.values)),
-      h("td", { class: "number" }, count(one.l)),
       h("td", { class: "number" }, one.promised === null ? "none" : percent(one.promised)),
+      h("td", { class: "number wide" }, count(one.values)),
+      h("td", { class: "number wide" }, count(one.l)),
     ),
   );
-  const head = ["Question", `Error now (${count(reports)})`, `At plan (${count(planned)})`, "Values", "Set of", "Posterior at most"];
+  const head = ["Question", `Error now (${count(reports)})`, `At plan (${count(planned)})`, "Promised at most", "Values", "Set of"];
   const table = h(
     "table",
     { "aria-label": "Expected errors" },
-    h("thead", {}, h("tr", {}, ...head.map((text, at) => h("th", { scope: "col", class: at ? "number" : undefined }, text)))),
+    h("thead", {}, h("tr", {}, ...head.map((text, at) => h("th", { scope: "col", class: ["", "number", "number wide"][Number(at > 0) + Number(at > 3)] || undefined }, text)))),
     h("tbody", {}, ...rows),
   );
   return h(
     "div",
     { class: "expected" },
-    h("p", { class: "help" }, "Expected error of a share, in percentage points (root mean square), and what is promised"),
+    h("p", { class: "help" }, "Expected error of a share, in percentage points (root mean square), and how often a guess at an answer may be right"),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Expected errors" }, table),
   );
 }

@@ -46,7 +46,7 @@ export class Device extends EventTarget {
   /** The campaign that an id pins. @param {string} id @returns {Promise<Campaign>} */
   async campaign(id) {
     const found = await fetch(`${this.address}/v1/campaigns/${id}`, { credentials: "omit", referrerPolicy: "no-referrer" });
-    if (!found.ok) throw new Error(`the collector answered ${found.status}`);
+    if (!found.ok) throw Object.assign(new Error(`the collector answered ${found.status}`), { status: found.status });
     return readCampaign(new Uint8Array(await found.arrayBuffer()), id);
   }
 

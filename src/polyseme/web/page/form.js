@@ -138,7 +138,8 @@ function searchable(choice, codes) {
     list.replaceChildren(...fitting.slice(0, SHOWN).map((code) => radio(choice, code)));
     list.hidden = !fitting.length;
     const counts = { shown: Math.min(fitting.length, SHOWN), count: offered.length };
-    found.textContent = fitting.length ? filled(texts.shown, counts) : texts.nothing;
+    const more = fitting.length > SHOWN ? ` ${texts.narrow}` : "";
+    found.textContent = fitting.length ? filled(texts.shown, counts) + more : texts.nothing;
   }
   /** @param {number[]} now */
   function offer(now) {

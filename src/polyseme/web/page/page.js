@@ -53,9 +53,14 @@ async function begin() {
   try {
     campaign = await device.campaign(id);
     requireTexts(campaign);
-    requirePromises(campaign);
   } catch (error) {
-    return stop(error instanceof CampaignError ? texts.changed : texts.absent, !(error instanceof CampaignError));
+    if (error instanceof CampaignError) return stop(texts.changed, false);
+    return /** @type {any} */ (error).status === 404 ? stop(texts.nowhere, false) : stop(texts.absent, true);
+  }
+  try {
+    requirePromises(campaign);
+  } catch {
+    return stop(texts.unkept, false);
   }
   chooseLanguages();
   device.addEventListener("change", () => refresh());
@@ -126,7 +131,14 @@ function speak(language) {
   found("name").lang = own;
   found("skip").textContent = texts.skip;
   found("language-label").textContent = texts.language;
-  found("footer").replaceChildren(h("p", {}, filled(texts.contact, { contact: campaign.collection.contact })));
+  const [before, after] = texts.contact.split("{contact}");
+  found("footer").replaceChildren(h("p", {}, before, contactLink(campaign.collection.contact), after));
+}
+
+/** Whom to ask: an address of mail or of a page can be followed. @param {string} contact */
+function contactLink(contact) {
+  const target = /^[^\s@/?&]+@[^\s@/?&]+\.[^\s@/?&]+$/.test(contact) ? `mailto:${contact}` : /^https:\/\/\S+$/.test(contact) ? contact : "";
+  return target ? h("a", { href: target, rel: "noreferrer" }, contact) : contact;
 }
 
 /** Whether the campaign takes answers; without a network nobody knows, and the queue will see. */
@@ -254,7 +266,11 @@ function invitationField() {
     autocapitalize: "characters",
     spellcheck: "false",
     "aria-describedby": "code-help code-error",
-    input: () => ((invitation = input.value.trim()), (error.hidden = true)),
+    input: () => {
+      invitation = input.value.trim();
+      error.hidden = true;
+      element.classList.remove("wrong");
+    },
   });
   input.value = invitation;
   const element = h(
@@ -268,6 +284,7 @@ function invitationField() {
   const problems = () => {
     const problem = !invitation ? texts.needed : !isInvitation(invitation) ? texts.mistyped : "";
     error.hidden = !problem;
+    element.classList.toggle("wrong", Boolean(problem));
     error.textContent = problem;
     input.setAttribute("aria-invalid", String(Boolean(problem)));
     return problem ? [input] : [];
@@ -290,7 +307,7 @@ async function look() {
     drawn.set(key, made);
     report = made;
   } catch (error) {
-    stop(error instanceof CampaignError ? wording.texts.changed : wording.texts.full, false);
+    stop(error instanceof CampaignError ? wording.texts.unkept : wording.texts.full, false);
     return "";
   }
   screen = "review";

@@ -9,6 +9,9 @@ import { exactMessage, leaving } from "./leaving.js";
  * @typedef {{retry: () => void, withdraw: () => void, again: () => void}} Actions
  */
 
+/** What the collector says where no other answer would be taken either. */
+const FINAL = new Set(["closed", "unknown"]);
+
 /** Heading and text of a state. @param {Wording} wording @param {Queued} item @returns {[string, string[]]} */
 export function wordsFor({ texts }, { state, said }) {
   const reasons = /** @type {Record<string, string>} */ (texts.reasons);
@@ -25,10 +28,11 @@ export function wordsFor({ texts }, { state, said }) {
 }
 
 /** @param {Wording} wording @param {Queued} item */
-function waitingFor(wording, { state, said, due, tries }) {
-  const { texts } = wording;
+function waitingFor(wording, { state, said, due, tries, earliest }) {
+  const { texts, campaign } = wording;
   if (state !== "waiting" && state !== "leaving") return null;
-  const why = !navigator.onLine ? texts.offline : said === "unreachable" ? texts.unreachable : said ? texts.busy : "";
+  const hides = earliest > Date.now() && campaign.collection.delay > 0;
+  const why = hides ? filled(texts.delay, { time: wording.duration(campaign.collection.delay) }) : !navigator.onLine ? texts.offline : said === "unreachable" ? texts.unreachable : said ? texts.busy : "";
   const now = due <= Date.now();
   const when = now ? (navigator.onLine ? texts.trying : "") : filled(texts.later, { time: wording.time(due) });
   return tries || !now || why ? h("p", { class: "help", id: "next-try" }, [why, when].filter(Boolean).join(" ")) : null;
@@ -43,7 +47,7 @@ export function standing(wording, item, actions) {
   const delayed = item.earliest > Date.now();
   const buttons = [
     pending && !delayed && h("button", { type: "button", class: "primary", id: "retry", click: actions.retry }, texts.retry),
-    item.state === "refused" && h("button", { type: "button", class: "primary", id: "again", click: actions.again }, texts.again),
+    item.state === "refused" && !FINAL.has(item.said) && h("button", { type: "button", class: "primary", id: "again", click: actions.again }, texts.again),
     (item.state === "waiting" || (item.state === "stored" && !item.said)) &&
       h("button", { type: "button", id: "withdraw", click: actions.withdraw }, texts.withdraw),
   ];

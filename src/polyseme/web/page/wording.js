@@ -87,7 +87,7 @@ export class Wording {
 
   /** @param {number} moment */
   time(moment) {
-    const near = Math.abs(moment - Date.now()) < 12 * 3600e3;
+    const near = new Date(moment).toDateString() === new Date().toDateString();
     /** @type {Intl.DateTimeFormatOptions} */
     const style = near ? { timeStyle: "medium" } : { dateStyle: "long", timeStyle: "short" };
     return new Date(moment).toLocaleString(this.locale, style);

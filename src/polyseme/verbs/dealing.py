@@ -1,0 +1,133 @@
+"""Groups where no machine holds the table: who is in which follows from ranks in an order that was drawn.
+
+    made = deal_counted(policy, resolved, source)          # source.counted([sensitive columns])
+    dealer = made.dealer                                   # small, pickles
+    kept, codes, rest = dealer.code(batch)                 # a map, wherever a batch is
+
+Every record gets a secret random key. Records are dealt to tasks by their key and sorted by it within a task; then
+
+    counts[task] = np.bincount(dealer.kinds(codes), minlength=dealer.count_of_kinds)    # first aggregate
+    ranks = Ranks(first_ranks(counts)[task])                                            # one for each task
+    groups = dealer.places.group_of(codes, ranks.of(dealer.kinds(codes)))               # batch by batch; -1: left out
+    codes of each group, from all of its records                                        # second aggregate, and a join
+    dealer.listed(lists of codes), groups + 1                                           # the two columns
+
+Tasks in any order, each in the order of its keys, are one random order of all records as long as the task of a record
+depends on its key alone. So the groups have the same distribution as those that `bucketize` draws.
+
+Rows must then be put into an order of their own. In the order of these keys ranks of a kind ascend, and so do its
+groups: a row's place and its group together would tell its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from polyseme.arrays import Bools, Ints
+from polyseme.errors import TableError
+from polyseme.methods import grouping_named
+from polyseme.methods.bucketization import Places
+from polyseme.methods.grouping import DealingMethod, grouped_attribute
+from polyseme.policy import Policy
+from polyseme.policy.microdata import Coding, read_values
+from polyseme.policy.resolving import match_columns
+from polyseme.schema import Resolved, Role
+from polyseme.tables.io.source import Source
+from polyseme.verbs.recoding import promised
+from polyseme.verbs.treating import Decided, applied_groups, domain_labels, free_name, grouped_columns
+
+__all__ = ["Dealer", "Dealt", "deal_counted"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dealer:
+    """How the records of any batch come to their groups. It can be pickled.
+
+    coding     how sensitive values become codes
+    attribute  the one that is published by group
+    group      what the column of groups is called
+    places     what groups take
+    labels     for each sensitive attribute, what is shown for each value
+    """
+
+    coding: Coding
+    attribute: str
+    group: str
+    places: Places
+    labels: Mapping[str, pa.Array] = field(repr=False)
+
+    @property
+    def needs(self) -> list[str]:
+        """The columns that it looks at."""
+        return self.coding.reading.names
+
+    @property
+    def count_of_kinds(self) -> int:
+        return len(self.places.taken)
+
+    def kinds(self, codes: Ints) -> Ints:
+        """The kind of each value: records have ranks among those of their kind."""
+        return self.places.kinds[codes]
+
+    def code(self, batch: pa.RecordBatch) -> tuple[Bools, Ints, pa.RecordBatch]:
+        """Which rows are records; the codes of their values, and their other columns as they are published."""
+        kept, _, secret = self.coding.coded(batch)
+        there = batch if kept.all() else batch.filter(pa.array(kept))
+        names = [name for name in batch.schema.names if name != self.attribute]
+        arrays = [
+            self.labels[name].take(pa.array(secret[name])) if name in secret else there.column(name) for name in names
+        ]
+        return kept, secret[self.attribute], pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def listed(self, lists: pa.ListArray) -> pa.Array:
+        """The values of groups, in the order of the domain, from lists of their codes."""
+        codes = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
+        sizes = lists.value_lengths().to_numpy(zero_copy_only=False)
+        ordered = codes[np.lexsort((codes, np.repeat(np.arange(len(sizes)), sizes)))]
+        bounds = pa.array(np.append(0, np.cumsum(sizes)), type=pa.int32())
+        return pa.ListArray.from_arrays(bounds, self.labels[self.attribute].take(pa.array(ordered)))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Dealt(Decided):
+    """What groups there will be; who is in which follows from the ranks of records."""
+
+    dealer: Dealer
+
+
+def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
+    """Plan groups from counts of sensitive values.
+
+    Quasi-identifiers are not looked at: whether models about them hold is for the review of the release to say.
+    """
+    spec = policy.grouping
+    method = None if spec is None else grouping_named(spec.name)
+    if spec is None or not isinstance(method, DealingMethod):
+        raise ValueError("the policy names no method that deals records to groups")
+    matched = match_columns(policy, source)
+    read = read_values(matched, resolved.schema, source)
+    if not read.data.records:
+        raise TableError(f"{source.name}: no records to publish")
+    sensitive = {item.name: item for item in read.sensitive}
+    models = promised(policy, method, spec, sensitive)
+    item = grouped_attribute(spec.name, spec.parameters, sensitive)
+    values = read.data.sensitive[item.name]
+    counts = np.bincount(values.codes, read.data.counts, len(values.labels)).astype(np.int64)
+    places = method.places(spec.parameters, item, counts)
+    group = free_name(item.name, source.schema.names)
+    keys = [key.name for key in matched.attributes if key.role is Role.QUASI_IDENTIFIER]
+    return Dealt(
+        columns=grouped_columns(keys, read.sensitive, item.name, group),
+        applied=applied_groups(spec, places.count, places.suppressed, places.gap),
+        records=read.data.records,
+        recoded=frozenset([*sensitive, group]),
+        dropped=read.dropped,
+        models=models,
+        dealer=Dealer(
+            read.coding, item.name, group, places, {item.name: domain_labels(item) for item in read.sensitive}
+        ),
+    )

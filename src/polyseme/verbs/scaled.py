@@ -1,0 +1,77 @@
+"""Grouping methods where no machine holds the table: what is decided from counts, and applied to any batch.
+
+    made = treat_counted(policy, resolved, source)    # source.counted(columns) yields different rows and their counts
+    made.columns, made.applied, made.models           # for the job and the manifest, as `treat` gives them
+    made.apply(batch)                                 # what a batch shows: in any task, of any rows, in any order
+    made.rule.recode(batch)                           # the same, and which of the batch's rows are kept
+
+`treat` of a table on this machine is the same code: it reads the rows that differ and how often each occurs, decides,
+and recodes batch by batch. So both decide alike from the same records. `made.rule` is a frozen object of some
+kilobytes that can be pickled (`made.apply` is its method); it looks at the columns `made.rule.needs`, replaces those in
+`made.recoded`, leaves out records that lack a value or are withheld, and passes every other column through.
+
+    full-domain       from counts of records that are alike; nothing is lost
+    mondrian          refused, for now
+    anatomy, buckets  from counts of sensitive values. Which record is in which group is drawn, and needs two aggregates
+                      and a join: `made` is then a `Dealt`, see `polyseme.verbs.dealing`
+    rules             needs single records, and is refused
+"""
+
+from __future__ import annotations
+
+from polyseme.cancellation import Cancellation
+from polyseme.errors import ImpossibleError, Problem
+from polyseme.methods import grouping_named
+from polyseme.methods.grouping import DealingMethod
+from polyseme.policy import MethodSpec, Policy
+from polyseme.release import Manifest
+from polyseme.schema import Resolved
+from polyseme.tables.io.source import Source
+from polyseme.verbs.dealing import Dealt, deal_counted
+from polyseme.verbs.recoding import treat
+from polyseme.verbs.treating import Treated
+
+__all__ = ["require_treated", "treat_counted"]
+
+
+def treat_counted(
+    policy: Policy,
+    resolved: Resolved,
+    source: Source,
+    cancellation: Cancellation | None = None,
+    earlier: Manifest | None = None,
+) -> Treated | Dealt:
+    """Decide from counts what records show; refuses a method that has to look at each record by itself.
+
+    earlier  a release whose levels of generalization are taken over, so that nothing is searched
+    """
+    spec = policy.grouping
+    if spec is None:
+        raise ValueError("the policy names no grouping method")
+    method = grouping_named(spec.name)
+    if isinstance(method, DealingMethod):
+        return deal_counted(policy, resolved, source)
+    if not method.counts(spec.parameters):
+        raise ImpossibleError(_needs_records(spec))
+    return treat(policy, resolved, source, None, cancellation or Cancellation(), earlier)
+
+
+def require_treated(made: Treated | Dealt, spec: MethodSpec) -> Treated:
+    """Raise for groups that are dealt, which no engine beyond one machine does yet."""
+    if isinstance(made, Dealt):
+        what = "who is in which group follows from ranks over all records, which this engine does not work out"
+        raise ImpossibleError(Problem(f"$.method.{spec.name}", what, "use --engine local, or full-domain"))
+    return made
+
+
+def _needs_records(spec: MethodSpec) -> Problem:
+    """Why a method cannot work on counts, and what can be done."""
+    where = f"$.method.{spec.name}"
+    local = "run it on one machine with enough memory (--engine local)"
+    if spec.name == "mondrian":
+        what = "the relaxed mode separates records with equal values by lot, which needs the whole table on one machine"
+        return Problem(f"{where}.mode", what, f"use mode: strict, or {local}")
+    if spec.name == "rules":
+        what = "its actions merge classes and take away values of single records, which needs the whole table"
+        return Problem(where, f"{what} on one machine", f"{local}, or use full-domain or mondrian")
+    return Problem(where, "it looks at single records, which needs the whole table on one machine", local)
