@@ -52,7 +52,7 @@ POLICY = ps.Policy.from_dict(
     }
 )
 NOTICED = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
-"""From version 4.1 on Spark may notice that a task made other rows when it ran again, and give up; earlier ones go on."""
+"""Spark 4.2 notices that a task made other rows when it ran again, and gives up; 4.0 goes on, as 4.2 does without this."""
 
 
 @dataclass(frozen=True)
