@@ -52,7 +52,7 @@ POLICY = ps.Policy.from_dict(
     }
 )
 NOTICED = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
-"""Spark 4.2 notices that a task made other rows when it ran again, and gives up; 4.0 goes on, as 4.2 does without this."""
+"""By it Spark 4.2 notices that a task made other rows when it ran again, and gives up; 4.0 cannot, and goes on."""
 
 
 @dataclass(frozen=True)
