@@ -90,9 +90,8 @@ class Shuffler:
         if self._spill is None:
             self._spill = self._open.enter_context(_Spill(self._folder, self._parts_expected()))
         waiting, self._waiting, self._bytes = self._waiting, [], 0
-        waiting.reverse()
-        while waiting:
-            self._spill.write(_run(waiting, self._memory // _RUNS), next(self._streams))
+        for run in _runs(waiting, self._memory // _RUNS):
+            self._spill.write(run, next(self._streams))
 
     def _parts_expected(self) -> int:
         if self._rows is None:
@@ -118,14 +117,12 @@ class Shuffler:
                 yield partial(_ordered, partial(self._spill.read, part), next(self._streams))
 
     def _pieces_in_memory(self) -> Iterator[Callable[[], pa.Table]]:
-        if not self._waiting:
-            return
-        rows, waiting = sum(batch.num_rows for batch in self._waiting), self._waiting
-        self._waiting = []
-        batch, bounds = _by_part(waiting, _parts(rows, self._bytes, self._memory, least=1), next(self._streams))
-        for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist()):
-            if stop > start:
-                yield partial(_ordered, partial(_slice, batch, start, stop), next(self._streams))
+        waiting, self._waiting = self._waiting, []
+        parts = _parts(sum(batch.num_rows for batch in waiting), self._bytes, self._memory, least=1)
+        runs = [_by_part(run, parts, next(self._streams)) for run in _runs(waiting, self._memory // _RUNS)]
+        for part in range(parts):
+            if any(bounds[part + 1] > bounds[part] for _, bounds in runs):
+                yield partial(_ordered, partial(_joined, runs, part), next(self._streams))
 
     def _smaller(self, part: int, rows: int) -> Iterator[Callable[[], pa.Table]]:
         """The pieces of a part that is too large: a table of its own."""
@@ -221,13 +218,16 @@ def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _run(waiting: list[pa.RecordBatch], size: int) -> list[pa.RecordBatch]:
-    """Batches from the end of what waits, of about that size together."""
-    run, total = [], 0
-    while waiting and total <= size:
-        run.append(waiting.pop())
-        total += run[-1].nbytes
-    return run
+def _runs(waiting: list[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
+    """What waits, in runs of about that size; it is taken away, so that no row is held twice for long."""
+    waiting.reverse()
+    while waiting:
+        run = [waiting.pop()]
+        total = run[0].nbytes
+        while waiting and total < size:
+            run.append(waiting.pop())
+            total += run[-1].nbytes
+        yield run
 
 
 def _parts(rows: int, size: float, memory: int, least: int = 2) -> int:
@@ -256,8 +256,10 @@ def _whole(table: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
-def _slice(batch: pa.RecordBatch, start: int, stop: int) -> pa.Table:
-    return pa.Table.from_batches([batch.slice(start, stop - start)])
+def _joined(runs: Sequence[tuple[pa.RecordBatch, Ints]], part: int) -> pa.Table:
+    """The rows of a part from all runs."""
+    slices = [batch.slice(bounds[part], bounds[part + 1] - bounds[part]) for batch, bounds in runs]
+    return pa.Table.from_batches(slices)
 
 
 def _ordered(read: Callable[[], pa.Table], stream: SystemStream) -> pa.Table:
