@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme import spark as on_spark
+from polyseme.cancellation import Cancellation
 from polyseme.randomness import new_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
@@ -70,6 +73,15 @@ def described(release: ps.Release) -> Any:
     return release.manifest.to_dict()["attributes"]
 
 
+def verdicts(found: Any) -> Any:
+    """All that is said, but for the row in which a class was first seen: rows that are counted have no number."""
+    said = found.to_dict()["verdicts"]
+    for verdict in said:
+        for item in verdict["worst_classes"]:
+            item.pop("row")
+    return said
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A table of several files with several row groups each, and its policy."""
@@ -94,7 +106,7 @@ def test_the_same_seed_gives_the_same_release(spark: Any, folder: Path, form: st
     assert described(local) == described(other)
     assert len(theirs.data["files"]) == 3
     one, two = ps.verify(folder / "spark"), on_spark.verify(folder / "spark", spark=spark)
-    assert one.to_dict() == two.to_dict()
+    assert verdicts(one) == verdicts(two)
     assert two.holds
     for by in ((), ("sex",)):
         one, two = (
@@ -217,8 +229,8 @@ method: {full-domain: {suppression: 0.1}}
     local = ps.anonymize(folder / "data", policy, seed=3)
     other = on_spark.anonymize(folder / "data", policy, folder / "out", seed=3, spark=spark)
     assert rows_of(local).equals(rows_of(other))
-    assert local.manifest.applied == other.manifest.applied
-    assert on_spark.verify(folder / "out", spark=spark).to_dict() == ps.verify(folder / "out").to_dict()
+    assert local.manifest.to_dict()["method"] == other.manifest.to_dict()["method"]
+    assert verdicts(on_spark.verify(folder / "out", spark=spark)) == verdicts(ps.verify(folder / "out"))
     asked = {"qi": ["age", "sex"], "sensitive": ["pay"]}
     one, two = ps.risk(folder / "data", **asked), on_spark.risk(folder / "data", **asked, spark=spark)
     assert one.to_dict() == two.to_dict()
@@ -236,7 +248,7 @@ def test_a_table_of_the_catalog_is_known_by_its_name(local_spark: Any, folder: P
 
 
 COLUMNS = st.lists(st.sampled_from(["int", "text", "real"]), max_size=3)
-SIZES = st.tuples(st.integers(2, 4), st.integers(0, 6))
+SIZES = st.tuples(st.integers(2, 4), st.integers(1, 6))
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
@@ -262,3 +274,21 @@ def test_any_small_table_comes_out_alike(
     assert ps.verify(local).holds == on_spark.verify(place / "out", spark=sail).holds
     one, two = ps.estimate(local, ["secret"]), on_spark.estimate(place / "out", ["secret"], spark=sail)
     assert one.to_dict() == two.to_dict()
+
+
+def test_work_that_is_stopped_leaves_nothing(local_spark: Any, tmp_path: Path) -> None:
+    policy = "attributes: {v: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
+    token = Cancellation()
+    timer = threading.Timer(1.0, token.cancel, ["enough"])
+    timer.start()
+    slow = local_spark.range(0, 400, 1, 4).mapInArrow(_slowly, "v string")
+    with pytest.raises(ps.Cancelled, match="enough"):
+        on_spark.anonymize(slow, policy, tmp_path / "out", spark=local_spark, cancellation=token)
+    assert not list(tmp_path.iterdir())
+
+
+def _slowly(batches: Any) -> Any:
+    for batch in batches:
+        for _ in range(batch.num_rows):
+            time.sleep(0.5)
+            yield pa.RecordBatch.from_pydict({"v": ["a"]})

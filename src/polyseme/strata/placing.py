@@ -143,7 +143,7 @@ class Placing:
 
     def applying(self, states: Ints) -> frozenset[int]:
         """The numbers of the constraints that apply to some record in one of the states."""
-        return frozenset[int]().union(*(self.applies[state] for state in np.unique(states).tolist()))
+        return frozenset[int]().union(*(self.applies[state] for state in np.flatnonzero(np.bincount(states)).tolist()))
 
 
 def _step(name: str, rules: Sequence[Condition], states: Sequence[int]) -> tuple[_Step, list[int]]:
