@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from polyseme.cancellation import Cancellation
 from polyseme.cli import cli
 from polyseme.errors import Cancelled, InvalidInput
+from polyseme.studies.adult_files import FILES
 from polyseme.studies.reproduce import adult as adults
 from polyseme.studies.reproduce.intervals import mean_row, share_row
 from polyseme.studies.reproduce.journal.violation import equation_11, room, violation
@@ -214,7 +215,7 @@ def test_adult_files_are_checked(tmp_path: Path) -> None:
         adults.find_adult(str(tmp_path), tmp_path)
     assert len(caught.value.problems) == 2
     line = ", ".join(["1"] * 15)
-    for name in adults.FILES:
+    for name in FILES:
         (tmp_path / name).write_text(f"{line}\n{line}\n\n")
     with pytest.raises(InvalidInput, match="2 records, where 32,561 were published"):
         adults.find_adult(str(tmp_path), tmp_path)

@@ -9,7 +9,8 @@ from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.methods.mondrian import mondrian
 from polyseme.randomness import SystemStream
-from polyseme.studies.reproduce.adult import adult_rows, education
+from polyseme.studies.adult_files import adult_rows
+from polyseme.studies.reproduce.adult import education
 from polyseme.studies.reproduce.coded import Coded
 from polyseme.studies.reproduce.intervals import mean_row
 from polyseme.studies.reproduce.pipelines import (

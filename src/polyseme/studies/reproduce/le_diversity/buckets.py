@@ -11,7 +11,8 @@ from polyseme.distances.structure import Structure
 from polyseme.methods.bucketization import Algorithm, bucketize, dissimilar, distinct
 from polyseme.metrics.groupings import diversity_degrees, information_losses
 from polyseme.randomness import SystemStream, experiment
-from polyseme.studies.reproduce.adult import adult_rows, education_codes, education_tree
+from polyseme.studies.adult_files import adult_rows
+from polyseme.studies.reproduce.adult import education_codes, education_tree
 from polyseme.studies.reproduce.intervals import mean_row
 from polyseme.studies.reproduce.study import (
     Claim,

@@ -16,7 +16,8 @@ import polars as pl
 from polyseme.errors import QuestionError
 from polyseme.policy import Policy
 from polyseme.randomness import experiment
-from polyseme.studies.reproduce.adult import adult_rows, education_paths
+from polyseme.studies.adult_files import adult_rows
+from polyseme.studies.reproduce.adult import education_paths
 from polyseme.studies.reproduce.intervals import mean_row
 from polyseme.studies.reproduce.study import (
     Claim,

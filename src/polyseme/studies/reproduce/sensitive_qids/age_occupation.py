@@ -12,7 +12,7 @@ from polyseme.distances import LineDistance
 from polyseme.estimators.smooth import Smooth
 from polyseme.promises import Diversity, Promises
 from polyseme.randomness import SystemStream
-from polyseme.studies.reproduce.adult import adult_rows
+from polyseme.studies.adult_files import adult_rows
 from polyseme.studies.reproduce.intervals import mean_row
 from polyseme.studies.reproduce.sensitive_qids.attributes import (
     OURS,

@@ -29,8 +29,8 @@ from polyseme.estimators.maximum import Bayes, MaximumLikelihood
 from polyseme.mechanism import Mechanism
 from polyseme.metrics.cross_tabulations import hellinger, l1, l2
 from polyseme.randomness import SystemStream, experiment
+from polyseme.studies.adult_files import COLUMNS, adult_rows
 from polyseme.studies.baselines import random_table, rating, rating_table, value_groups
-from polyseme.studies.reproduce.adult import COLUMNS, adult_rows
 
 __all__ = [
     "DISTANCES",
