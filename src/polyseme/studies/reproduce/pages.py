@@ -39,7 +39,7 @@ a { color: var(--accent); }
 
 def write_study(out: Path, outcome: Outcome, notes: Sequence[str] = ()) -> list[Finding]:
     """Write the page and the numbers of a study; returns what came of its claims."""
-    findings = outcome.study.judge(outcome.results)
+    findings = outcome.study.findings(outcome.results)
     _write(out / f"{outcome.study.name}.csv", _csv(outcome.results))
     _write(out / f"{outcome.study.name}.html", _study_page(outcome, findings, notes))
     for name, svg in _pictures(outcome):
