@@ -21,6 +21,7 @@ from markupsafe import Markup
 from polyseme.files.whole import whole_file
 from polyseme.reports.page import is_page
 from polyseme.studies.reproduce.lines import LINE_STYLE, Look, draw, look_of, number, swatch
+from polyseme.studies.reproduce.papers import ERRATA, SHOWN, label
 from polyseme.studies.reproduce.pictures import picture
 from polyseme.studies.reproduce.running import Outcome
 from polyseme.studies.reproduce.study import Exhibit, Finding, Results, Row, Sources, Study, Verdict
@@ -64,7 +65,7 @@ def write_index(
     findings: Mapping[str, Sequence[Finding]],
     quick: bool,
     sources: Sources,
-    adult: str,
+    found: Mapping[str, str],
 ) -> None:
     """Write the index and the claims as CSV."""
     linked = [(finding, name) for name, found in findings.items() for finding in found]
@@ -76,7 +77,9 @@ def write_index(
             style=_style(),
             tally=[(verdict.value.capitalize(), tally[verdict]) for verdict in Verdict if tally[verdict]],
             quick=quick,
-            adult=adult,
+            found=found,
+            shown=[(label(one), one, one.study in findings) for one in SHOWN],
+            errata=[(one, one.study in findings) for one in ERRATA],
             studies=[
                 (study, outcome, _time(outcome) if outcome else _why_not(study, sources)) for study, outcome in studies
             ],
