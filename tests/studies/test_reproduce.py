@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import math
 import re
+import signal
+import subprocess
+import sys
+import time
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -94,6 +98,27 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     assert list(outcome.results.rows) == rows_of("posterior")
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_killed_command_goes_on(how: signal.Signals, tmp_path: Path) -> None:
+    """Whatever was measured when the process died is kept, and the rest comes out the same."""
+    out = tmp_path / "pages"
+    asked = ["reproduce", "mse", "--quick", "--jobs", "1", "--out", str(out)]
+    running = subprocess.Popen([sys.executable, "-m", "polyseme", *asked], stderr=subprocess.DEVNULL)
+    kept = out / "points" / "mse.jsonl"
+    while running.poll() is None and not (kept.exists() and kept.read_bytes().endswith(b"\n")):
+        time.sleep(0.01)
+    running.send_signal(how)
+    running.wait(60)
+    before = kept.read_text(encoding="utf-8").splitlines()
+    again = CliRunner().invoke(cli, asked)
+    assert again.exit_code == 0, again.output
+    after = kept.read_text(encoding="utf-8").splitlines()
+    assert after[: len(before)] == before
+    outcome = kept_outcome(STUDIES["mse"], out / "points", True, NOWHERE)
+    assert outcome is not None
+    assert list(outcome.results.rows) == rows_of("mse")
+
+
 def test_several_processes_find_the_same(tmp_path: Path) -> None:
     study = STUDIES["worked-example"]
     points = missing(study, tmp_path, True, NOWHERE)
@@ -148,7 +173,7 @@ def test_wrong_asks_are_refused_together(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
     ran = CliRunner().invoke(cli, ["reproduce", "posterior", "--out", str(tmp_path)])
     assert "holds other files" in str(ran.exception)
-    ran = CliRunner().invoke(cli, ["reproduce", "posterior", "--out", str(out), "--data", "census=x"])
+    ran = CliRunner().invoke(cli, ["reproduce", "posterior", "--out", str(out), "--data", "planets=x"])
     assert "there is no such data" in str(ran.exception)
 
 
@@ -239,7 +264,7 @@ def test_adult_is_coded_as_the_papers_use_it(adult: Path) -> None:
 def test_every_claim_of_a_quick_run_has_a_verdict() -> None:
     for name in KEPT:
         study = STUDIES[name]
-        findings = study.judge(Results(rows_of(name)))
+        findings = study.findings(Results(rows_of(name)))
         assert findings
         assert all(finding.because and isinstance(finding.verdict, Verdict) for finding in findings)
 
