@@ -21,7 +21,7 @@ _COLOURS = 9
 _DASHES = ("", "6 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "3 5")
 """Fewer than colours, and no divisor of them: no two of the first 63 series look the same."""
 _OURS, _MARKS = (
-    ("ours", "balanced", "conditional prior"),
+    ("ours", "balanced", "conditional prior", "learnt, conditional prior"),
     ("the limit", "1/l", "original", "true", "floor of truthful sets"),
 )
 

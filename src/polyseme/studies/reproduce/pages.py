@@ -54,7 +54,7 @@ def _pictures(outcome: Outcome) -> Iterator[tuple[str, str]]:
     looks = look_of([row.series for row in results.rows])
     figures = [figure for exhibit in study.exhibits(results) for figure in exhibit.figures]
     for place, figure in enumerate(figures, 1):
-        rows = results.pick(figure.panel, figure.measure)
+        rows = figure.rows(results)
         if rows:
             yield f"{study.name}-{place}.svg", picture(figure, rows, looks)
 
@@ -140,7 +140,7 @@ def _study_page(outcome: Outcome, findings: Sequence[Finding], notes: Sequence[s
 
 
 def _drawn(exhibit: Exhibit, results: Results, looks: dict[str, Look]) -> dict[str, Any]:
-    chosen = [(figure, results.pick(figure.panel, figure.measure)) for figure in exhibit.figures]
+    chosen = [(figure, figure.rows(results)) for figure in exhibit.figures]
     chosen = [(figure, rows) for figure, rows in chosen if rows]
     series = dict.fromkeys(row.series for _, rows in chosen for row in rows)
     return {

@@ -1,6 +1,7 @@
 """A chart as a picture of its own, with a title and a legend: for a README, or a talk.
 
-It follows the reader's light or dark setting, as pages do.
+It follows the reader's light or dark setting, as pages do, on a ground of its own: it can be read on any page, also on
+one that does not follow that setting.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ __all__ = ["picture"]
 
 _LETTER, _SWATCH, _GAP, _LINE = 6.2, 40, 14, 18
 _STYLE = """
-:root { --ink: #1b222c; --muted: #5b6572; --grid: #e3e6ea; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e7eaee; --muted: #a3acb8; --grid: #2a313a; } }
+:root { --ink: #1b222c; --muted: #5b6572; --grid: #e3e6ea; --paper: #ffffff; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e7eaee; --muted: #a3acb8; --grid: #2a313a; --paper: #14181e; }
+}
 svg { font-family: -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, system-ui, sans-serif; }
 text { font-size: 11px; fill: var(--muted); }
 text.title { font-size: 13px; font-weight: 600; fill: var(--ink); }
@@ -33,6 +36,7 @@ def picture(figure: Figure, rows: Sequence[Row], looks: dict[str, Look]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + HEIGHT}" width="{WIDTH * 1.6:.0f}">'
         f"<style>{_STYLE}{LINE_STYLE}</style>"
+        f'<rect width="{WIDTH}" height="{top + HEIGHT}" rx="6" style="fill: var(--paper)"/>'
         f'<text class="title" x="4" y="15">{title}</text><text x="4" y="31">{about}</text>{legend}{chart}</svg>\n'
     )
 

@@ -170,6 +170,7 @@ class Figure:
 
     log     whether the upright axis is logarithmic
     joined  whether points of a series are joined by a line: not where they stand beside each other in no order
+    series  which to draw, all where none is named
     """
 
     panel: str
@@ -179,6 +180,11 @@ class Figure:
     log: bool = False
     title: str = ""
     joined: bool = True
+    series: tuple[str, ...] = ()
+
+    def rows(self, results: Results) -> list[Row]:
+        """What is drawn."""
+        return [row for row in results.pick(self.panel, self.measure) if not self.series or row.series in self.series]
 
 
 @dataclass(frozen=True)

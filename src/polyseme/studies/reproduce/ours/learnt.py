@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from polyseme.analysis.calibrating import expected_error
@@ -13,7 +15,7 @@ from polyseme.distances import LineDistance
 from polyseme.errors import ImpossibleError
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream
-from polyseme.studies.income import income_population
+from polyseme.studies.income import INCOME_CLASSES, income_population
 from polyseme.studies.reproduce.coded import income
 from polyseme.studies.reproduce.intervals import share_row
 from polyseme.studies.reproduce.judging import within
@@ -38,6 +40,7 @@ SETTINGS = ((2, 2), (3, 2), (3, 3), (3, 4))
 PAPER, UNIFORM, MARGINAL, CONDITIONAL = "Algorithm 1", "uniform prior", "marginal prior", "conditional prior"
 FLOOR, BEFORE, PROMISE = "floor of truthful sets", "without a release", "1/l"
 SUCCESS, ERROR, MEASURED, TRADE = "success of a learner", "root mean squared error", "measured success", "trade"
+BOTH, BALANCED = "learnt and exact posterior", "balanced"
 _KINDS = (PAPER, UNIFORM, MARGINAL, CONDITIONAL)
 _ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RARE = 1e-4
@@ -76,7 +79,25 @@ def _exact(l: int, d: int) -> list[Row]:
         reached, error = _worth(people, _mechanisms(kind, people, l, d))
         rows.append(Row.exact(SUCCESS, SUCCESS, kind, x, reached))
         rows += [] if error is None else [Row.exact(ERROR, ERROR, kind, x, error)]
-    return rows
+    return [*rows, *_beside(l, d, rows)]
+
+
+def _beside(l: int, d: int, rows: Sequence[Row]) -> list[Row]:
+    """The exact worst posterior of somebody to whom all values are alike, beside what a learner reaches."""
+    size, x = len(INCOME_CLASSES), f"{l},{d}"
+    even = np.full(size, 1.0 / size)
+    found = {f"worst posterior, {kind}": _alike(kind, l, d).worst_posterior(even) for kind in (PAPER, BALANCED)}
+    found |= {
+        row.series if row.series in (PROMISE, FLOOR) else f"learnt, {row.series}": row.value
+        for row in rows
+        if row.panel == SUCCESS and row.series in (PROMISE, FLOOR, PAPER, UNIFORM, CONDITIONAL)
+    }
+    return [Row.exact(BOTH, SUCCESS, name, x, float(value)) for name, value in found.items()]
+
+
+def _alike(kind: str, l: int, d: int) -> Mechanism:
+    structure = LineDistance.ranks(len(INCOME_CLASSES)).structure(d)
+    return Mechanism(make_design("simple" if kind == PAPER else "balanced", structure, l))
 
 
 def _mechanisms(kind: str, people: Population, l: int, d: int) -> list[Mechanism]:
@@ -218,6 +239,14 @@ def _price(results: Results) -> Finding:
 def exhibits(results: Results) -> list[Exhibit]:
     return [
         Exhibit(
+            "In one chart",
+            "Which of the l published values is true cannot be told.",
+            "To somebody to whom all values are alike, Algorithm 1 gives some away and balanced sets keep 1/l exactly. "
+            "Somebody who has learnt how values go with age and sex is right far more often, unless decoys follow "
+            "public statistics.",
+            (Figure(BOTH, SUCCESS, "l, d", "probability of a right guess", title="What a set gives away"),),
+        ),
+        Exhibit(
             "How often somebody is right who has learnt the distribution",
             "Which of the l published values is true cannot be told.",
             "It can, as far as the values are not equally likely for people of that age and sex. Decoys that follow "
@@ -257,6 +286,7 @@ STUDY = Study(
     ),
     grid=grid,
     measure=measure,
+    edition=2,
     claims=(HIDDEN, TEACHES, LOWERED, PRICE),
     judge=judge,
     exhibits=exhibits,
