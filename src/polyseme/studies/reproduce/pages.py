@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
@@ -16,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from polyseme.files.whole import whole_file
 from polyseme.reports.page import is_page
+from polyseme.studies.reproduce.judging import BY_SETTING, SETTING_BY_SETTING
 from polyseme.studies.reproduce.lines import LINE_STYLE, Look, draw, look_of, number, swatch
 from polyseme.studies.reproduce.papers import ERRATA, SHOWN, label
 from polyseme.studies.reproduce.pictures import picture
@@ -35,6 +37,8 @@ a { color: var(--accent); }
 .beside .promise { border-left-color: var(--rule); }
 .beside .ours { border-left-color: var(--accent); }
 .beside .muted { margin-bottom: .2rem; }
+.panels .remark { margin-left: 0; }
+.panels h4 { margin-bottom: .1rem; }
 """
 
 
@@ -107,8 +111,11 @@ def _csv(results: Results) -> str:
 
 
 def _claims_csv(linked: Sequence[tuple[Finding, str]]) -> str:
-    rows = [[found.claim.where, found.claim.says, found.verdict.value, found.because, name] for found, name in linked]
-    return _lines([["where", "claim", "verdict", "because", "study"], *rows])
+    rows = [
+        [found.claim.where, found.claim.says, found.verdict.value, found.because, found.claim.rule, name]
+        for found, name in linked
+    ]
+    return _lines([["where", "claim", "verdict", "because", "rule", "study"], *rows])
 
 
 def _lines(rows: Sequence[Sequence[Any]]) -> str:
@@ -129,6 +136,7 @@ def _study_page(outcome: Outcome, findings: Sequence[Finding], notes: Sequence[s
             outcome=outcome,
             notes=notes,
             claims_table=_claims([(finding, "") for finding in findings]),
+            by_setting=_by_setting(study),
             settings=_settings(outcome),
             repeats=_repeats(outcome),
             seconds=_time(outcome),
@@ -137,6 +145,12 @@ def _study_page(outcome: Outcome, findings: Sequence[Finding], notes: Sequence[s
             version=__version__,
         )
     )
+
+
+def _by_setting(study: Study) -> str:
+    """What judging setting by setting means, where some claim is judged so."""
+    used = any(BY_SETTING in claim.rule for claim in study.claims)
+    return f"{SETTING_BY_SETTING[:1].lower()}{SETTING_BY_SETTING[1:]}" if used else ""
 
 
 def _drawn(exhibit: Exhibit, results: Results, looks: dict[str, Look]) -> dict[str, Any]:
@@ -196,7 +210,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
+    environment.filters["coded"] = _coded
     return environment
+
+
+def _coded(text: str) -> Markup:
+    """Text in which names between backticks are code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped here
 
 
 @cache
