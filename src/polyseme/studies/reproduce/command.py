@@ -73,7 +73,7 @@ def prepare(names: Sequence[str], out: Path, quick: bool, data: dict[str, str]) 
     sources = Sources(folder, file)
     left = [point for study in studies for point in missing(study, out / _KEPT, quick, sources)]
     total = sum(len(study.points(quick, sources)) for study in studies)
-    notes = tuple(note for study in studies if (note := _left_out(study, sources)))
+    notes = tuple(f"{study.name}: {note}" for study in studies for note in _notes(study, sources))
     seconds = sum(point.seconds for point in left)
     words = {"Adult table": adult, "US Census": census}
     return Work(studies, out, quick, sources, words, seconds, total, total - len(left), notes)
@@ -90,19 +90,22 @@ def reproduce(work: Work, jobs: int, progress: Progress, cancellation: Cancellat
         outcome = kept_outcome(study, kept, work.quick, work.sources)
         listed.append((study, outcome))
         if outcome is not None:
-            note = _left_out(study, work.sources)
-            findings[study.name] = write_study(work.out, outcome, [note] if note else [])
+            findings[study.name] = write_study(work.out, outcome, _notes(study, work.sources))
     write_index(work.out, listed, findings, work.quick, work.sources, work.found)
     return Done(work.out / "index.html", findings)
 
 
-def _left_out(study: Study, sources: Sources) -> str:
-    """What of a study cannot be run here, and why; empty where everything can."""
+def _notes(study: Study, sources: Sources) -> list[str]:
+    """What of a study cannot be run here, or is run on something else, and why."""
     lacking = study.lacks(sources)
     if lacking:
-        return f"{study.name}: left out, it needs {lacking}."
-    partly = study.adult == "some" and sources.adult is None
-    return f"{study.name}: the part of it that needs the Adult table is left out." if partly else ""
+        return [f"left out, it needs {lacking}."]
+    notes = []
+    if study.adult == "some" and sources.adult is None:
+        notes.append("the part of it that needs the Adult table is left out.")
+    if study.census and sources.census is None:
+        notes.append("the file of the US Census was not given; a generated table of its shape stands for it.")
+    return notes
 
 
 def _refuse_foreign(out: Path) -> None:

@@ -14,7 +14,7 @@ from polyseme.studies.reproduce.study import Figure, Row
 
 __all__ = ["picture"]
 
-_LETTER, _SWATCH, _GAP, _LINE = 6.2, 40, 14, 18
+_LETTER, _SWATCH, _GAP, _LINE, _EDGE = 5.6, 40, 14, 18, 8
 _STYLE = """
 :root { --ink: #1b222c; --muted: #5b6572; --grid: #e3e6ea; --paper: #ffffff; }
 @media (prefers-color-scheme: dark) {
@@ -31,12 +31,13 @@ def picture(figure: Figure, rows: Sequence[Row], looks: dict[str, Look]) -> str:
     legend, lines = _legend(list(dict.fromkeys(row.series for row in rows)), looks)
     top = 36 + lines * _LINE
     chart = draw(figure, rows, looks).replace("<svg ", f'<svg y="{top}" width="{WIDTH}" height="{HEIGHT}" ', 1)
+    wide, high = WIDTH + 2 * _EDGE, top + HEIGHT + 2 * _EDGE
     title = escape(figure.title or figure.panel)
     about = escape(f"{figure.y}{', logarithmic' if figure.log else ''}")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + HEIGHT}" width="{WIDTH * 1.6:.0f}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-_EDGE} {-_EDGE} {wide} {high}" width="{wide * 1.6:.0f}">'
         f"<style>{_STYLE}{LINE_STYLE}</style>"
-        f'<rect width="{WIDTH}" height="{top + HEIGHT}" rx="6" style="fill: var(--paper)"/>'
+        f'<rect x="{-_EDGE}" y="{-_EDGE}" width="{wide}" height="{high}" rx="6" style="fill: var(--paper)"/>'
         f'<text class="title" x="4" y="15">{title}</text><text x="4" y="31">{about}</text>{legend}{chart}</svg>\n'
     )
 

@@ -215,6 +215,7 @@ class Study:
     seed        from which the seed of every point is made
     edition     counts up when numbers change with unchanged settings: what was kept before is then measured anew
     adult       whether some of it, or all, needs the Adult table
+    census      whether some of it is about the US Census
     beside      what must lie beside the two files of the Adult table
     steady      False where numbers are times, which differ from run to run
     """
@@ -232,6 +233,7 @@ class Study:
     seed: int = 20
     edition: int = 1
     adult: Literal["none", "some", "all"] = "none"
+    census: bool = False
     beside: tuple[str, ...] = ()
     steady: bool = True
 

@@ -50,7 +50,7 @@ def grid(quick: bool, sources: Sources) -> list[Point]:
     tables = list(SETTINGS) if sources.adult is not None else [YEN, RANKS]
     tables = tables[:3] if quick else tables
     repeats, records = (3, 10_000) if quick else (40, 100_000)
-    seconds = 0.5 if quick else 25.0
+    seconds = 0.5 if quick else 7.0
     return [
         Point.of(
             data=data,

@@ -52,7 +52,7 @@ _SHOWN = ("20-29", "30-39", "40-49", "50-59")
 
 
 def grid(quick: bool, _: Sources) -> list[Point]:
-    return [Point.of(l=L, repeats=2 if quick else 20, seconds=4.0 if quick else 40.0)]
+    return [Point.of(l=L, repeats=2 if quick else 20, seconds=1.0 if quick else 9.0)]
 
 
 def measure(point: Point, seed: int, sources: Sources) -> list[Row]:

@@ -57,8 +57,8 @@ _REPEATS: Mapping[str, Mapping[int, int]] = {
     "census": {1: 20, 2: 12, 3: 4, 4: 3},
 }
 _SECONDS: Mapping[str, Mapping[int, float]] = {
-    ADULT: {1: 5.0, 2: 20.0, 3: 60.0, 4: 60.0},
-    "census": {1: 10.0, 2: 20.0, 3: 60.0, 4: 60.0},
+    ADULT: {1: 1.0, 2: 8.0, 3: 12.0, 4: 8.0},
+    "census": {1: 2.0, 2: 4.0, 3: 5.0, 4: 9.0},
 }
 _SAMPLE = RECORDS // 10
 
@@ -345,6 +345,7 @@ BY_L = Study(
         "inverts what the decoys did. With many cells and large l its noise grows.",
     ),
     edition=2,
+    census=True,
     adult="some",
 )
 
@@ -372,5 +373,6 @@ BY_T = Study(
         "They fall with t. At t = 0.1 sets hardly tell the truth, and tables of several attributes are lost in noise.",
     ),
     edition=2,
+    census=True,
     adult="some",
 )

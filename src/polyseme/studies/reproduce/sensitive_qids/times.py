@@ -52,7 +52,7 @@ def grid(quick: bool, sources: Sources) -> list[Point]:
     data, records, repeats = census_name(sources.census), *((5_000, 2) if quick else (RECORDS // 10, 3))
     ls = (2, 5) if quick else _LS
     points = [
-        Point.of(data=data, part="anonymize", l=l, records=records, repeats=repeats, seconds=0.5 if quick else 30.0)
+        Point.of(data=data, part="anonymize", l=l, records=records, repeats=repeats, seconds=0.5 if quick else 9.0)
         for l in ls
     ]
     asked = [(2, 1), (5, 2)] if quick else [(l, q) for q in _QS for l in ((2, 3, 5) if q == 3 else _LS)]
@@ -65,7 +65,7 @@ def grid(quick: bool, sources: Sources) -> list[Point]:
             q=q,
             records=records,
             repeats=repeats,
-            seconds=0.5 if quick else 10.0 * q,
+            seconds=0.5 if quick else 1.5 * q,
         )
         for l, q in asked
     ]
@@ -233,5 +233,6 @@ STUDY = Study(
     judge=judge,
     exhibits=exhibits,
     edition=2,
+    census=True,
     steady=False,
 )
