@@ -164,6 +164,34 @@ def test_the_command_writes_pages_that_stand_alone(tmp_path: Path) -> None:
     assert "14 points, 14 of them measured already" in again.output
 
 
+def test_all_studies_run_quickly(tmp_path: Path) -> None:
+    """Those that can do without the Adult table."""
+    ran = CliRunner().invoke(cli, ["reproduce", "--quick", "--jobs", "1", "--out", str(tmp_path / "pages")])
+    assert ran.exit_code == 0, ran.output
+    pages = {file.stem for file in (tmp_path / "pages").glob("*.html")}
+    assert {name for name, study in STUDIES.items() if study.adult != "all"} <= pages
+    index = (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
+    for words in (
+        "journal, Figure 6",
+        "(l, e), Table 4",
+        "not given (--data census=FILE)",
+        "l d &lt;= F, for balanced",
+    ):
+        assert words in index
+    page = (tmp_path / "pages" / "sensitive-qids-time.html").read_text(encoding="utf-8")
+    assert "The file of the US Census was not given; a generated table of its shape stands for it." in page
+
+
+@pytest.mark.slow
+def test_every_study_judges_all_its_claims(adult: Path) -> None:
+    sources = Sources(adult.parent)
+    for study in STUDIES.values():
+        rows = [row for point in study.points(True, sources) for row in study.run(point, sources)]
+        findings = study.findings(Results(rows))
+        assert all(finding.because for finding in findings)
+        assert study.exhibits(Results(rows))
+
+
 def test_wrong_asks_are_refused_together(tmp_path: Path) -> None:
     out = tmp_path / "pages"
     ran = CliRunner().invoke(cli, ["reproduce", "posteriors", "msee", "--out", str(out)])
