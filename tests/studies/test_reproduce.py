@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,10 +23,11 @@ from polyseme.cli import cli
 from polyseme.errors import Cancelled, InvalidInput
 from polyseme.studies.adult_files import FILES
 from polyseme.studies.reproduce import adult as adults
+from polyseme.studies.reproduce.charts import chart
 from polyseme.studies.reproduce.intervals import mean_row, share_row
 from polyseme.studies.reproduce.journal.violation import equation_11, room, violation
 from polyseme.studies.reproduce.kept import Measured, append, read
-from polyseme.studies.reproduce.lines import draw, look_of
+from polyseme.studies.reproduce.lines import look_of
 from polyseme.studies.reproduce.registry import STUDIES
 from polyseme.studies.reproduce.running import kept_outcome, measure, missing
 from polyseme.studies.reproduce.study import Figure, Point, Results, Row, Sources, Verdict
@@ -256,8 +257,8 @@ def test_no_two_series_look_the_same() -> None:
 
 def test_charts_escape_names_and_have_no_nonsense() -> None:
     rows = [Row.exact("p", "m", "<b>", x, value) for x, value in ((1, 0.0), (2, 1e-6), (3, math.inf))]
-    for log in (False, True):
-        svg = draw(Figure("p", "m", "x", "y", log=log), rows, look_of(["<b>"]))
+    for log, joined in product((False, True), repeat=2):
+        svg = chart(Figure("p", "m", "x", "y", log=log, joined=joined), rows, look_of(["<b>"]))
         assert "<b>" not in svg
         assert "nan" not in svg
         assert "inf" not in svg

@@ -21,8 +21,9 @@ from markupsafe import Markup, escape
 
 from polyseme.files.whole import whole_file
 from polyseme.reports.page import is_page
+from polyseme.studies.reproduce.charts import chart
 from polyseme.studies.reproduce.judging import BY_SETTING, SETTING_BY_SETTING
-from polyseme.studies.reproduce.lines import LINE_STYLE, Look, draw, look_of, number, swatch
+from polyseme.studies.reproduce.lines import LINE_STYLE, Look, look_of, number, swatch
 from polyseme.studies.reproduce.papers import ERRATA, SHOWN, label
 from polyseme.studies.reproduce.pictures import picture
 from polyseme.studies.reproduce.running import Outcome
@@ -162,7 +163,7 @@ def _drawn(exhibit: Exhibit, results: Results, looks: dict[str, Look]) -> dict[s
         "says": exhibit.says,
         "sees": exhibit.sees,
         "legend": [(name, Markup(swatch(looks[name]))) for name in series],  # noqa: S704 - drawn here
-        "drawn": [(figure, Markup(draw(figure, rows, looks))) for figure, rows in chosen],  # noqa: S704 - drawn here
+        "drawn": [(figure, Markup(chart(figure, rows, looks))) for figure, rows in chosen],  # noqa: S704 - drawn here
     }
 
 

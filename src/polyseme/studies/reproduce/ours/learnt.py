@@ -244,7 +244,11 @@ def exhibits(results: Results) -> list[Exhibit]:
             "To somebody to whom all values are alike, Algorithm 1 gives some away and balanced sets keep 1/l exactly. "
             "Somebody who has learnt how values go with age and sex is right far more often, unless decoys follow "
             "public statistics.",
-            (Figure(BOTH, SUCCESS, "l, d", "probability of a right guess", title="What a set gives away"),),
+            (
+                Figure(
+                    BOTH, SUCCESS, "l, d", "probability of a right guess", title="What a set gives away", joined=False
+                ),
+            ),
         ),
         Exhibit(
             "How often somebody is right who has learnt the distribution",
