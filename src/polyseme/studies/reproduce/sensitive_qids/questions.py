@@ -167,8 +167,9 @@ def _answers(
 
 _SAME_QUESTIONS = " Methods are compared on the same questions, by the ratio of their mean distances."
 _ABOUT_HALF = (
-    f"About half is {HALF[0]} to {HALF[1]}. At the end of each chart named, for L1 and L2: reproduced if the interval "
-    "of every ratio reaches that range, with a correction if that of more than half of them does, else not reproduced."
+    f"About half is {HALF[0]} to {HALF[1]}. At the smallest l or the largest t of each chart, for L1 and L2: "
+    "reproduced if the interval of every ratio reaches that range, with a correction if that of more than half of them "
+    "does, else not reproduced."
 )
 BEATS_L = Claim(
     "sensitive QIDs, Fig. 1-2",
