@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -35,6 +34,7 @@ from polyseme.progress import stage
 from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
+from polyseme.spark.failing import plain_errors
 from polyseme.spark.labels import labelled
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import BATCH_ROWS, session, settings
@@ -79,7 +79,7 @@ class SparkEngine:
     def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
         spark = session(self.spark, self.master)
         work = _Work(spark, run, target.folder, self.files)
-        with settings(spark, _SETTINGS), _plain_errors():
+        with settings(spark, _SETTINGS), plain_errors():
             paths = work.published()
             _tell(spark, paths, run, watch)
         target.adopt_files(paths)
@@ -88,22 +88,6 @@ class SparkEngine:
 
 publish = SparkEngine()
 """Publishes with the running session, or one on this machine."""
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Errors of Spark without their messages, which quote rows."""
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except PySparkException as error:
-        named = error.getErrorClass() if hasattr(error, "getErrorClass") else None
-        raise TableError(
-            f"Spark could not do the work ({named or type(error).__name__})",
-            "its own log says why; the workers need this version of polyseme, and the files of the table and of the "
-            "release under the same names",
-        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,12 +225,17 @@ def _address(path: Path) -> str:
 
 def _tidied(folder: Path, rows: int) -> list[Path]:
     """The files that Spark has written, under names that tell nothing; none is missing, and nothing else is there."""
+    if not folder.is_dir():
+        raise TableError(
+            f"{folder}: Spark has written the release, but not on this machine; nothing was published",
+            "out must be a folder that this machine and the workers share; what they wrote is in theirs, to be removed",
+        )
     parts = sorted(path for path in folder.iterdir() if path.suffix == ".parquet" and path.name[0] not in "._")
     sizes = {path: pa.parquet.read_metadata(path).num_rows for path in parts}
     if sum(sizes.values()) != rows:
         raise TableError(
             f"Spark wrote {sum(sizes.values()):,} rows where {rows:,} were expected; nothing was published",
-            "the table changed while it was read, or the frame is not the same each time it is computed",
+            "the table changed while it was read, or the workers write to disks of their own and not to one they share",
         )
     for path in folder.iterdir():
         if not sizes.get(path):

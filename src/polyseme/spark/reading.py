@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from polyseme.errors import ReleaseError
 from polyseme.release import Release
+from polyseme.spark.failing import plain_errors
 from polyseme.spark.source import SparkSource
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ def read_by(spark: SparkSession, release: Release, frame: DataFrame | None = Non
     frame  the data, where it is not read from the folder: a copy of it in a table that Spark knows
     """
     if frame is None:
-        frame = spark.read.parquet(*_addresses(release))
+        addresses = _addresses(release)
+        with plain_errors():
+            frame = spark.read.parquet(*addresses)
     return replace(release, reader=SparkSource(frame, "release"))
 
 
