@@ -83,7 +83,7 @@ class SparkEngine:
             paths = work.published()
             _tell(spark, paths, run, watch)
         target.adopt_files(paths)
-        return lambda release: read_by(spark, release)
+        return lambda release: read_by(spark, release, rows=run.outcome.rows)
 
 
 publish = SparkEngine()

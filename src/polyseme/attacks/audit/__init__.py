@@ -59,10 +59,13 @@ def attack_sample(release: Release, some: Release) -> tuple[Finding, ...]:
     """
     require_attackable(release)
     require_attackable(some)
-    where = f"; shown for a random sample of {some.manifest.records:,} of {release.manifest.records:,} records"
+    part = f"a random sample of {some.manifest.records:,} of {release.manifest.records:,} records"
     measured = {"sampled": float(some.manifest.records), "records": float(release.manifest.records)}
-    found = _attack_records(some, remember(some), None, None)
-    return (*attack(_whole_scene(release, *counted_classes(release))), *_marked(found, where, measured))
+    found = attack(_whole_scene(release, *counted_classes(release)))
+    for one in _attack_records(some, remember(some), None, None):
+        where = f" in {part}" if "; shown for " in one.knows else f"; shown for {part}"
+        found = (*found, *_marked([one], where, measured))
+    return tuple(found)
 
 
 def require_attackable(release: Release) -> None:
