@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.run
 DEV := $(VENV)/.dev
+SPARK := $(VENV)/.spark
 TYPESCRIPT := 5.9.3
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-slow test-lanes test-all check lint types contracts docs site pictures bench coverage clean
+.PHONY: help demo test test-slow test-lanes test-spark test-all check lint types contracts docs site pictures bench coverage clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -23,20 +24,29 @@ $(DEV): requirements-dev.txt $(RUN)
 	$(PIP) install --constraint constraints.txt --requirement requirements-dev.txt
 	@touch $@
 
+# PySpark is 450 MB to download, and nothing but its own tests needs it.
+$(SPARK): $(DEV)
+	@$(PIP) install --constraint constraints.txt --editable '.[charts,spark]' pysail && touch $@ \
+	  || echo "PySpark and Sail cannot be installed here: what needs them will be skipped"
+
 demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 	$(BIN)/polyseme demo --out demo-out --force
 
-test: $(DEV)  ## every test but the slow studies of accuracy (test-slow) and those in a browser (test-lanes)
-	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane and not browser"
-	@echo "Skipped: studies of accuracy (make test-slow); a browser, crashes and floods (make test-lanes)"
+test: $(DEV)  ## every test but the slow studies of accuracy (test-slow) and those in a browser (test-lanes) or on Spark (test-spark)
+	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane and not browser and not spark"
+	@echo "Skipped: studies of accuracy (make test-slow); a browser, crashes and floods (make test-lanes);"
+	@echo "Spark and Sail, which want Java 17 or later and PySpark (make test-spark)"
 
 test-slow: $(DEV)  ## the slow studies of accuracy
-	$(BIN)/python -m pytest -q -n auto -m slow
+	$(BIN)/python -m pytest -q -n auto -m "slow and not spark"
 
 test-lanes: $(DEV) typescript  ## with a real browser, PostgreSQL and Node; kills, crashes and floods (some minutes)
 	$(BIN)/python -m pytest -q -rs -n auto -m "lane or browser or postgres or node"
 
-test-all: test test-slow test-lanes  ## every test
+test-spark: $(SPARK)  ## on a Spark cluster that loses workers, on Spark Connect and on Sail (some minutes; needs Java)
+	$(BIN)/python -m pytest -q -rs -m spark tests/spark
+
+test-all: test test-slow test-lanes test-spark  ## every test
 
 lint: $(DEV)  ## format and lint
 	$(BIN)/ruff format --check src tests benchmarks docs/check.py docs/making docs/notebooks

@@ -92,6 +92,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people.select("age", diagnosis=pl.lit("J45")).write_csv(folder / "patients.csv")
     people.write_csv(folder / "people.csv")
     people.head(50).write_csv(folder / "table.csv")
+    for number, rows in enumerate(people.iter_slices(2_000)):
+        rows.write_csv(folder / f"people-{number}.csv")
     (folder / "policy.yaml").write_text(INCOME_POLICY)
     people.group_by("age", "sex", "income").len("number").write_csv(folder / "income-by-age-sex.csv")
     (folder / "models.yaml").write_text(

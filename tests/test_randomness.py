@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from polyseme.errors import InvalidInput
-from polyseme.randomness import RecordStream, StickyStream, StreamKey, SystemStream, new_key, read_key
+from polyseme.randomness import RecordStream, StickyStream, StreamKey, SystemStream, _order, new_key, read_key
 
 KEY = bytes(range(32))
 
@@ -81,6 +81,22 @@ def test_permutations_are_uniform() -> None:
     _, counts = np.unique(seen, axis=0, return_counts=True)
     assert len(counts) == 24
     assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("shared", [0, 16, 32, 44])
+def test_a_permutation_is_the_order_of_its_words_also_where_their_leading_bits_are_the_same(shared: int) -> None:
+    for count in (0, 1, 2, 700):
+        rng = np.random.default_rng(count)
+        words = rng.permutation(np.unique(rng.integers(0, 1 << 64 - shared, count, dtype=np.uint64)))
+        assert np.array_equal(_order(words), np.argsort(words))
+
+
+@pytest.mark.parametrize("size", [1, 3, 16])
+def test_bits_are_uniform(size: int) -> None:
+    drawn = SystemStream.seeded(size).bits(size, 40_001)
+    assert len(drawn) == 40_001
+    assert int(drawn.max()) < 1 << size
+    assert stats.chisquare(np.bincount(drawn >> max(size - 3, 0), minlength=1 << min(size, 3))).pvalue > 1e-3
 
 
 def test_sticky_numbers_depend_on_key_record_attribute_and_value_only() -> None:

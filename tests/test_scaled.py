@@ -15,7 +15,7 @@ import polyseme as ps
 from polyseme.cancellation import Cancellation
 from polyseme.methods import grouping_named
 from polyseme.methods.keys import Known
-from polyseme.tables.io.source import FrameSource, Source, open_table
+from polyseme.tables.io.source import FrameSource, Source
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.recoding import treat
 from polyseme.verbs.scaled import treat_counted
@@ -41,6 +41,7 @@ METHODS = (
     "{full-domain: {suppression: 0.3, loss: discernibility}}",
     "{full-domain: {suppression: 0.4, local-recoding: true}}",
     "{full-domain: {suppression: 0.4, loss: loss, local-recoding: true}}",
+    "mondrian",
 )
 
 
@@ -59,6 +60,10 @@ def people(seed: int, count: int = 400) -> pl.DataFrame:
             "weight": random.integers(50, 99, count),
         }
     )
+
+
+def in_memory(frame: pl.DataFrame) -> FrameSource:
+    return FrameSource(frame.to_arrow())
 
 
 class CountedElsewhere(FrameSource):
@@ -80,9 +85,9 @@ def policy(method: str, models: str) -> ps.Policy:
 
 
 def treated(table: pl.DataFrame, asked: ps.Policy, source: Source | None = None) -> Treated | None:
-    source = source or open_table(table)
+    source = source or in_memory(table)
     try:
-        return treat(asked, resolved_for(asked, open_table(table)), source, 1, Cancellation())
+        return treat(asked, resolved_for(asked, in_memory(table)), source, 1, Cancellation())
     except ps.ImpossibleError:
         return None
 
@@ -102,7 +107,7 @@ def by_record(monkeypatch: pytest.MonkeyPatch, asked: ps.Policy, table: pl.DataF
 def same(one: Treated, other: Treated) -> None:
     mine, theirs = one.applied.to_dict(), other.applied.to_dict()
     # Summed in another order.
-    assert mine.pop("loss") == pytest.approx(theirs.pop("loss"), rel=1e-12)
+    assert (mine.pop("loss") or 0.0) == pytest.approx(theirs.pop("loss") or 0.0, rel=1e-12)
     assert mine == theirs
     assert dict(one.columns) == dict(other.columns)
     assert (one.records, one.dropped, one.recoded) == (other.records, other.dropped, other.recoded)
@@ -134,12 +139,12 @@ def test_counts_decide_as_records_do(monkeypatch: pytest.MonkeyPatch, method: st
 def test_a_table_that_is_counted_elsewhere_is_treated_alike(method: str) -> None:
     table, asked = people(1), policy(method, MODELS[0])
     here = treated(table, asked)
-    there = treat_counted(asked, resolved_for(asked, open_table(table)), CountedElsewhere(table.to_arrow()))
+    there = treat_counted(asked, resolved_for(asked, in_memory(table)), CountedElsewhere(table.to_arrow()))
     assert here is not None
     same(there, here)
     # Any part of the table, anywhere: what was pickled recodes it as the whole is recoded.
     apply = pickle.loads(pickle.dumps(there.apply))  # noqa: S301
-    assert len(pickle.dumps(there.apply)) < 20_000
+    assert len(pickle.dumps(there.apply)) < 40_000
     parts = [apply(batch) for batch in table.to_arrow().to_batches(max_chunksize=37)]
     assert pl.DataFrame(pl.from_arrow(pa.Table.from_batches(parts))).equals(rows(here.source))
 
@@ -167,12 +172,12 @@ def test_problems_are_counted_in_records(change: dict[str, Any], message: str) -
     text = ATTRIBUTES.replace("{role: sensitive, missing: drop}", "{role: sensitive, domain: [flu, cold, rash, burn]}")
     asked = ps.Policy.loads(f"{text}models: {MODELS[0]}\nmethod: {METHODS[0]}\n")
     table = people(2, 500).filter(pl.col("ill") != "").head(400)
-    resolved = resolved_for(asked, open_table(table))
+    resolved = resolved_for(asked, in_memory(table))
     broken = table.with_columns(**change)
     with pytest.raises(ps.TableError, match=message) as counted:
         treat_counted(asked, resolved, CountedElsewhere(broken.to_arrow()))
     with pytest.raises(ps.TableError, match=f"{message}.*first in rows 1, 2, 3, 4 and 5|{message}.*in row 1") as read:
-        treat_counted(asked, resolved, open_table(broken))
+        treat_counted(asked, resolved, in_memory(broken))
     assert "in row" not in str(counted.value)
     assert "ague" not in str(read.value)
 
@@ -189,7 +194,7 @@ def test_a_table_that_changes_between_two_readings_is_noticed() -> None:
 def test_what_needs_single_records_says_so(method: str) -> None:
     asked = policy(method, MODELS[0])
     with pytest.raises(ps.ImpossibleError, match="on one machine") as error:
-        treat_counted(asked, resolved_for(asked, open_table(people(1))), open_table(people(1)))
+        treat_counted(asked, resolved_for(asked, in_memory(people(1))), in_memory(people(1)))
     assert "--engine local" in str(error.value)
 
 

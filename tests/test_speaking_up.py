@@ -20,6 +20,8 @@ from hospital import patients
 from polyseme.cli.anonymize import column_lines
 from polyseme.release import Manifest
 from polyseme.release.documents import checksum
+from polyseme.tables.coding.codes import as_series
+from polyseme.tables.coding.readings import plain_text
 from polyseme.verbs.preview import preview
 from polyseme.verbs.reviewing import Exposure
 
@@ -205,6 +207,28 @@ def test_of_very_many_rows_a_share_of_the_classes_is_looked_at(held: int) -> Non
     tolerance = 0.07 if exposure.sampled else 0.0
     assert exposure.records_in_classes_below(2) == pytest.approx(rows // 4, rel=tolerance)
     assert exposure.records_in_classes_below(5) == pytest.approx(rows, rel=tolerance)
+
+
+def test_classes_of_columns_of_any_type_are_those_of_their_texts() -> None:
+    rng = np.random.default_rng(7)
+    columns: dict[str, pl.Series] = {
+        "whole": pl.Series(rng.integers(0, 5, 600), dtype=pl.Int8).set(pl.Series(rng.random(600) < 0.1), None),
+        "number": pl.Series(rng.choice([1.0, 2.5, float("nan")], 600)),
+        "text": pl.Series(rng.choice(["30", "30.0", " x", "x", ""], 600)),
+        "category": pl.Series(rng.choice(["a", "b"], 600), dtype=pl.Categorical),
+        "many": pl.Series([None, *[f"v{n % 256}" for n in range(599)]], dtype=pl.Enum([f"v{n}" for n in range(256)])),
+        "list": pl.Series([[int(n)] for n in rng.integers(0, 3, 600)]),
+    }
+    texts = pl.DataFrame(
+        [plain_text(as_series(column.to_arrow()).alias(name), [""]) for name, column in columns.items()]
+    )
+    for names in (["whole"], ["text", "number"], list(columns)):
+        sizes = texts.group_by(names).len()["len"]
+        exposure = Exposure(tuple(names))
+        exposure.add(pl.DataFrame(columns)[:200].to_arrow())
+        exposure.add(pl.DataFrame(columns)[200:].to_arrow())
+        for limit in (2, 5, 20):
+            assert exposure.records_in_classes_below(limit) == sizes.filter(sizes < limit).sum()
 
 
 # -- what happened ---------------------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ Samplers are pure functions of uniform numbers, so each of them works with every
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -118,14 +119,39 @@ class SystemStream:
                 late = late[words[late] >= np.uint64(limit)]
         return (words % np.uint64(bound)).astype(np.int64)
 
+    def bits(self, size: int, count: int) -> NDArray[np.uint16]:
+        """`count` integers of `size` bits, from 1 to 16."""
+        if not 1 <= size <= 16:
+            raise ValueError("size must be between 1 and 16")
+        return self.words(-(-count // 4)).view(np.uint16)[:count] >> np.uint16(16 - size)
+
     def permutation(self, count: int) -> NDArray[np.int64]:
         """A uniform random order of 0 .. count-1 (equal sort keys are drawn again)."""
         while True:
             words = self.words(count)
-            order = np.argsort(words)
+            order = _order(words)
             ordered = words[order]
             if not np.any(ordered[1:] == ordered[:-1]):
                 return order
+
+
+def _order(words: Words) -> NDArray[np.int64]:
+    """The places of random words in ascending order.
+
+    A permutation is mostly this sort. By counting, one digit of 16 bits after the other, it takes a fraction of the
+    time; the leading two tell nearly all words apart, and the few that they do not are put in order afterwards.
+    """
+    digits = words.astype("<u8", copy=False).view("<u2").reshape(-1, 4)
+    order = np.argsort(np.ascontiguousarray(digits[:, 2]), kind="stable")
+    order = order.take(np.argsort(digits[:, 3].take(order), kind="stable"))
+    leading = words.take(order)
+    leading >>= np.uint64(32)
+    tied = np.flatnonzero(leading[1:] == leading[:-1])
+    if tied.size:
+        places = np.union1d(tied, tied + 1)
+        among = order[places]
+        order[places] = among[np.argsort(words[among])]
+    return order
 
 
 def discrete_laplace(scale: Fraction, count: int, stream: SystemStream) -> NDArray[np.int64]:
@@ -200,6 +226,10 @@ class StreamKey:
     def derive(self, partition: int) -> SystemStream:
         """The stream of a partition, from its beginning."""
         return SystemStream(self.key, partition)
+
+    def partitions(self) -> Iterator[SystemStream]:
+        """The streams of all partitions, one after the other."""
+        return map(self.derive, itertools.count())
 
     def records(self, rows: NDArray[np.int64]) -> RecordStream:
         """The numbers of the records in these rows of a table."""

@@ -12,6 +12,7 @@ from polyseme.engines import local
 from polyseme.engines.run import Run
 from polyseme.errors import TableError
 from polyseme.randomness import new_key
+from polyseme.tables.io import source as sources
 from polyseme.tables.io.source import FrameSource
 from polyseme.verbs.anonymize import make_job
 
@@ -126,6 +127,49 @@ def test_categories_of_records_left_out_are_nowhere_in_the_file(tmp_path: Path, 
     published = pl.DataFrame(pl.from_arrow(table.cast(pa.schema([("size", pa.string()), *list(table.schema)[1:]]))))
     shown = published.select("size", pl.col("list").list.first(), pl.col("struct").struct.field("text"))
     assert sorted(shown.rows()) == sorted(zip(sizes[1:], texts[1:], texts[1:]))
+
+
+def published(people: pa.Table, folder: Path, memory: int) -> list[tuple]:
+    """What the engine publishes of a table, in any order."""
+    source = FrameSource(people)
+    job, _ = make_job(source, ps.Policy.loads(POLICY), "set", 7, None)
+    tables = list(local.published_tables(Run(job, source), folder, memory))
+    rows = pa.concat_tables(tables).to_pylist()
+    assert list(folder.iterdir()) == []
+    return sorted((row["name"], tuple(row["grade"]), tuple(row["level"])) for row in rows)
+
+
+def test_a_seed_publishes_the_same_rows_whatever_batches_memory_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = 3_000
+    grades, levels = (
+        ["abcd"[row % 4] for row in range(rows)],
+        [None if row % 7 == 0 else row % 3 + 1 for row in range(rows)],
+    )
+    people = pl.DataFrame({"name": range(rows), "grade": grades, "level": levels}).to_arrow()
+    whole = published(people, tmp_path, 1 << 26)
+    assert len(whole) == sum(level is not None for level in levels)
+    for batch, memory, threads in ((1 << 16, 4_000, 2), (7, 1 << 26, 3), (100, 1_000, 1), (64, 20_000, 4)):
+        monkeypatch.setattr(sources, "BATCH_ROWS", batch)
+        monkeypatch.setattr("polyseme.tables.io.prefetch._cores", lambda threads=threads: threads)
+        assert published(people, tmp_path, memory) == whole
+
+
+def test_problems_are_found_to_the_end_of_the_table_in_any_number_of_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "BATCH_ROWS", 10)
+    grades = ["z" if row in (15, 499) else "a" for row in range(500)]
+    levels = [9 if row == 250 else 1 for row in range(500)]
+    people = pl.DataFrame({"name": range(500), "grade": grades, "level": levels}).to_arrow()
+    for threads in (1, 4):
+        monkeypatch.setattr("polyseme.tables.io.prefetch._cores", lambda threads=threads: threads)
+        with pytest.raises(TableError) as caught:
+            published(people, tmp_path, 1)
+        assert "rows 16 and 500" in str(caught.value)
+        assert "row 251" in str(caught.value)
+        assert list(tmp_path.iterdir()) == []
 
 
 ILL = """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme import spark as on_spark
+from polyseme.cancellation import Cancellation
 from polyseme.randomness import new_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
@@ -271,3 +274,21 @@ def test_any_small_table_comes_out_alike(
     assert ps.verify(local).holds == on_spark.verify(place / "out", spark=sail).holds
     one, two = ps.estimate(local, ["secret"]), on_spark.estimate(place / "out", ["secret"], spark=sail)
     assert one.to_dict() == two.to_dict()
+
+
+def test_work_that_is_stopped_leaves_nothing(local_spark: Any, tmp_path: Path) -> None:
+    policy = "attributes: {v: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
+    token = Cancellation()
+    timer = threading.Timer(1.0, token.cancel, ["enough"])
+    timer.start()
+    slow = local_spark.range(0, 400, 1, 4).mapInArrow(_slowly, "v string")
+    with pytest.raises(ps.Cancelled, match="enough"):
+        on_spark.anonymize(slow, policy, tmp_path / "out", spark=local_spark, cancellation=token)
+    assert not list(tmp_path.iterdir())
+
+
+def _slowly(batches: Any) -> Any:
+    for batch in batches:
+        for _ in range(batch.num_rows):
+            time.sleep(0.5)
+            yield pa.RecordBatch.from_pydict({"v": ["a"]})

@@ -52,7 +52,7 @@ POLICY = ps.Policy.from_dict(
     }
 )
 NOTICED = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
-"""From version 4.1 on Spark may notice that a task made other rows when it ran again, and give up; older ones go on."""
+"""By it Spark 4.2 notices that a task made other rows when it ran again, and gives up; 4.0 cannot, and goes on."""
 
 
 @dataclass(frozen=True)

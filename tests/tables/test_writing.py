@@ -1,13 +1,17 @@
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 from polyseme.errors import InvalidInput, TableError
@@ -42,6 +46,51 @@ def test_what_a_text_table_cannot_hold_is_refused_before_anything_is_written(tmp
     with pytest.raises(TableError, match="column 'deep': a text table cannot hold nested values"):
         written(pa.table({"deep": [value]}), tmp_path / "t.csv")
     assert not list(tmp_path.iterdir())
+
+
+def test_values_that_hardly_repeat_have_no_dictionary_and_no_column_is_lost(tmp_path: Path) -> None:
+    rows = 5_000
+    sets = pa.array([["a", "b"]] * rows, pa.list_(pa.string()))
+    columns = {
+        "id": np.arange(rows),
+        "a.b": np.arange(rows) % 7,
+        "sets": sets,
+        "nested": [{"deep": n} for n in range(rows)],
+    }
+    table = pa.table(columns)
+    writer = TableWriter(tmp_path / "t.parquet", table.schema, "parquet")
+    writer.write(table)
+    writer.write(table.slice(0, 10))
+    writer.close()
+    file = pa.parquet.ParquetFile(tmp_path / "t.parquet")
+    assert file.read().equals(pa.concat_tables([table, table.slice(0, 10)]))
+    group = file.metadata.row_group(0)
+    chunks = {group.column(index).path_in_schema: group.column(index) for index in range(group.num_columns)}
+    assert {path for path, chunk in chunks.items() if not chunk.has_dictionary_page} == {"id"}
+    assert {path for path, chunk in chunks.items() if chunk.is_stats_set} == {"id", "a.b"}
+
+
+def test_a_file_without_rows_has_its_columns(tmp_path: Path) -> None:
+    schema = pa.schema([("n", pa.int64()), ("sets", pa.list_(pa.string()))])
+    TableWriter(tmp_path / "t.parquet", schema, "parquet").close()
+    assert pa.parquet.read_table(tmp_path / "t.parquet").schema == schema
+
+
+def test_what_goes_wrong_in_the_thread_that_writes_is_raised() -> None:
+    class Full(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: object) -> int:
+            raise OSError(28, "No space left on device")
+
+    table = pa.table({"n": np.arange(1_000)})
+    writer = TableWriter(Full(), table.schema, "parquet")
+    writer.write(table)
+    with pytest.raises(OSError, match="No space left"):
+        writer.write(table)
+    with contextlib.suppress(OSError):
+        writer.close()
 
 
 def filled(folder: Path, files: Mapping[str, str]) -> Path:

@@ -10,6 +10,7 @@ import click
 
 from polyseme.cli.console import (
     PathType,
+    TableType,
     allow_outside_option,
     busy,
     force_option,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 @click.command("anonymize")
 @click.argument("policy", type=PathType)
-@click.argument("data", type=PathType)
+@click.argument("data", type=TableType)
 @click.option("--out", type=PathType, help="The folder of the release; must not exist yet. Needed but for --preview.")
 @click.option(
     "--form",
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     type=click.Choice(["parquet", "csv"]),
     default="parquet",
     show_default=True,
-    help="The format of the data file.",
+    help="The format of the data.",
 )
 @engine_options
 @click.option("--key-file", type=PathType, help="Secret key for sticky decoys (polyseme key new FILE).")
@@ -96,6 +97,19 @@ if TYPE_CHECKING:
     "--seed", type=int, help="Repeatable random numbers, for experiments only: the release is then not for publication."
 )
 @click.option(
+    "--rows-per-file",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Write as many data files as it takes, with N rows each at the most, instead of one. Rows are shuffled over "
+    "all of them.",
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="What the local engine may take while sets are drawn and rows are put in order, such as 2GB. Rows that "
+    "do not fit wait in temporary files beside the release. About half a gigabyte unless told.",
+)
+@click.option(
     "--preview",
     type=click.IntRange(min=1),
     metavar="N",
@@ -111,7 +125,7 @@ if TYPE_CHECKING:
 @policy_places
 def command(
     policy: Path,
-    data: Path,
+    data: Path | str,
     out: Path | None,
     form: str,
     file_format: str,
@@ -127,6 +141,8 @@ def command(
     apply: Path | None,
     explain: Path | None,
     seed: int | None,
+    rows_per_file: int | None,
+    memory: str | None,
     preview: int | None,
     force_preview: bool,
     allow_outside: bool,
@@ -140,8 +156,9 @@ def command(
     Nothing is written when anything is wrong, and with exit code 1 when a model of the policy does not hold.
 
     \b
-    Example:
+    Examples:
       polyseme anonymize policy.yaml people.csv --out release
+      polyseme anonymize policy.yaml 'people-*.csv' --out parts --rows-per-file 1000000
     """
     from polyseme.cli.replacing import is_explanation
     from polyseme.files.whole import require_place
@@ -197,6 +214,8 @@ def command(
                 warn=heard.append,
                 cancellation=current_cancellation(),
                 explain=_explained(explain, force) if explain is not None else None,
+                rows_per_file=rows_per_file,
+                memory=memory,
             )
         _tell(release, rules, source.schema.names, out, as_json)
     finally:

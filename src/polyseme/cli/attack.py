@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, busy, json_option, print_json, show, text_table_options
+from polyseme.cli.console import PathType, TableType, busy, json_option, print_json, show, text_table_options
 from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.command("attack")
 @click.argument("release", type=PathType)
-@click.option("--original", type=PathType, help="The original table, to measure success against the truth.")
+@click.option("--original", type=TableType, help="The original table, to measure success against the truth.")
 @click.option("--other", type=PathType, help="A second release of the same people, for the intersection attack.")
 @text_table_options
 @engine_options
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     release: Path,
-    original: Path | None,
+    original: Path | str | None,
     other: Path | None,
     engine: str,
     master: str | None,

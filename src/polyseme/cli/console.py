@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PathType",
+    "TableType",
     "allow_outside_option",
     "busy",
     "chart_place",
@@ -40,6 +41,18 @@ __all__ = [
 ]
 
 PathType = click.Path(path_type=Path)
+
+
+class _Table(click.ParamType[Path | str]):
+    """A file, a folder, a pattern or an address; only an address is not a path."""
+
+    name = "table"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:
+        return value if isinstance(value, str) and "://" in value else Path(value)
+
+
+TableType = _Table()
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

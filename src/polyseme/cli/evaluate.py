@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, busy, json_option, names, print_json, show, text_table_options
+from polyseme.cli.console import PathType, TableType, busy, json_option, names, print_json, show, text_table_options
 
 if TYPE_CHECKING:
     from polyseme.tables.io.options import TableOptions
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @click.command("evaluate")
 @click.argument("release", type=PathType)
-@click.option("--original", type=PathType, required=True, help="The original table.")
+@click.option("--original", type=TableType, required=True, help="The original table.")
 @click.option(
     "--of", multiple=True, callback=names, help="Protected attributes, as A,B; each one separately when omitted."
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @json_option
 def command(
     release: Path,
-    original: Path,
+    original: Path | str,
     of: tuple[str, ...],
     by: tuple[str, ...],
     using: tuple[str, ...],

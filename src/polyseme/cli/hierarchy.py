@@ -11,6 +11,7 @@ import click
 
 from polyseme.cli.console import (
     PathType,
+    TableType,
     json_option,
     print_json,
     say,
@@ -49,7 +50,7 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("spec")
-@click.option("--values", type=PathType, help="A table with the values to show.")
+@click.option("--values", type=TableType, help="A table with the values to show.")
 @click.option("--column", help="The column of that table.")
 @click.option("--level", type=int, help="Show this level only.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print it as ARX writes it: leaf;..;root.")
@@ -57,7 +58,7 @@ def command() -> None:
 @text_table_options
 def show(
     spec: str,
-    values: Path | None,
+    values: Path | str | None,
     column: str | None,
     level: int | None,
     as_csv: bool,
@@ -91,7 +92,7 @@ def show(
 
 @command.command("check")
 @click.argument("spec")
-@click.argument("data", type=PathType)
+@click.argument("data", type=TableType)
 @click.option("--column", required=True, help="The column to check.")
 @json_option
 @show_values_option
@@ -100,7 +101,7 @@ def show(
 def check(
     context: click.Context,
     spec: str,
-    data: Path,
+    data: Path | str,
     column: str,
     as_json: bool,
     show_values: bool,
@@ -139,7 +140,7 @@ def check(
 @command.command("build")
 @click.argument("kind", type=click.Choice(["intervals", "dates", "prefix"]))
 @click.argument("levels")
-@click.argument("data", type=PathType)
+@click.argument("data", type=TableType)
 @click.option("--column", required=True, help="The column whose values are listed.")
 @click.option("--out", type=PathType, help="The file to write; standard output when omitted.")
 @click.option("--force", is_flag=True, help="Replace an earlier hierarchy.")
@@ -147,7 +148,7 @@ def check(
 def build(
     kind: str,
     levels: str,
-    data: Path,
+    data: Path | str,
     column: str,
     out: Path | None,
     force: bool,
@@ -184,7 +185,7 @@ def _opened(spec: str) -> tuple[DeclaredHierarchy, Rule]:
     return declared, declared.open(Folder(Path(), allow_outside=True))
 
 
-def _values(data: Path, column: str, **written: Unpack[TableOptions]) -> ColumnValues:
+def _values(data: Path | str, column: str, **written: Unpack[TableOptions]) -> ColumnValues:
     from polyseme.hierarchies import values_of
 
     return values_of(_column(data, column, **written))
@@ -196,20 +197,20 @@ def _unplaced(rule: Rule, values: ColumnValues, source: Source) -> Problem:
     return Problem.in_rows("", "values without a place", "", values.strangers(rule), source.row_numbers)
 
 
-def _column(data: Path, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:
+def _column(data: Path | str, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:
     from polyseme.policy.generalizing import column_values
 
     return column_values(_table(data, column, **written), column)
 
 
-def _table(data: Path, column: str, **written: Unpack[TableOptions]) -> Source:
+def _table(data: Path | str, column: str, **written: Unpack[TableOptions]) -> Source:
     from polyseme.errors import TableError
     from polyseme.verbs.inputs import table_given
 
     source = table_given(data, **written)
     if column not in source.schema.names:
         # The first line may be data after all, so its cells are not shown.
-        raise TableError(f"none of the {len(source.schema.names)} columns of {data.name} is '{column}'")
+        raise TableError(f"none of the {len(source.schema.names)} columns of {source.name} is '{column}'")
     return source
 
 

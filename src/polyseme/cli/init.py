@@ -7,6 +7,7 @@ import click
 
 from polyseme.cli.console import (
     PathType,
+    TableType,
     busy,
     show_offending,
     show_values_option,
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 
 
 @click.command("init")
-@click.argument("data", type=PathType)
+@click.argument("data", type=TableType)
 @click.option("--out", type=PathType, help="Where to write the policy; standard output by default.")
 @text_table_options
 @show_values_option
 @click.option("--force", is_flag=True, help="Replace an earlier policy.")
-def command(data: Path, out: Path | None, force: bool, show_values: bool, **written: Unpack[TableOptions]) -> None:
+def command(
+    data: Path | str, out: Path | None, force: bool, show_values: bool, **written: Unpack[TableOptions]
+) -> None:
     """Look at the table DATA and draft a policy, with a comment on every guess.
 
     The draft works as it is: what looks like an identifier is dropped, what looks like a secret becomes sets of

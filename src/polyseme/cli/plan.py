@@ -8,6 +8,7 @@ import click
 
 from polyseme.cli.console import (
     PathType,
+    TableType,
     allow_outside_option,
     busy,
     chart_place,
@@ -27,7 +28,7 @@ from polyseme.errors import PolicyError
 @click.argument("policy", type=PathType)
 @click.option("--records", type=click.IntRange(min=1), help="How many records to expect, for the expected error.")
 @click.option(
-    "--data", type=PathType, help="A table, for open domains and for what its distributions let somebody guess."
+    "--data", type=TableType, help="A table, for open domains and for what its distributions let somebody guess."
 )
 @click.option(
     "--distribution",
@@ -51,7 +52,7 @@ from polyseme.errors import PolicyError
 def command(
     policy: Path,
     records: int | None,
-    data: Path | None,
+    data: Path | str | None,
     distribution: tuple[str, ...],
     frontier: bool,
     chart: Path | None,

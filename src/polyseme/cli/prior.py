@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.cli.console import PathType, busy, names, policy_places, say, write_text
+from polyseme.cli.console import PathType, TableType, busy, names, policy_places, say, write_text
 
 if TYPE_CHECKING:
     from polyseme.results.prior import Prior
@@ -48,7 +48,7 @@ def from_release(release: Path, of: str, by: tuple[str, ...], out: Path | None, 
 
 
 @command.command("from-table")
-@click.argument("table", type=PathType)
+@click.argument("table", type=TableType)
 @_of
 @_by
 @click.option("--epsilon", type=float, help="Add noise that hides each person: differential privacy.")
@@ -62,7 +62,7 @@ def from_release(release: Path, of: str, by: tuple[str, ...], out: Path | None, 
 @click.option("--force", is_flag=True, help="Replace an earlier prior.")
 @policy_places
 def from_table(
-    table: Path,
+    table: Path | str,
     of: str,
     by: tuple[str, ...],
     epsilon: float | None,

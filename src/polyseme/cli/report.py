@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, busy, say, text_table_options, write_text
+from polyseme.cli.console import PathType, TableType, busy, say, text_table_options, write_text
 from polyseme.extras import installed, pip_line
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @click.command("report")
 @click.argument("release", type=PathType)
-@click.option("--original", type=PathType, help="The original table, to compare with.")
+@click.option("--original", type=TableType, help="The original table, to compare with.")
 @click.option("--by", help="An untouched attribute to break the charts down by.")
 @click.option("--title", help="The name of the data set, at the head of the page; from the policy when omitted.")
 @click.option("--publisher", help="Who answers for the release, a person or an office; from the policy when omitted.")
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace an earlier report.")
 def command(
     release: Path,
-    original: Path | None,
+    original: Path | str | None,
     by: str | None,
     title: str | None,
     publisher: str | None,

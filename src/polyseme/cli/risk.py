@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, busy, json_option, names, print_json, show, text_table_options
+from polyseme.cli.console import TableType, busy, json_option, names, print_json, show, text_table_options
 from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @click.command("risk")
-@click.argument("table", type=PathType)
+@click.argument("table", type=TableType)
 @click.option(
     "--qi",
     multiple=True,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @engine_options
 @json_option
 def command(
-    table: Path,
+    table: Path | str,
     qi: tuple[str, ...],
     sensitive: tuple[str, ...],
     engine: str,

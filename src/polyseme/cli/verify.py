@@ -7,6 +7,7 @@ import click
 
 from polyseme.cli.console import (
     PathType,
+    TableType,
     allow_outside_option,
     busy,
     json_option,
@@ -20,7 +21,7 @@ from polyseme.cli.engines import engine_options, require_spark
 
 
 @click.command("verify")
-@click.argument("subject", type=PathType, metavar="RELEASE|TABLE")
+@click.argument("subject", type=TableType, metavar="RELEASE|TABLE")
 @click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
 @allow_outside_option
 @engine_options
@@ -28,7 +29,7 @@ from polyseme.cli.engines import engine_options, require_spark
 @show_values_option
 @policy_places
 def command(
-    subject: Path,
+    subject: Path | str,
     policy: Path | None,
     allow_outside: bool,
     engine: str,

@@ -96,7 +96,7 @@ def _require_enough(records: int, survey: Survey, k: int | None) -> None:
 
 def _tables(survey: Survey, matrix: Ints, folder: Path) -> Iterator[pa.Table]:
     """The rows in random order, with labels in place of codes."""
-    with Shuffler(StreamKey.fresh().derive(0), folder, rows=len(matrix)) as shuffler:
+    with Shuffler(StreamKey.fresh().partitions(), folder, rows=len(matrix)) as shuffler:
         for start in range(0, len(matrix), _PIECE):
             piece = pa.array(matrix[start : start + _PIECE].reshape(-1))
             rows = pa.FixedSizeListArray.from_arrays(piece, survey.width)

@@ -113,17 +113,20 @@ def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tupl
     """
     records, tally = _read(job, batch)
     people = _people(job, records)
-    sets, prints = {}, _fingerprints(job, records)
+    columns, prints = dict(records.untouched), _fingerprints(job, records)
     mine = stream.take(records.rows)
     for lane, item in enumerate(job.sets):
         codes, places = records.codes[item.name], records.places[item.name]
         if people is None or job.key is None:
-            sets[item.name] = _draw(item, codes, places, mine.lane(lane))
+            sets = _draw(item, codes, places, mine.lane(lane))
         else:
             sticky = StickyStream(job.key, item.name, people, codes)
-            sets[item.name] = job.coupled[item.name].sample(places, codes, sticky)
-            prints |= _prints(job, item.name, sticky.prints, sets[item.name])
-    return _arranged(job, records, sets), replace(tally, prints=prints)
+            sets = job.coupled[item.name].sample(places, codes, sticky)
+            prints |= _prints(job, item.name, sticky.prints, sets)
+        # At once: the codes of all attributes together, eight bytes each, are what takes most memory in a wide table.
+        columns[item.name] = _set_column(sets, item.domain.size)
+    names = [item.name for item in job.columns]
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], names=names), replace(tally, prints=prints)
 
 
 def check_batch(job: Job, batch: pa.RecordBatch) -> BatchTally:
@@ -300,15 +303,6 @@ def _draw(item: Sets, codes: Ints, places: Ints, stream: RecordStream) -> Ints:
         return stratum.mechanism.sample(stratum.narrow(codes[rows]), stream.take(rows))
 
     return item.strata.sample(places, draw)
-
-
-def _arranged(job: Job, records: _Records, sets: Mapping[str, Ints]) -> pa.RecordBatch:
-    """The columns in the table's order."""
-    columns = [
-        _set_column(sets[item.name], item.domain.size) if isinstance(item, Sets) else records.untouched[item.name]
-        for item in job.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=[item.name for item in job.columns])
 
 
 def _set_column(sets: Ints, size: int) -> pa.Array:

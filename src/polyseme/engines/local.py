@@ -1,12 +1,12 @@
 """The local engine: a table streams through, record batch by record batch, in bounded memory.
 
-A loop around `publish_batch`: read ahead, publish, shuffle, write. Problems in the data are counted to the end of the
-table, so that one run tells all of them; nothing is published when there is one.
+A loop around `publish_batch`: read ahead, publish in several threads, shuffle, write. Problems in the data are counted
+to the end of the table, so that one run tells all of them; nothing is published when there is one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,19 +23,18 @@ from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.tables.counting.matching import Fingerprints
 from polyseme.tables.counting.tally import HELD_BYTES, Tallied, Tally
-from polyseme.tables.io.prefetch import ahead
+from polyseme.tables.io.prefetch import ahead, in_parallel
 from polyseme.tables.io.shuffle import MEMORY_BYTES, Shuffler
-from polyseme.tables.io.source import Source
 
 __all__ = ["publish", "published_tables"]
 
 PIECE = 1 << 17
-"""Rows that are expanded, labelled and written at a time."""
+"""Rows of the long form that are made at a time."""
 
 
 def publish(run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
     """Publish a run on this machine."""
-    for table in published_tables(run, target.folder):
+    for table in published_tables(run, target.folder, run.memory):
         run.cancellation.check()
         watch.seen(table)
         target.write(table)
@@ -48,43 +47,69 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
     decoys, order = stream_keys(job.seed)
     total, people = BatchTally(), _People.begin(job, folder)
     rows = source.rows * job.rows_per_record if source.rows is not None else None
-    with Shuffler(order.derive(0), folder, memory, rows=rows) as shuffler:
-        done = 0
+    drawing = _Drawing(job, decoys)
+    with Shuffler(order.partitions(), folder, memory, rows) as shuffler:
         with stage("Drawing sets", source.about) as told:
-            for batch, tally, read in ahead(_published(job, source, decoys)):
+            for done in in_parallel(drawing.publish, ahead(_numbered(source.batches(job.needed)))):
                 run.cancellation.check()
-                total += tally.counts.moved(done)
-                done += read
-                people.add(tally.prints)
-                for part in expanded(job, batch, PIECE) if batch is not None else ():
+                total += done.tally.counts.moved(done.first)
+                people.add(done.tally.prints)
+                for part in expanded(job, done.batch, PIECE) if done.batch is not None else ():
                     run.cancellation.check()
                     shuffler.add(part)
-                run.progress(read)
-                told.advance(read)
+                run.progress(done.rows)
+                told.advance(done.rows)
         Problems(total.problems, total.seen).raise_any(source)
         fill(run.outcome, job, total, people.counted())
-        pieces = (table.slice(start, PIECE) for table in shuffler.tables() for start in range(0, table.num_rows, PIECE))
         with stage("Writing", run.outcome.rows) as told:
-            for piece in ahead(labelled(job, piece, total.levels) for piece in pieces):
-                yield piece
-                told.advance(piece.num_rows)
+            # One thread is enough: whoever encodes the rows, in another one, takes longer.
+            for table in ahead(labelled(job, piece(), total.levels) for piece in shuffler.pieces()):
+                yield table
+                told.advance(table.num_rows)
 
 
-def _published(job: Job, source: Source, decoys: StreamKey) -> Iterator[tuple[pa.RecordBatch | None, BatchTally, int]]:
-    """Batches as they are published, what each adds, and how many rows were read for it.
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches with the row of the table at which each begins."""
+    first = 0
+    for batch in batches:
+        yield first, batch
+        first += batch.num_rows
 
-    Once something is wrong nothing is drawn any more: the other batches are only searched for further problems.
+
+@dataclass(frozen=True, eq=False)
+class _Done:
+    """A batch as it is published, or None where it was only searched for problems.
+
+    tally        what it adds
+    first, rows  where it begins in the table, and how many rows were read for it
     """
-    wrong, read = False, 0
-    for batch in source.batches(job.needed):
-        if wrong:
-            yield None, check_batch(job, batch), batch.num_rows
-        else:
-            rows = np.arange(read, read + batch.num_rows)
-            published, tally = publish_batch(job, batch, decoys.records(rows))
-            wrong = bool(tally.problems)
-            yield published, tally, batch.num_rows
-        read += batch.num_rows
+
+    batch: pa.RecordBatch | None
+    tally: BatchTally
+    first: int
+    rows: int
+
+
+@dataclass(eq=False)
+class _Drawing:
+    """Publishes batches, from several threads.
+
+    wrong  whether a problem was found. Nothing is drawn from then on: other batches are only searched for further ones
+    """
+
+    job: Job
+    decoys: StreamKey
+    wrong: bool = False
+
+    def publish(self, numbered: tuple[int, pa.RecordBatch]) -> _Done:
+        first, batch = numbered
+        if self.wrong:
+            return _Done(None, check_batch(self.job, batch), first, batch.num_rows)
+        rows = np.arange(first, first + batch.num_rows)
+        published, tally = publish_batch(self.job, batch, self.decoys.records(rows))
+        if tally.problems:
+            self.wrong = True
+        return _Done(published, tally, first, batch.num_rows)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from polyseme.engines.people import CHANGED, CHANGED_HINT, too_few_people
 from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
 from polyseme.randomness import StreamKey
 from polyseme.tables.counting.tally import Tallied
+from polyseme.tables.io.shuffle import MEMORY_BYTES
 from polyseme.tables.io.source import Source
 
 __all__ = ["Outcome", "Progress", "Run", "fill", "stream_keys"]
@@ -39,13 +40,17 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A job, the table it is done for, who watches it, and what came of it."""
+    """A job, the table it is done for, who watches it, and what came of it.
+
+    memory  bytes that rows may take while they wait to be put in order, on this machine
+    """
 
     job: Job
     source: Source
     progress: Progress = lambda rows: None
     cancellation: Cancellation = field(default_factory=Cancellation)
     outcome: Outcome = field(default_factory=Outcome)
+    memory: int = MEMORY_BYTES
 
 
 def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, Tallied]) -> None:

@@ -15,7 +15,7 @@ from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.randomness import SystemStream
 from polyseme.schema import Attribute
 
-__all__ = ["DealingMethod", "Generalizing", "GroupingMethod", "Task", "grouped_attribute"]
+__all__ = ["DealingMethod", "Generalizing", "GroupingMethod", "Task", "grouped_attribute", "require_goal"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +35,14 @@ class Task:
     cancellation: Cancellation = field(default_factory=Cancellation)
 
     def require_goal(self, method: str) -> None:
-        """Refuse a policy without a model that classes could be formed for."""
-        if not self.goal.demands:
-            what = f"{method} forms classes that reach the policy's models, and it lists none for them"
-            raise PolicyError(Problem("$.models", what, "models: [{k-anonymity: {k: 5}}]"))
+        require_goal(self.goal, method)
+
+
+def require_goal(goal: Goal, method: str) -> None:
+    """Refuse a policy without a model that classes could be formed for."""
+    if not goal.demands:
+        what = f"{method} forms classes that reach the policy's models, and it lists none for them"
+        raise PolicyError(Problem("$.models", what, "models: [{k-anonymity: {k: 5}}]"))
 
 
 class GroupingMethod(Protocol):

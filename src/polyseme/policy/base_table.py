@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -133,12 +132,9 @@ def read_base(reading: Reading, source: Source, distinct: bool) -> BaseTable:
 
 
 def _counted(source: Source, names: list[str], distinct: bool) -> Iterator[tuple[pa.RecordBatch, Ints | None]]:
-    counted: Any = getattr(source, "counted", None)
-    if distinct and counted is not None:
-        yield from counted(names)
-    else:
-        # Something must be read for the rows to come in batches.
-        yield from ((batch, None) for batch in source.batches(names or source.schema.names[:1]))
+    # Something must be read for the rows to come in batches.
+    columns = names or source.schema.names[:1]
+    yield from source.counted(columns) if distinct else ((batch, None) for batch in source.batches(columns))
 
 
 class _Unread:

@@ -29,7 +29,7 @@ from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import WIDEN
 from polyseme.tables.io.source import Source
 
-__all__ = ["Coding", "ReadTable", "read_microdata", "read_values"]
+__all__ = ["Coding", "ReadColumns", "ReadTable", "read_columns", "read_microdata", "read_values"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +93,46 @@ def read_microdata(policy: Policy, schema: Schema, source: Source, distinct: boo
     policy    with its attributes in the order of the table's columns
     distinct  whether records that are alike may share a row
     """
-    return _read(policy, schema, source, _keys(policy), distinct)
+    return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct)
 
 
 def read_values(policy: Policy, schema: Schema, source: Source) -> ReadTable:
     """The same, with counts of sensitive values only: quasi-identifiers are not looked at."""
     _keys(policy)
-    return _read(policy, schema, source, [], distinct=True)
+    return _read(policy, schema, source, _secret(policy), distinct=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadColumns:
+    """What is known of a table when each of its columns was looked at by itself: how rows become codes.
+
+    The fields are those of a `ReadTable`; the ladders are those of its microdata.
+    """
+
+    coding: Coding
+    ladders: tuple[Ladder, ...] = field(repr=False)
+    dropped: int
+    listed: frozenset[str]
+    sensitive: tuple[Attribute, ...]
+
+
+def read_columns(policy: Policy, schema: Schema, source: Source) -> ReadColumns:
+    """How rows become codes, from counts of each column by itself: where too many rows differ to hold them."""
+    items = (*_keys(policy), *_secret(policy))
+    read = [_read(policy, schema, source, [item], distinct=True) for item in items]
+    hierarchies = {name: found for part in read for name, found in part.coding.hierarchies.items()}
+    domains = {name: found for part in read for name, found in part.coding.domains.items()}
+    return ReadColumns(
+        Coding(Reading.of(policy, items), hierarchies, domains),
+        tuple(ladder for part in read for ladder in part.data.ladders),
+        read[0].dropped,
+        frozenset(name for part in read for name in part.listed),
+        tuple(item for part in read for item in part.sensitive),
+    )
+
+
+def _secret(policy: Policy) -> list[AttributePolicy]:
+    return [item for item in policy.attributes if item.role.is_secret and not item.protect]
 
 
 def _keys(policy: Policy) -> list[AttributePolicy]:
@@ -112,9 +145,10 @@ def _keys(policy: Policy) -> list[AttributePolicy]:
     return keys
 
 
-def _read(policy: Policy, schema: Schema, source: Source, keys: Sequence[AttributePolicy], distinct: bool) -> ReadTable:
-    secret = [item for item in policy.attributes if item.role.is_secret and not item.protect]
-    reading = Reading.of(policy, (*keys, *secret))
+def _read(
+    policy: Policy, schema: Schema, source: Source, items: Sequence[AttributePolicy], distinct: bool
+) -> ReadTable:
+    reading = Reading.of(policy, items)
     base = read_base(reading, source, distinct)
     try:
         return _coded(policy, schema, source, reading, base)

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from polyseme.cancellation import Cancellation
-from polyseme.errors import InternalError, ReleaseError
+from polyseme.errors import InternalError, Problem, QuestionError, ReleaseError
 from polyseme.files.whole import whole_folder
 from polyseme.release import Manifest, Release
 from polyseme.release.data import FOLDER, DataFile, data_entry, data_files, digests
 from polyseme.release.documents import MANIFEST, read_document
 from polyseme.tables.io.writing import TableWriter
 
-__all__ = ["ReleaseWriter", "in_memory"]
+__all__ = ["ReleaseWriter", "in_memory", "require_rows_per_file"]
 
 _MOST_FILES = 100_000
 """Their names have five digits, so that they sort as they follow each other."""
@@ -35,6 +35,12 @@ def in_memory(manifest: Manifest, table: pa.Table) -> Release:
     """A release that is in no folder yet: there is no file to describe."""
     unwritten = {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64}
     return Release(replace(manifest, data=unwritten, checksum=""), None, table)
+
+
+def require_rows_per_file(rows: Any) -> None:
+    """Raise for what is no number of rows that a file can have."""
+    if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
+        raise QuestionError(Problem("rows_per_file", "expected a whole number of at least 1"))
 
 
 class ReleaseWriter:

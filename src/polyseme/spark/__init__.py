@@ -28,6 +28,7 @@ from polyseme.spark.engine import SparkEngine
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import session
 from polyseme.spark.source import CountedByWorkers, SparkSource, is_frame, through_workers
+from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source
 from polyseme.verbs import anonymize as local_anonymize
 from polyseme.verbs import estimate as local_estimate
@@ -153,11 +154,15 @@ def attack(
 
 
 def _whole_name(data: Any) -> Any:
-    """Paths from the root on: workers have working folders of their own."""
+    """Paths from the root on: workers have working folders of their own. An address is whole."""
+    if isinstance(data, str) and is_address(data):
+        return data
     return Path(data).absolute() if isinstance(data, str | Path) else data
 
 
-_SUFFIXES = frozenset({"csv", "tsv", "txt", "gz", "zst", "bz2", "parquet", "arrow", "feather", "ipc", "xlsx", "dta", "sav"})
+_SUFFIXES = frozenset(
+    {"csv", "tsv", "txt", "gz", "zst", "bz2", "parquet", "arrow", "feather", "ipc", "xlsx", "dta", "sav"}
+)
 """Ends of the names of files: `visits.parquet` is no table `parquet` of a database `visits`."""
 
 

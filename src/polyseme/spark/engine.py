@@ -19,7 +19,7 @@ import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -35,6 +35,7 @@ from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
 from polyseme.spark.failing import plain_errors
+from polyseme.spark.jobs import finished
 from polyseme.spark.labels import labelled
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import BATCH_ROWS, session, settings
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["SparkEngine", "publish"]
+
+Found = TypeVar("Found")
 
 FILE_ROWS = 2_000_000
 """Rows of a data file, about, unless the caller says how many files there are to be."""
@@ -110,6 +113,9 @@ class _Work:
             return self._from_frame(framed, Rebased.of(source, self.job.needed), sealed)
         return self._from_files(Tasks.of(source), source.schema, sealed)
 
+    def _finished(self, action: Callable[[], Found]) -> Found:
+        return finished(self.spark, self.run.cancellation, action)
+
     def _refuse_seed(self) -> None:
         if self.job.seed is not None:
             what = "rows of a Spark frame have no places by which the same numbers could be drawn again"
@@ -136,10 +142,11 @@ class _Work:
         once = DrawOnce(layout, rebased, sealed)
         try:
             with stage("Drawing sets"):
-                self._mapped(frame.chosen(rebased.columns), once, once.schema()).write.parquet(_address(staging))
+                drawn = self._mapped(frame.chosen(rebased.columns), once, once.schema())
+                self._finished(lambda: drawn.write.parquet(_address(staging)))
             staged = self.spark.read.schema(spark_schema(once.schema())).parquet(_address(staging))
             told = staged.where(sql.col("found").isNotNull()).select("found")
-            reports = [sealed.open(bytes(row[0])) for row in told.collect()]
+            reports = [sealed.open(bytes(row[0])) for row in self._finished(told.collect)]
             total = _total(reports, [0] * len(reports))
             Problems(total.problems).raise_any()
             prints = {} if job.record_key is None else self._prints(told, StagedPrints(job, sealed))
@@ -159,7 +166,7 @@ class _Work:
         """What each task found, in their order; what stops one of them stops all."""
         with stage("Checking the table", len(tasks.tasks)) as told:
             frame = tasks.frame(self.spark).mapInArrow(Check(self.job, tasks, sealed), Check.SCHEMA)
-            found: dict[int, Reported] = {row[0]: sealed.open(bytes(row[1])) for row in frame.collect()}
+            found: dict[int, Reported] = {row[0]: sealed.open(bytes(row[1])) for row in self._finished(frame.collect)}
             told.advance(len(found))
         if sorted(found) != list(range(len(tasks.tasks))):
             raise InternalError("a task did not report")
@@ -167,7 +174,6 @@ class _Work:
         if errors:
             raise _joined(errors)
         self.run.progress(sum(item.rows for item in found.values()))
-        self.run.cancellation.check()
         return [found[number] for number in range(len(found))]
 
     def _mapped(self, frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
@@ -177,22 +183,19 @@ class _Work:
         """How often fingerprints of each kind occur."""
         from pyspark.sql import functions as sql
 
-        counted = frame.mapInArrow(work, Prints.SCHEMA).groupBy("kind", "print").count()
-        found = counted.groupBy("kind").agg(
-            sql.sum("count").alias("total"),
-            sql.count("*").alias("distinct"),
-            sql.sum(sql.col("count") * sql.col("count")),
-        )
-        return {self.job.prints[row[0]]: Tallied(int(row[1]), int(row[2]), int(row[3])) for row in found.collect()}
+        counted, count = frame.mapInArrow(work, Prints.SCHEMA).groupBy("kind", "print").count(), sql.col("count")
+        found = counted.groupBy("kind").agg(sql.sum(count), sql.count("*"), sql.sum(count * count))
+        rows = self._finished(found.collect)
+        return {self.job.prints[row[0]]: Tallied(*map(int, row[1:])) for row in rows}
 
     def _written(self, drawn: DataFrame, layout: Layout) -> list[Path]:
         rows, data = self.run.outcome.rows, self.folder / "data"
         files = self.files or max(-(-rows // FILE_ROWS), 1)
         ordered = drawn.repartition(files, "place").sortWithinPartitions("place")
         with stage("Drawing and writing", rows) as told:
-            labelled(ordered, layout).write.option("compression", "zstd").parquet(_address(data))
+            writer = labelled(ordered, layout).write.option("compression", "zstd")
+            self._finished(lambda: writer.parquet(_address(data)))
             told.advance(rows)
-        self.run.cancellation.check()
         return _tidied(data, rows)
 
 
@@ -263,4 +266,6 @@ def _tell(spark: SparkSession, paths: list[Path], run: Run, watch: Watch) -> Non
     ]
     sizes = frame.select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count()
     small = sizes.where(sql.col("count") < watch.safe * run.job.rows_per_record).groupBy("count").agg(sql.count("*"))
-    watch.counted(run.outcome.rows, {int(row[0]): int(row[1]) for row in small.collect()})
+    watch.counted(
+        run.outcome.rows, {int(row[0]): int(row[1]) for row in finished(spark, run.cancellation, small.collect)}
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -65,7 +66,7 @@ class Tasks:
 
     def numbered(self, rows: Sequence[int]) -> Tasks:
         """The same tasks, knowing where they begin; `rows` are those of each task."""
-        begins = [sum(rows[:number]) for number in range(len(rows))]
+        begins = accumulate(rows, initial=0)
         tasks = tuple(replace(task, first=first) for task, first in zip(self.tasks, begins))
         return replace(self, tasks=tasks)
 

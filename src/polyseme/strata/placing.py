@@ -130,7 +130,8 @@ class Placing:
 
     def find(self, columns: Mapping[str, pl.Series], rows: int) -> Found:
         """What the conditions are to so many records, however their values are spelled."""
-        states, values = np.zeros(rows, dtype=np.int64), set[tuple[str, str]]()
+        # One zero that is seen so often: where no column decides, there is nothing to store.
+        states, values = np.broadcast_to(np.int64(0), rows), set[tuple[str, str]]()
         for step in self.steps:
             classes, texts = step.read(columns[step.name])
             states = step.table[states, classes]
@@ -143,7 +144,7 @@ class Placing:
 
     def applying(self, states: Ints) -> frozenset[int]:
         """The numbers of the constraints that apply to some record in one of the states."""
-        return frozenset[int]().union(*(self.applies[state] for state in np.unique(states).tolist()))
+        return frozenset[int]().union(*(self.applies[state] for state in np.flatnonzero(np.bincount(states)).tolist()))
 
 
 def _step(name: str, rules: Sequence[Condition], states: Sequence[int]) -> tuple[_Step, list[int]]:

@@ -132,7 +132,8 @@ class Strata:
 
     def places_of(self, found: Found) -> Ints:
         """Which member each record belongs to, from what the conditions are to it: (rows,)."""
-        places = self.numbers[found.states]
+        alone = len(self.numbers) == 1
+        places = np.broadcast_to(self.numbers[0], len(found.states)) if alone else self.numbers[found.states]
         if len(places) and places.min() < 0:
             raise InternalError("a record belongs to a stratum that has no mechanism")
         return places

@@ -19,6 +19,7 @@ from polyseme.cancellation import Cancellation
 from polyseme.engines import Engine, engine_named
 from polyseme.engines.batch import Job
 from polyseme.engines.conditions import absent_values
+from polyseme.engines.memory import shuffling_memory
 from polyseme.engines.run import Run
 from polyseme.errors import PolicyError, PolicyWarning, PolysemeWarning, PrivacyWarning, Problem, QuestionError, nearest
 from polyseme.errors import warn as python_warning
@@ -28,6 +29,7 @@ from polyseme.policy import Policy
 from polyseme.policy.resolving import match_columns, resolve
 from polyseme.randomness import read_key
 from polyseme.release import Release
+from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
 from polyseme.results.plan import Plan
 from polyseme.schema import Resolved
@@ -76,6 +78,8 @@ def anonymize(
     warn: Warn | None = None,
     cancellation: Cancellation | None = None,
     explain: Explain | None = None,
+    rows_per_file: int | None = None,
+    memory: str | int | None = None,
 ) -> Release:
     """Publish a table: a release in the folder `out`, or in memory when there is none.
 
@@ -96,6 +100,9 @@ def anonymize(
     warn         told what the data holder should hear before publishing; by default a Python warning of that category
     cancellation stops the work from another thread: it then raises `Cancelled`, and nothing is left behind
     explain      told why the method rules did what it did, class by class; not for publication
+    rows_per_file  rows that a data file has at the most; there are as many files as that takes, or one when None
+    memory       what the local engine may take while rows are drawn and put in order, such as "2GB"; about half a
+                 gigabyte when None. A method that puts records into classes holds the table in memory besides
 
     With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
     records they have on average; and so are sets of one person that can be intersected inside the release because what
@@ -107,6 +114,7 @@ def anonymize(
     _check_options(form, file_format, records_per_person)
     asked = _ledger(ledger, people, seed)
     run = engine_named(engine) if isinstance(engine, str) else engine
+    _check_local(engine, out, rows_per_file, memory)
     cancellation = cancellation or Cancellation()
     source: Source = Watched(source_given(data, policy), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
@@ -134,6 +142,7 @@ def anonymize(
         if asked is not None:
             _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
         work = Run(job, source, progress, cancellation)
+        work = work if memory is None else replace(work, memory=shuffling_memory(memory))
         review = Review(
             job.columns,
             policy.table.missing_values,
@@ -145,7 +154,10 @@ def anonymize(
         if out is None:
             release = publish_in_memory(work, policy, run, review, treated)
         else:
-            release = publish_in_folder(work, policy, run, review, Path(out), file_format, overwrite, treated)
+            place = Path(out)
+            release = publish_in_folder(
+                work, policy, run, review, place, file_format, overwrite, treated, rows_per_file
+            )
         outcome = work.outcome
         _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
         if asked is not None:
@@ -216,6 +228,23 @@ def _check_options(form: str, file_format: str, records_per_person: float | None
     ]
     if records_per_person is not None and not 1 <= records_per_person < math.inf:
         problems.append(Problem("records_per_person", "expected a number of at least 1"))
+    if problems:
+        raise QuestionError(problems)
+
+
+def _check_local(engine: Any, out: Any, rows_per_file: int | None, memory: str | int | None) -> None:
+    """Raise for options that the local engine does not understand, or that another one has no use for."""
+    require_rows_per_file(rows_per_file)
+    problems = []
+    if rows_per_file is not None and out is None:
+        problems.append(Problem("rows_per_file", "a release in memory has no files", "say where to: out=FOLDER"))
+    if engine == "local":
+        if memory is not None:
+            shuffling_memory(memory)
+    else:
+        given = {"rows_per_file": rows_per_file, "memory": memory}
+        hint = "Spark is told how much memory its workers have, and how many files there are, in its own ways"
+        problems += [Problem(name, "for the local engine only", hint) for name, value in given.items() if value]
     if problems:
         raise QuestionError(problems)
 

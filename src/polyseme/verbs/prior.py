@@ -149,7 +149,9 @@ def _coded(source: Source, of: str, by: Sequence[str], policy: Policy | None) ->
     """The spelled columns of `by`, the codes of the values and how many records have them; of those that have one."""
     absent = [name for name in (of, *by) if name not in source.schema.names]
     if absent:
-        raise QuestionError(Problem(name, "no such column", nearest(name, source.schema.names)) for name in absent)
+        raise QuestionError(
+            Problem(name, f"no such column in {source.name}", nearest(name, source.schema.names)) for name in absent
+        )
     domain = None if policy is None else resolve(policy, source).schema[of].domain
     if policy is not None and domain is None:
         raise QuestionError(

@@ -59,8 +59,9 @@ def publish_in_folder(
     file_format: str,
     overwrite: bool,
     treated: Treated | None = None,
+    rows_per_file: int | None = None,
 ) -> Release:
-    with ReleaseWriter.open(out, file_format, overwrite, run.cancellation) as writer:
+    with ReleaseWriter.open(out, file_format, overwrite, run.cancellation, rows_per_file) as writer:
         read = engine(run, writer, review)
         # The folder takes its place when this block ends: what is refused here was never published.
         writer.finish(review.passed(read(writer.written(_manifest(run, policy, treated)))))

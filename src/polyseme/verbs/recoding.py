@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from polyseme.arrays import Ints
 from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, InternalError, Problem, QuestionError, TableError
 from polyseme.methods import grouping_named
@@ -30,7 +31,7 @@ from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
 from polyseme.verbs.treating import Treated, generalized, grouped
 
-__all__ = ["promised", "treat"]
+__all__ = ["asked_of_classes", "promised", "treat"]
 
 _LEVELLED = "full-domain"
 
@@ -60,7 +61,7 @@ def treat(
     sensitive = {item.name: item for item in read.sensitive}
     models = promised(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
-    goal = _goal(policy, resolved, read)
+    goal = Goal.of(asked_of_classes(policy, resolved), read.data, background_of(read.sensitive))
     found: Recoding | Grouping
     if earlier is None:
         found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
@@ -68,7 +69,7 @@ def treat(
         found = _at_levels(read, goal, _levels_of(earlier, spec, read), float(spec.parameters["suppression"]))
     made = generalized(read, found, goal, spec) if isinstance(found, Recoding) else grouped(read, found, spec)
     drawn = {item.name for item in resolved.schema.protected}
-    _require_reached(made, [model for model in models if not _about_any(model, drawn)], _rows(made, read))
+    _require_reached(made, [model for model in models if not _about_any(model, drawn)], *_rows(made, read))
     finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
     return replace(made, models=models, finer=finer)
 
@@ -93,12 +94,11 @@ def promised(
     return models
 
 
-def _goal(policy: Policy, resolved: Resolved, read: ReadTable) -> Goal:
+def asked_of_classes(policy: Policy, resolved: Resolved) -> list[dict[str, dict[str, Any]]]:
     """The models that classes must reach: those about values that are published as sets are none of theirs."""
     drawn = {item.name for item in resolved.schema.protected}
     asked = [{model.name: dict(model.parameters)} for model in policy.models]
-    specs = [spec for spec in asked if not _about_any(spec, drawn)]
-    return Goal.of(specs, read.data, background_of(read.sensitive))
+    return [spec for spec in asked if not _about_any(spec, drawn)]
 
 
 def _about_any(model: Mapping[str, Any], names: Set[str]) -> bool:
@@ -155,13 +155,15 @@ def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
     return violating
 
 
-def _require_reached(made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame) -> None:
-    """Refuse rows on which a model does not hold.
+def _require_reached(
+    made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame, counts: Ints | None
+) -> None:
+    """Refuse rows on which a model does not hold; `counts` says how many records each stands for.
 
     A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
     quasi-identifiers as they are, so that it depends on the table whether models about them hold.
     """
-    verdicts = model_verdicts(rows, list(made.columns.values()), models)
+    verdicts = model_verdicts(rows, list(made.columns.values()), models, counts)
     broken = [verdict for verdict in verdicts if not verdict.holds]
     if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
         raise ImpossibleError(
@@ -178,11 +180,11 @@ def _require_reached(made: Treated, models: Sequence[Mapping[str, Any]], rows: p
         raise InternalError(f"{made.applied.name} did not reach what it was asked to: {named}")
 
 
-def _rows(made: Treated, read: ReadTable) -> pl.DataFrame:
-    """The rows as they will be published, without the columns that are drawn as sets."""
+def _rows(made: Treated, read: ReadTable) -> tuple[pl.DataFrame, Ints | None]:
+    """The rows as they will be published, without the columns that are drawn as sets, and how many have each."""
     if made.rule is None:
         batches = [pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches(list(made.columns))]
-        return pl.concat(batches)
+        return pl.concat(batches), None
     kept, columns = made.rule.shown(read.data.codes, {name: item.codes for name, item in read.data.sensitive.items()})
     frame = pl.DataFrame({name: pl.Series(pl.from_arrow(array)) for name, array in columns.items()})
-    return frame[np.repeat(np.arange(frame.height), read.data.each[kept])]
+    return frame, read.data.each[kept]

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from polyseme.arrays import Ints
@@ -22,7 +21,7 @@ from polyseme.schema import Role
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import plain_text
 from polyseme.tables.counting.distinct import all_counts
-from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints
+from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints, mixed
 
 __all__ = ["Exposure", "Review"]
 
@@ -61,10 +60,11 @@ class Exposure:
         self.rows += int(table.num_rows if counts is None else counts.sum())
         done = 0
         for batch in table.select(list(self.names)).to_batches():
-            texts = [plain_text(as_series(batch.column(name)).alias(name), self.missing_values) for name in self.names]
+            first, *others = (_prints(column, self.missing_values) for column in batch.columns)
+            found = mixed(first, np.stack(others, axis=1).view(np.int64)) if others else first
             number = None if counts is None else counts[done : done + batch.num_rows]
             done += batch.num_rows
-            self._parts.append(_up_to(self.limit, fingerprints(pl.DataFrame(texts)), number))
+            self._parts.append(_up_to(self.limit, found, number))
         while sum(len(part) for part, _ in self._parts) > self.held and self.limit > 1:
             self.limit //= 2
             self._parts = [_up_to(self.limit, *part) for part in self._parts]
@@ -91,6 +91,21 @@ class Exposure:
 def _up_to(limit: int, prints: Fingerprints, counts: Ints | None) -> tuple[Fingerprints, Ints | None]:
     kept = prints <= np.uint64(limit)
     return prints[kept], None if counts is None else counts[kept]
+
+
+def _prints(column: pa.Array, missing_values: Sequence[str]) -> Fingerprints:
+    """Fingerprints of a column's values as plain text: (n,). Each value is written as text only once."""
+    if pa.types.is_nested(column.type):
+        return fingerprints(plain_text(as_series(column), missing_values).to_frame())
+    coded = column.dictionary_encode()
+    # Behind all others stands what is missing: its place may be one more than the type of indices can hold.
+    values = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
+    prints = fingerprints(plain_text(as_series(values), missing_values).to_frame())
+    indices = coded.indices
+    if indices.null_count:
+        indices = indices.cast(pa.int64()).fill_null(len(coded.dictionary))
+    places: Ints = indices.to_numpy(zero_copy_only=False)
+    return prints.take(places)
 
 
 @dataclass

@@ -11,7 +11,8 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
 `made.recoded`, leaves out records that lack a value or are withheld, and passes every other column through.
 
     full-domain       from counts of records that are alike; nothing is lost
-    mondrian          refused, for now
+    mondrian          the same in the strict mode; where too many records differ, `polyseme.verbs.dividing` cuts the
+                      table in parts by a sample, and workers finish them. The relaxed mode is refused
     anatomy, buckets  from counts of sensitive values. Which record is in which group is drawn, and needs two aggregates
                       and a join: `made` is then a `Dealt`, see `polyseme.verbs.dealing`
     rules             needs single records, and is refused
@@ -44,6 +45,8 @@ def treat_counted(
     """Decide from counts what records show; refuses a method that has to look at each record by itself.
 
     earlier  a release whose levels of generalization are taken over, so that nothing is searched
+
+    Where too many records differ for one machine, `divide_counted` does the same for mondrian with a sample.
     """
     spec = policy.grouping
     if spec is None:

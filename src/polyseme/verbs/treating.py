@@ -14,7 +14,7 @@ from polyseme.hierarchies import TOP
 from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import grouped_attribute
-from polyseme.methods.microdata import BLANK, Cells, Recoding, Sensitive
+from polyseme.methods.microdata import BLANK, Cells, Ladder, Recoding, Sensitive
 from polyseme.methods.showing import Showing
 from polyseme.policy import MethodSpec
 from polyseme.policy.microdata import Coding, ReadTable
@@ -30,9 +30,11 @@ __all__ = [
     "Generalizer",
     "Treated",
     "applied_groups",
+    "cell_labels",
     "domain_labels",
     "free_name",
     "generalized",
+    "generalized_column",
     "group_lists",
     "grouped",
     "grouped_columns",
@@ -179,19 +181,24 @@ def _generalized_columns(read: ReadTable, found: Recoding) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     for place, (ladder, cells) in enumerate(zip(read.data.ladders, found.cells, strict=True)):
         level = found.levels[place] if found.levels else None
-        stands_for = _stands_for(ladder.labels[0], cells) if ladder.name in read.listed else {}
-        columns[ladder.name] = Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
+        columns[ladder.name] = generalized_column(ladder, cells, ladder.name in read.listed, level)
     for item in read.sensitive:
         replaced = found.replaced.get(item.name)
         columns[item.name] = AsIs(item if replaced is None else _with_values(item, replaced))
     return columns
 
 
+def generalized_column(ladder: Ladder, cells: Cells, listed: bool, level: int | None = None) -> Generalized:
+    """A quasi-identifier; what its labels may stand for is told where its hierarchy lists its values."""
+    stands_for = _stands_for(ladder.labels[0], cells) if listed else {}
+    return Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
+
+
 def _by_rule(read: ReadTable, found: Recoding, columns: Mapping[str, Column], applied: Applied) -> Treated:
     """A table whose records are recoded as they are read."""
     if found.showing is None or found.replaced:
         raise ValueError("what was decided does not follow from the leaves of a record")
-    labels = {name: _labels(cells) for name, cells in zip(read.data.names, found.cells, strict=True)}
+    labels = {name: cell_labels(cells) for name, cells in zip(read.data.names, found.cells, strict=True)}
     labels |= {name: label_array(domain.values) for name, domain in read.coding.domains.items()}
     rule = Generalizer(read.coding, found.showing, labels, applied.withheld)
     records = read.data.records
@@ -223,10 +230,11 @@ def _shown(found: Recoding, place: int, kept: Bools) -> Recoded:
     """One quasi-identifier of the records that are kept; `*` for suppressed ones."""
     cells = found.cells[place]
     codes = np.append(found.shown[:, place], len(cells.labels))[found.classes[kept]]
-    return Recoded(codes, _labels(cells))
+    return Recoded(codes, cell_labels(cells))
 
 
-def _labels(cells: Cells) -> pa.Array:
+def cell_labels(cells: Cells) -> pa.Array:
+    """What is shown for each cell, and `*` as the last."""
     return pa.array([*cells.labels, TOP], type=pa.string())
 
 

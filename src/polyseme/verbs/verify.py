@@ -40,6 +40,7 @@ from polyseme.tables.coding.codes import label_array
 from polyseme.tables.coding.sets import code_sets
 from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.listing import is_pattern
+from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source, how_many
 from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.learners import guessers_of_release
@@ -61,7 +62,7 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
         _require_table(subject)
         rules = policy_given(policy)
         return _counted(verify_table(source_given(subject, rules), rules))
-    if hasattr(subject, "columns") or (isinstance(subject, str | Path) and _names_files(Path(subject))):
+    if hasattr(subject, "columns") or (isinstance(subject, str | Path) and _names_files(subject)):
         name = f"{subject}: " if isinstance(subject, str | Path) else ""
         raise PolicyError(
             f"{name}a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
@@ -72,7 +73,10 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
     return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
 
 
-def _names_files(path: Path) -> bool:
+def _names_files(subject: str | Path) -> bool:
+    if isinstance(subject, str) and is_address(subject):
+        return True
+    path = Path(subject)
     return path.is_file() or (not path.exists() and is_pattern(str(path)))
 
 

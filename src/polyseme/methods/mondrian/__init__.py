@@ -15,12 +15,14 @@ where
 Each quasi-identifier is shown as narrow as the class is: a single value, a range of values, the label of a group that
 is this range, or the label of the lowest node. A missing value and others together are shown as the last level.
 
-All classes of a depth are cut at once. Memory: about 100 bytes for each record, and 8 for each quasi-identifier of it.
+All classes of a depth are cut at once. Memory: about 100 bytes for each record, and 8 for each quasi-identifier of it;
+in the strict mode for each different one. Tables that are too large for that are cut in parts: see `division`.
 
 LeFevre, DeWitt and Ramakrishnan (2006), Mondrian multidimensional k-anonymity.
 """
 
 from polyseme.methods.mondrian.axes import Axis, axis_of
+from polyseme.methods.mondrian.division import Division, divided, settled
 from polyseme.methods.mondrian.partitioning import Mode, mondrian
 
-__all__ = ["Axis", "Mode", "axis_of", "mondrian"]
+__all__ = ["Axis", "Division", "Mode", "axis_of", "divided", "mondrian", "settled"]

@@ -98,17 +98,19 @@ def halves(owner: Ints, starts: Ints) -> Ints:
     return np.asarray(starts + np.diff(starts, append=len(owner)) // 2)
 
 
-def nearest_to_half(owner: Ints, starts: Ints, changes: Bools) -> Ints:
+def nearest_to_half(owner: Ints, starts: Ints, changes: Bools, weights: Ints | None = None) -> Ints:
     """Where the change of value that is nearest to the middle of each class is; each has at least one.
 
     changes  whether a record's value differs from the one in front; it says nothing at the first of a class
+    weights  how many records each stands for, where that is more than one
     """
+    before = np.arange(len(owner) + 1) if weights is None else np.append(0, np.cumsum(weights))
     inner = changes.copy()
     inner[starts] = False
     places = np.flatnonzero(inner)
     whose = owner[places]
     ends = np.append(starts[1:], len(owner))
-    off = np.abs(2 * places - starts[whose] - ends[whose])
+    off = np.abs(2 * before[places] - before[starts[whose]] - before[ends[whose]])
     firsts = np.flatnonzero(np.diff(whose, prepend=-1))
     best = np.flatnonzero(off == np.minimum.reduceat(off, firsts)[whose])
     return places[best[np.flatnonzero(np.diff(whose[best], prepend=-1))]]

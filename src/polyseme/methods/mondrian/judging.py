@@ -10,6 +10,7 @@ import numpy as np
 from polyseme.arrays import Bools, Ints
 from polyseme.methods.goal import Goal
 from polyseme.methods.mondrian.cutting import Parts
+from polyseme.tables.classes import Counts
 
 __all__ = ["Judge"]
 
@@ -20,6 +21,8 @@ class Judge:
 
     least   records that a class must have in any case, so that smaller ones need not be counted
     totals  records of each value of each sensitive attribute in the whole table
+
+    Parts are of rows, which may stand for several records each.
     """
 
     goal: Goal
@@ -27,34 +30,39 @@ class Judge:
     totals: Mapping[str, Ints] = field(repr=False)
 
     @classmethod
-    def of(cls, goal: Goal, records: int) -> Judge:
+    def of(cls, goal: Goal, records: int, totals: Mapping[str, Ints] | None = None) -> Judge:
         asked = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
         least = min(max([1, *asked]), records)
-        totals = {
-            name: np.bincount(item.codes, minlength=len(item.labels)).astype(np.int64)
-            for name, item in goal.sensitive.items()
-        }
-        return cls(goal, least, totals)
+        return cls(goal, least, goal.totals() if totals is None else totals)
+
+    def sizes(self, parts: Parts) -> Ints:
+        """Records of each part."""
+        weights = self.goal.weights
+        if weights is None or not len(parts.starts):
+            return parts.sizes
+        return np.asarray(np.add.reduceat(weights[parts.records], parts.starts))
 
     def failing(self, parts: Parts) -> tuple[str, ...]:
         """The models that some part violates."""
-        sizes, counts = self.goal.counted(parts.numbers(), len(parts.starts), parts.records)
+        sizes, counts = self._tallied(parts)
         return tuple(d.name for d in self.goal.demands if not d.score(sizes, counts).fine.all())
 
     def each(self, parts: Parts) -> Bools:
         """Whether each part fulfils the goal."""
-        fine = parts.sizes >= self.least
+        fine = self.sizes(parts) >= self.least
         return fine & self._counted(parts) if self.goal.sensitive else fine
 
     def all_of(self, parts: Parts) -> Bools:
         """Whether all parts of each class do. Where one is too small, values need not be counted."""
-        fine = np.logical_and.reduceat(parts.sizes >= self.least, parts.firsts)
+        fine = np.logical_and.reduceat(self.sizes(parts) >= self.least, parts.firsts)
         if self.goal.sensitive and fine.any():
             counted = parts.of(fine)
             fine[fine] = np.logical_and.reduceat(self._counted(counted), counted.firsts)
         return fine
 
     def _counted(self, parts: Parts) -> Bools:
+        return self.goal.fine(*self._tallied(parts))
+
+    def _tallied(self, parts: Parts) -> tuple[Ints, dict[str, Counts]]:
         sizes, counts = self.goal.counted(parts.numbers(), len(parts.starts), parts.records)
-        whole = {name: replace(held, total=self.totals[name]) for name, held in counts.items()}
-        return self.goal.fine(sizes, whole)
+        return sizes, {name: replace(held, total=self.totals[name]) for name, held in counts.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -16,10 +16,11 @@ from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.methods.mondrian.axes import Axis, Ordered, axis_of
 from polyseme.methods.mondrian.cutting import Parts, halves, nearest_to_half, pooled, sort_within
 from polyseme.methods.mondrian.judging import Judge
+from polyseme.methods.mondrian.tree import BY_LEAVES, Growing
 from polyseme.progress import stage
 from polyseme.randomness import SystemStream
 
-__all__ = ["Mode", "mondrian"]
+__all__ = ["Mode", "Search", "axes_of", "mondrian"]
 
 Mode: TypeAlias = Literal["strict", "relaxed"]
 
@@ -31,6 +32,7 @@ def mondrian(
     mode: Mode = "strict",
     ordered: Mapping[str, bool] | None = None,
     cancellation: Cancellation | None = None,
+    totals: Mapping[str, Ints] | None = None,
 ) -> Recoding:
     """Classes as small as cuts can make them, each of which fulfils the goal. No record is suppressed.
 
@@ -38,33 +40,36 @@ def mondrian(
              seeded for experiments only
     ordered  for some quasi-identifiers, whether they are cut along the order of their leaves; the others are if their
              leaves are ascending numbers, and along their hierarchy otherwise
+    totals   how often each sensitive value occurs in a table that these records are part of, where they are a part; the
+             labels of cells then do not depend on which others there are, so that all parts have the same
 
     Refuses a goal that the whole table as one class does not meet.
     """
     known = ordered or {}
     _check(data, goal, mode, known)
-    axes = [
-        axis_of(ladder, np.ascontiguousarray(data.codes[:, place]), known.get(ladder.name))
+    axes = axes_of(data, known)
+    if not data.records:
+        return _recoding(data, axes, Parts.classes([]), totals is not None)
+    rows = stream.permutation(data.rows) if mode == "relaxed" else np.arange(data.rows)
+    judge = Judge.of(goal, data.records, totals)
+    search = Search(axes, judge, mode)
+    classes, nodes = search.run(_whole(judge, rows), cancellation)
+    made = _recoding(data, axes, classes, totals is not None)
+    return made if mode == "relaxed" else _ruled(made, data, classes, nodes, search.tree)
+
+
+def axes_of(data: Microdata, ordered: Mapping[str, bool]) -> list[Axis]:
+    """The axes along which a table is cut."""
+    return [
+        axis_of(ladder, np.ascontiguousarray(data.codes[:, place]), ordered.get(ladder.name))
         for place, ladder in enumerate(data.ladders)
     ]
-    if not data.records:
-        return _recoding(data, axes, Parts.classes([]))
-    records = stream.permutation(data.records) if mode == "relaxed" else np.arange(data.records)
-    judge = Judge.of(goal, data.records)
-    open_, search = _whole(judge, records), _Search(axes, judge, mode)
-    found: list[Parts] = []
-    with stage("Cutting classes", data.records) as told:
-        while len(open_.starts):
-            if cancellation is not None:
-                cancellation.check()
-            final, open_ = search.deepened(open_)
-            found += final
-            told.reach(data.records - len(open_.records))
-    return _recoding(data, axes, Parts.classes(found))
 
 
 def _check(data: Microdata, goal: Goal, mode: str, ordered: Mapping[str, bool]) -> None:
     problems = []
+    if mode == "relaxed" and data.counts is not None:
+        raise ValueError("records that share a row cannot be separated by lot")
     if mode not in get_args(Mode):
         problems.append(Problem("mode", f"unknown mode '{mode}'", nearest(str(mode), get_args(Mode))))
     elif mode == "relaxed" and not goal.additive:
@@ -84,34 +89,64 @@ def _check(data: Microdata, goal: Goal, mode: str, ordered: Mapping[str, bool]) 
         raise PolicyError(problems)
 
 
-def _whole(judge: Judge, records: Ints) -> Parts:
+def _whole(judge: Judge, rows: Ints) -> Parts:
     """The table as one class, if that meets the goal."""
-    whole = Parts(records, np.array([0]), np.array([0]))
+    whole = Parts(rows, np.array([0]), np.array([0]))
     failing = judge.failing(whole)
     if failing:
         additive = judge.goal.additive
         raise ImpossibleError(
-            f"the whole table as one class, of {len(records):,} records, does not meet {', '.join(failing)}",
+            f"the whole table as one class, of {judge.sizes(whole)[0]:,} records, does not meet {', '.join(failing)}",
             "then no partition does: ask for less" if additive else "Mondrian starts there: try method: buckets",
         )
     return whole
 
 
 @dataclass(frozen=True, eq=False)
-class _Search:
-    """Along which axes classes are cut, what their parts must meet, and how equal values are treated."""
+class _Open:
+    """Classes, and the node of the tree that each is."""
+
+    parts: Parts
+    nodes: Ints
+
+    def of(self, classes: Bools) -> _Open:
+        return _Open(self.parts.of(classes), self.nodes[classes])
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """Along which axes classes are cut, what their parts must meet, and how equal values are treated.
+
+    tree  the cuts so far; in the relaxed mode they separate equal values, and none is kept
+    """
 
     axes: Sequence[Axis]
     judge: Judge
     mode: Mode
+    tree: Growing = field(default_factory=Growing)
 
-    def deepened(self, open_: Parts) -> tuple[list[Parts], Parts]:
+    def run(self, whole: Parts, cancellation: Cancellation | None = None) -> tuple[Parts, Ints]:
+        """Classes that are cut no further, and the node of the tree that each is."""
+        open_, found = _Open(whole, np.array([0])), list[_Open]()
+        records = int(self.judge.sizes(whole).sum())
+        with stage("Cutting classes", records) as told:
+            while len(open_.nodes):
+                if cancellation is not None:
+                    cancellation.check()
+                final, open_ = self.deepened(open_)
+                found += final
+                told.reach(records - int(self.judge.sizes(open_.parts).sum()))
+        return Parts.classes([part.parts for part in found]), np.concatenate([part.nodes for part in found])
+
+    def deepened(self, open_: _Open) -> tuple[list[_Open], _Open]:
         """Classes that are final, and the parts of the others, which are the classes of the next depth."""
-        large = open_.sizes >= 2 * self.judge.least
+        large = self.judge.sizes(open_.parts) >= 2 * self.judge.least
         final, open_ = [open_.of(~large)], open_.of(large)
         pieces: list[Parts] = []
-        if len(open_.starts) and self.axes:
-            extents = [axis.extents(open_.records, open_.starts) for axis in self.axes]
+        nodes: list[Ints] = [np.zeros(0, dtype=np.int64)]
+        classes = open_.parts
+        if len(classes.starts) and self.axes:
+            extents = [axis.extents(classes.records, classes.starts) for axis in self.axes]
             widths = np.column_stack([axis.widths(extent) for axis, extent in zip(self.axes, extents)])
             ranking = np.argsort(-widths, axis=1, kind="stable")
             waiting = np.ones(len(widths), dtype=bool)
@@ -119,11 +154,28 @@ class _Search:
                 tried = waiting & (widths[np.arange(len(widths)), along] > 0)
                 if not tried.any():
                     break
-                piece, cut = self._tried(open_.of(tried), along[tried], [extent[tried] for extent in extents])
+                piece, cut = self._tried(classes.of(tried), along[tried], [extent[tried] for extent in extents])
                 pieces += piece
-                waiting[np.flatnonzero(tried)[cut]] = False
+                done = np.flatnonzero(tried)[cut]
+                nodes += [self._noted(parts, open_.nodes[done], along[done], extents, done) for parts in piece]
+                waiting[done] = False
             open_ = open_.of(waiting)
-        return [*final, open_], Parts.classes(pieces)
+        return [*final, open_], _Open(Parts.classes(pieces), np.concatenate(nodes))
+
+    def _noted(self, parts: Parts, parents: Ints, along: Ints, extents: Sequence[Ints], classes: Ints) -> Ints:
+        """New nodes for the parts of some classes."""
+        if self.mode == "relaxed":
+            return np.zeros(len(parts.starts), dtype=np.int64)
+        # The parts of a class are in the order of their values, and so are the records of each.
+        first, owner = parts.records[parts.starts], classes[parts.owner]
+        axis = along[parts.owner]
+        level, values = np.full(len(first), BY_LEAVES), np.empty(len(first), dtype=np.int64)
+        for place in np.unique(axis):
+            here = np.flatnonzero(axis == place)
+            values[here] = self.axes[place].values(first[here], owner[here], extents[place])
+            if not isinstance(self.axes[place], Ordered):
+                level[here] = extents[place][owner[here], 0] - 1
+        return self.tree.add(parents[parts.owner], axis, level, values)
 
     def _tried(self, classes: Parts, along: Ints, extents: Sequence[Ints]) -> tuple[list[Parts], Bools]:
         """Parts of the classes that could be cut, and which these are."""
@@ -151,9 +203,12 @@ class _Search:
         ordered = np.array([isinstance(axis, Ordered) for axis in self.axes])[along]
         begins = changes & ~ordered[owner]
         begins[classes.starts] = True
-        middle = (
-            halves(owner, classes.starts) if self.mode == "relaxed" else nearest_to_half(owner, classes.starts, changes)
-        )
+        if self.mode == "relaxed":
+            middle = halves(owner, classes.starts)
+        else:
+            weights = self.judge.goal.weights
+            each = None if weights is None else weights[records]
+            middle = nearest_to_half(owner, classes.starts, changes, each)
         begins[middle[ordered]] = True
         return Parts.beginning(records, begins, owner)
 
@@ -176,14 +231,20 @@ class _Search:
         return Parts.classes(pieces), cut
 
 
-def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts) -> Recoding:
+def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts, of_part: bool) -> Recoding:
     """What is shown; classes that look alike are one."""
     cells, shown = [], np.zeros((len(classes.starts), len(axes)), dtype=np.int64)
     for place, axis in enumerate(axes):
         extents = axis.extents(classes.records, classes.starts) if data.records else np.zeros((0, 2), dtype=np.int64)
-        shown[:, place], found = axis.cells(extents)
+        shown[:, place], found = axis.cells(extents, of_part)
         cells.append(found)
     shown, number = np.unique(shown, axis=0, return_inverse=True)
-    of_record = np.empty(data.records, dtype=np.int64)
-    of_record[classes.records] = number.reshape(-1)[classes.numbers()]
-    return Recoding(of_record, shown, tuple(cells))
+    of_row = np.empty(data.rows, dtype=np.int64)
+    of_row[classes.records] = number.reshape(-1)[classes.numbers()]
+    return Recoding(of_row, shown, tuple(cells), counts=data.counts)
+
+
+def _ruled(made: Recoding, data: Microdata, classes: Parts, nodes: Ints, tree: Growing) -> Recoding:
+    """The same as a rule for any record: the tree of cuts, with what the class of each of its ends shows."""
+    ends = made.shown[made.classes[classes.records[classes.starts]]]
+    return replace(made, showing=tree.grown(data.ladders, nodes, ends))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -304,9 +305,13 @@ def label_array(values: Sequence[Label]) -> pa.Array:
 
 def set_array(sets: Ints, labels: pa.Array) -> pa.Array:
     """Sets of codes (n, l) as a list column of labels."""
-    count, width = sets.shape
-    offsets = pa.array(np.arange(0, (count + 1) * width, width, dtype=np.int32))
-    return pa.ListArray.from_arrays(offsets, code_array(sets.reshape(-1), labels))
+    return pa.ListArray.from_arrays(_offsets(*sets.shape), code_array(sets.reshape(-1), labels))
+
+
+@lru_cache(maxsize=2)
+def _offsets(count: int, width: int) -> pa.Array:
+    """Where each of so many lists begins; the columns of a wide table share it."""
+    return pa.array(np.arange(0, (count + 1) * width, width, dtype=np.int32))
 
 
 def code_array(codes: Ints, labels: pa.Array) -> pa.Array:

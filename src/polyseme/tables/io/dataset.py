@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,11 +14,12 @@ from polyseme.errors import TableError, numbered
 from polyseme.tables.io.agreeing import agreed_schema
 from polyseme.tables.io.listing import Listed
 from polyseme.tables.io.parts import Part, RowIn
+from polyseme.tables.io.places import Place
 from polyseme.tables.io.source import Source
 
 __all__ = ["FilesSource", "Opener"]
 
-Opener = Callable[[Path], Source]
+Opener = Callable[[Any], Source]
 """Opens one file; it must be possible to pickle it, since other processes read parts of a table too."""
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -31,7 +32,7 @@ class _File:
     values  one for each column that the names of folders make
     """
 
-    path: Path
+    path: Place
     relative: str
     values: tuple[str | int | None, ...]
     parts: tuple[Part, ...]

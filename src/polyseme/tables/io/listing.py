@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
+from typing import Any
 from urllib.parse import unquote
 
 from polyseme.errors import Problem, TableError
+from polyseme.tables.io.places import Place
 
 __all__ = ["Listed", "files_in", "files_like", "is_pattern"]
 
@@ -32,7 +34,7 @@ class Listed:
     partitions  what the names of its folders say, such as year=2024: column and text; None for no value
     """
 
-    path: Path
+    path: Place
     relative: str
     partitions: tuple[tuple[str, str | None], ...] = ()
 
@@ -42,7 +44,7 @@ def is_pattern(name: str) -> bool:
     return not _WILD.isdisjoint(name)
 
 
-def files_in(folder: Path) -> list[Listed]:
+def files_in(folder: Place) -> list[Listed]:
     """All files of a folder and of those in it."""
     found = _sorted(folder, _walk(folder, [_DEEP]))
     if not found:
@@ -50,13 +52,13 @@ def files_in(folder: Path) -> list[Listed]:
     return found
 
 
-def files_like(pattern: Path) -> list[Listed]:
+def files_like(pattern: Place) -> list[Listed]:
     """The files of a pattern: `*`, `?` and `[..]` stand for parts of a name, `**` for any folders.
 
     Of a folder that the pattern names, all files count.
     """
     fixed = next(place for place, name in enumerate(pattern.parts) if is_pattern(name))
-    folder = Path(*pattern.parts[:fixed])
+    folder = Path(*pattern.parts[:fixed]) if isinstance(pattern, Path) else pattern.above(fixed)
     if not folder.is_dir():
         raise TableError(f"{pattern}: there is no folder {folder}")
     found = _sorted(folder, _walk(folder, pattern.parts[fixed:]))
@@ -65,20 +67,20 @@ def files_like(pattern: Path) -> list[Listed]:
     return found
 
 
-def _sorted(folder: Path, paths: Iterator[Path]) -> list[Listed]:
-    relative = {path.relative_to(folder).as_posix(): path for path in paths}
+def _sorted(folder: Place, paths: Iterator[Any]) -> list[Listed]:
+    relative: dict[str, Place] = {path.relative_to(folder).as_posix(): path for path in paths}
     found = [Listed(relative[name], name, _partitions(name)) for name in sorted(relative)]
     _refuse_repeated(found)
     return found
 
 
-def _walk(folder: Path, names: Sequence[str], above: tuple[Path, ...] = ()) -> Iterator[Path]:
+def _walk(folder: Place, names: Sequence[str], above: tuple[Place, ...] = ()) -> Iterator[Place]:
     """The files whose paths in a folder are like these names, and all below a folder whose path is."""
     above = (*above, _refuse_circle(folder, above))
     name, *rest = names
     if name == _DEEP and rest:
         yield from _walk(folder, rest, above[:-1])
-    for path in sorted(folder.iterdir()):
+    for path in folder.iterdir():
         if _is_hidden(path.name) or (name != _DEEP and not fnmatchcase(path.name, name)):
             continue
         if path.is_dir():
@@ -93,7 +95,7 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_")) and "=" not in name
 
 
-def _refuse_circle(folder: Path, above: Sequence[Path]) -> Path:
+def _refuse_circle(folder: Place, above: Sequence[Place]) -> Place:
     place = folder.resolve()
     if place in above:
         raise TableError(f"{folder}: a symbolic link that leads back into a folder above it", "remove it")
@@ -102,7 +104,7 @@ def _refuse_circle(folder: Path, above: Sequence[Path]) -> Path:
 
 def _refuse_repeated(found: Sequence[Listed]) -> None:
     """Raise where links make one file stand in the table more than once."""
-    places: dict[Path, str] = {}
+    places: dict[Place, str] = {}
     double = []
     for item in found:
         first = places.setdefault(item.path.resolve(), item.relative)

@@ -16,6 +16,7 @@ from polyseme.tables.io.dataset import FilesSource
 from polyseme.tables.io.dialects import Dialect
 from polyseme.tables.io.listing import Listed, files_in, files_like, is_pattern
 from polyseme.tables.io.options import TableOptions
+from polyseme.tables.io.places import Place, first_bytes, is_address, place_of, size_of
 from polyseme.tables.io.respelled import respelled
 from polyseme.tables.io.source import (
     READABLE,
@@ -26,7 +27,9 @@ from polyseme.tables.io.source import (
     Source,
     WorkbookSource,
 )
+from polyseme.tables.io.statistical import SUFFIXES as STATISTICAL
 from polyseme.tables.io.statistical import program_of, read_statistical
+from polyseme.tables.io.workbooks import SUFFIXES as WORKBOOKS
 from polyseme.tables.io.workbooks import is_workbook
 
 __all__ = ["open_table", "open_written"]
@@ -54,7 +57,8 @@ def open_table(
     if isinstance(data, Source):
         return data
     if isinstance(data, str | Path):
-        return _open_path(Path(data), _Stored(separator, encoding, sheet, by_policy))
+        place = place_of(data) if isinstance(data, str) and is_address(data) else Path(data)
+        return _open_path(place, _Stored(separator, encoding, sheet, by_policy))
     if isinstance(data, pa.Table):
         return FrameSource(data)
     if isinstance(data, pa.RecordBatch):
@@ -99,7 +103,7 @@ class _Stored:
     by_policy: bool
 
 
-def _open_path(path: Path, stored: _Stored) -> Source:
+def _open_path(path: Place, stored: _Stored) -> Source:
     if path.is_dir():
         return _open_files(path.name or str(path), files_in(path), stored)
     if not path.exists():
@@ -111,7 +115,7 @@ def _open_path(path: Path, stored: _Stored) -> Source:
 
 def _open_files(name: str, files: Sequence[Listed], stored: _Stored) -> Source:
     """Several files as one table; they must be of one kind, and of one that can be read piece by piece."""
-    empty = [item for item in files if item.path.stat().st_size == 0]
+    empty = [item for item in files if size_of(item.path) == 0]
     if empty:
         raise TableError(Problem(str(item.path), "the file is empty") for item in empty[:_SHOWN])
     kinds: dict[str, list[str]] = {}
@@ -128,6 +132,7 @@ def _open_files(name: str, files: Sequence[Listed], stored: _Stored) -> Source:
 
 _SHOWN = 12
 """Files with the same problem that are named."""
+_PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
 _STREAMED = frozenset({"Parquet", "Arrow", "text"})
 
 
@@ -139,37 +144,37 @@ def _mixed(name: str, kinds: dict[str, list[str]]) -> TableError:
     return TableError(f"{name}: {told} cannot be put together", hint)
 
 
-def _kind_of(path: Path) -> str:
+def _kind_of(path: Place) -> str:
     """What a file is, by its name and its first bytes."""
-    suffix, first = path.suffix.lower(), _first_bytes(path)
-    if not first:
+    if size_of(path) == 0:
         raise TableError(f"{path}: the file is empty")
-    if suffix in (".parquet", ".pq") or first.startswith(b"PAR1"):
+    suffix = path.suffix.lower()
+    # From a store even a few bytes take a while.
+    first = b"" if suffix in _PARQUET + _ARROW else first_bytes(path, 8)
+    if suffix in _PARQUET or first.startswith(b"PAR1"):
         return "Parquet"
-    if suffix in (".arrow", ".feather", ".ipc") or first.startswith(b"ARROW1"):
+    if suffix in _ARROW or first.startswith(b"ARROW1"):
         return "Arrow"
-    program = program_of(path)
-    if program is not None:
-        return program
-    if is_workbook(path):
-        return "workbook"
+    if isinstance(path, Path):
+        program = program_of(path)
+        if program is not None:
+            return program
+        if is_workbook(path):
+            return "workbook"
+    elif suffix in (*STATISTICAL, *WORKBOOKS):
+        raise TableError(f"{path}: from a store, only Parquet, Arrow and text are read", "download it first")
     if first.startswith(b"PK\x03\x04"):
         raise TableError(f"{path}: a ZIP archive, which may hold several files", f"unpack it; {READABLE}")
     return "text"
 
 
-def _open_file(kind: str, path: Path, stored: _Stored) -> Source:
+def _open_file(kind: str, path: Place, stored: _Stored) -> Source:
     if kind == "Parquet":
         return ParquetSource(path)
     if kind == "Arrow":
         return ArrowSource(path)
+    if kind == "text" or not isinstance(path, Path):
+        return CsvSource(path, stored.separator, stored.encoding, by_policy=stored.by_policy)
     if kind == "workbook":
         return WorkbookSource(path, stored.sheet, stored.by_policy)
-    if kind == "text":
-        return CsvSource(path, stored.separator, stored.encoding, by_policy=stored.by_policy)
     return FrameSource(read_statistical(path, stored.encoding), path.name)
-
-
-def _first_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(8)

@@ -31,6 +31,7 @@ from polyseme.files.delimited import any_length, first_row, records, sniff_separ
 from polyseme.progress import Stage, stage
 from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, likely_encoding, open_bytes, open_text
 from polyseme.tables.io.parts import Part
+from polyseme.tables.io.places import Place, open_file
 from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
 from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
 from polyseme.tables.io.workbooks import read_sheet
@@ -56,6 +57,9 @@ BATCH_ROWS = 1 << 16
 """Rows to a batch: a column of numbers (512 kB) fits the second-level cache."""
 _SNIFF_BYTES = 1 << 16
 """How much of a text table is looked at to find its separator and header."""
+
+_BUFFER_BYTES = 1 << 20
+"""How much of a column of a Parquet file is read at a time."""
 
 CountedRows: TypeAlias = tuple[pa.RecordBatch, Ints | None]
 """Rows with how often each of them occurs (at least once); None when each stands for itself."""
@@ -236,11 +240,11 @@ def _without_view(kind: pa.DataType) -> pa.DataType:
 class ParquetSource(Source):
     """A Parquet file; `labels` are text columns, or lists of text, with few different values, read as dictionaries."""
 
-    def __init__(self, path: Path, labels: Sequence[str] = ()) -> None:
+    def __init__(self, path: Place, labels: Sequence[str] = ()) -> None:
         self.path = path
         self.name = path.name
         try:
-            with pa.parquet.ParquetFile(path) as file:
+            with _parquet_file(path) as file:
                 self._schema = file.schema_arrow
                 self._groups = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
                 leaves = [file.schema.column(index) for index in range(len(file.schema.names))]
@@ -271,7 +275,7 @@ class ParquetSource(Source):
 
     def _read_groups(self, groups: Iterable[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         try:
-            with pa.parquet.ParquetFile(self.path, memory_map=True, read_dictionary=self._dictionaries) as file:
+            with _parquet_file(self.path, self._dictionaries) as file:
                 # One row group at a time: each has dictionaries of its own, and lists of them cannot be joined.
                 for group in groups:
                     for batch in file.iter_batches(BATCH_ROWS, [group], list(columns), use_threads=False):
@@ -280,10 +284,20 @@ class ParquetSource(Source):
             raise TableError(f"{self.path}: damaged Parquet file") from None
 
 
+def _parquet_file(place: Place, dictionaries: Sequence[str] = ()) -> pa.parquet.ParquetFile:
+    if isinstance(place, Path):
+        # Not mapped into memory: all that was read would count as ours, and column by column in one piece.
+        return pa.parquet.ParquetFile(
+            place, read_dictionary=list(dictionaries), buffer_size=_BUFFER_BYTES, pre_buffer=False
+        )
+    # Over a network, what is needed of a row group is asked for at once.
+    return pa.parquet.ParquetFile(open_file(place), read_dictionary=list(dictionaries), pre_buffer=True)
+
+
 class ArrowSource(Source):
     """An Arrow IPC (Feather) file or stream."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
         self.name = path.name
         with self._open() as reader:
@@ -292,10 +306,10 @@ class ArrowSource(Source):
 
     def _open(self) -> Any:
         try:
-            return pa.ipc.open_file(self.path)
+            return pa.ipc.open_file(open_file(self.path))
         except (pa.ArrowException, OSError):
             try:
-                return pa.ipc.open_stream(self.path)
+                return pa.ipc.open_stream(open_file(self.path))
             except (pa.ArrowException, OSError):
                 raise TableError(f"{self.path}: not a readable Arrow file") from None
 
@@ -332,7 +346,7 @@ class CsvSource(Source):
 
     def __init__(
         self,
-        path: Path,
+        path: Place,
         separator: str | None = None,
         encoding: str = "utf-8",
         well_formed: bool = False,
@@ -444,7 +458,7 @@ class CsvSource(Source):
 
     @cached_property
     def _line_ends(self) -> int | None:
-        if self.compression is not None or not self.path.is_file():
+        if self.compression is not None or not isinstance(self.path, Path) or not self.path.is_file():
             return None
         with self.path.open("rb") as file:
             return max(sum(piece.count(b"\n") for piece in iter(lambda: file.read(1 << 20), b"")) - 1, 0)

@@ -19,7 +19,7 @@ from polyseme.extras import require
 from polyseme.spelling import written
 from polyseme.tables.io.whole import whole_where_possible
 
-__all__ = ["program_of", "read_statistical"]
+__all__ = ["SUFFIXES", "program_of", "read_statistical"]
 
 _READERS = {
     ".dta": ("Stata", "read_dta"),
@@ -29,6 +29,7 @@ _READERS = {
     ".sas7bdat": ("SAS", "read_sas7bdat"),
     ".xpt": ("SAS", "read_xport"),
 }
+SUFFIXES = tuple(_READERS)
 _FIRST_BYTES = {
     b"<stata_dta>": ".dta",
     b"$FL2": ".sav",

@@ -20,9 +20,9 @@ from polyseme.errors import TableError, nearest
 from polyseme.extras import require
 from polyseme.tables.io.whole import whole_where_possible
 
-__all__ = ["is_workbook", "read_sheet"]
+__all__ = ["SUFFIXES", "is_workbook", "read_sheet"]
 
-_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 """What `.xls` files begin with, and workbooks that want a password."""
 _DAY_ZERO = date(1899, 12, 31)
@@ -33,7 +33,7 @@ def is_workbook(path: Path) -> bool:
     """Whether a file is a workbook, by its name or its content."""
     with path.open("rb") as file:
         first = file.read(4)
-    if path.suffix.lower() in _SUFFIXES or first == _OLD_EXCEL:
+    if path.suffix.lower() in SUFFIXES or first == _OLD_EXCEL:
         return True
     if first != b"PK\x03\x04":
         return False

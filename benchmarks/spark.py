@@ -1,0 +1,146 @@
+"""What `anonymize` costs on Spark, beside a plain copy with the same shuffle, and on Sail beside the local engine.
+
+python benchmarks/spark.py [ROWS] [MANY]
+
+    Spark, two cores of this machine     at most 1.7 times a plain Spark copy: read, key, repartition, sort, write
+    Sail                                 at most 2 times the local engine
+    Spark, two workers, MANY rows        time in proportion to the rows within 15%; memory of the workers
+
+Copies and releases alternate in one session; the first pair warms up and does not count.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "tests" / "spark"), str(ROOT / "benchmarks")]
+
+import servers  # noqa: E402
+import spark_cluster  # noqa: E402
+from sessions import Classic, remote  # noqa: E402
+
+from engines import HEADER, LINEAR, local, prepared, quickest, verdict  # noqa: E402
+from polyseme import spark as on_spark  # noqa: E402
+
+ROWS, MANY, REPEATS = 10_000_000, 100_000_000, 3
+TIMES_COPY, TIMES_LOCAL = 1.7, 2.0
+
+
+def files(rows: int) -> int:
+    return max(-(-rows // 2_000_000), 1)
+
+
+def copied(spark: Any, folder: Path, rows: int) -> float:
+    """Seconds of a plain copy of the published columns: the same shuffle, the same files."""
+    from pyspark.sql import functions as sql
+
+    out = folder / "copy"
+    shutil.rmtree(out, ignore_errors=True)
+    started = time.perf_counter()
+    frame = spark.read.parquet((folder / "people.parquet").as_uri())
+    keyed = frame.select("age", "sex", "weight", "income", sql.xxhash64("id").alias("place"))
+    ordered = keyed.repartition(files(rows), "place").sortWithinPartitions("place").drop("place")
+    ordered.write.option("compression", "zstd").parquet(out.as_uri())
+    return time.perf_counter() - started
+
+
+def published(spark: Any, folder: Path) -> float:
+    """Seconds of a release: two passes, the shuffle, labels, digests and the last look."""
+    started = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        on_spark.anonymize(
+            folder / "people.parquet", folder / "policy.yaml", folder / "spark", spark=spark, overwrite=True
+        )
+    return time.perf_counter() - started
+
+
+def pairs(spark: Any, folder: Path, rows: int) -> tuple[float, float]:
+    """Median seconds of copies and of releases, one after the other."""
+    found = [(copied(spark, folder, rows), published(spark, folder)) for _ in range(REPEATS + 1)][1:]
+    return median(copy for copy, _ in found), median(ours for _, ours in found)
+
+
+@contextmanager
+def classic(folder: Path, master: str | None = None) -> Iterator[Any]:
+    cluster = None if master else spark_cluster.Cluster(folder, memory="3g")
+    running = Classic(folder)
+    try:
+        yield running.session(master or cluster.address, {"spark.driver.memory": "2g", "spark.executor.memory": "2g"})
+    finally:
+        running.end()
+        if cluster is not None:
+            cluster.end()
+
+
+def said(name: str, seconds: float, rows: int) -> None:
+    print(f"{name:34}{seconds:>9.2f}{'':9}{rows / seconds:>13,.0f}", flush=True)
+
+
+def on_this_machine(folder: Path, rows: int, place: Path) -> None:
+    with classic(place, "local[2]") as spark:
+        copy, ours = pairs(spark, folder, rows)
+    print(HEADER)
+    said("Spark: read, shuffle, write", copy, rows)
+    said("Spark engine", ours, rows)
+    verdict(f"ratio {ours / copy:.2f}", f"{TIMES_COPY:g}", ours <= TIMES_COPY * copy)
+
+
+def on_sail(folder: Path, rows: int, place: Path) -> None:
+    server = servers.sail(place)
+    try:
+        spark = remote(server.address)
+        ours = median([published(spark, folder) for _ in range(REPEATS + 1)][1:])
+        beside = quickest([local(folder) for _ in range(REPEATS)]).seconds
+        spark.stop()
+    finally:
+        server.end()
+    said("Sail", ours, rows)
+    said("local engine", beside, rows)
+    verdict(f"ratio {ours / beside:.2f}", f"{TIMES_LOCAL:g}", ours <= TIMES_LOCAL * beside)
+
+
+def on_two_workers(short: Path, rows: int, long: Path, many: int, place: Path) -> None:
+    with classic(place) as spark:
+        published(spark, short)
+        few, all_of_them = published(spark, short), published(spark, long)
+    said("Spark, two workers", few, rows)
+    said("Spark, two workers", all_of_them, many)
+    growth = rows / many * all_of_them / few
+    verdict(f"a row takes {growth:.2f} times as long", f"{LINEAR:g}", growth <= LINEAR)
+
+
+def main(rows: int = ROWS, many: int = MANY) -> int:
+    missing = spark_cluster.missing() or servers.missing_sail()
+    if missing:
+        print(f"skipped: {missing}")
+        return 0
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        short = prepared(place / "short", rows)
+        steps: list[Callable[[], None]] = [
+            lambda: on_this_machine(short, rows, place),
+            lambda: on_sail(short, rows, place),
+        ]
+        if many:
+            long = prepared(place / "long", many)
+            steps.append(lambda: on_two_workers(short, rows, long, many, place))
+        for step in steps:
+            step()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:3])))

@@ -1,0 +1,41 @@
+"""What Spark is asked to do can be stopped from outside."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from polyseme.cancellation import Cancellation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["finished"]
+
+Found = TypeVar("Found")
+
+_LOOK = 0.2
+"""Seconds between two looks whether somebody wants us to stop."""
+
+
+def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[], Found]) -> Found:
+    """What an action of Spark gives; when somebody asks us to stop, so is Spark."""
+    tag = f"polyseme-{secrets.token_hex(8)}"
+
+    def tagged() -> Found:
+        with suppress(Exception):
+            # A server that knows no tags works to the end.
+            spark.addTag(tag)
+        return action()
+
+    with ThreadPoolExecutor(1) as pool:
+        doing = pool.submit(tagged)
+        while not wait([doing], _LOOK).done:
+            if cancellation.cancelled:
+                with suppress(Exception):
+                    spark.interruptTag(tag)
+        cancellation.check()
+        return doing.result()
