@@ -83,9 +83,19 @@ def connect_session(spark_folder: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def sail_session(spark_folder: Path) -> Iterator[Any]:
+def sail_address(spark_folder: Path) -> Iterator[str]:
+    """Where a Sail server listens."""
     _skip_without(servers.missing_sail())
-    yield from _remote_session(servers.sail(spark_folder))
+    server = servers.sail(spark_folder)
+    yield server.address
+    server.end()
+
+
+@pytest.fixture(scope="session")
+def sail_session(sail_address: str) -> Iterator[Any]:
+    session = remote(sail_address)
+    yield session
+    session.stop()
 
 
 def _remote_session(server: servers.ConnectServer) -> Iterator[Any]:

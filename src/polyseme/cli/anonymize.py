@@ -233,7 +233,7 @@ def _by_spark(master: str | None, file_format: str) -> Callable[..., Release]:
     return partial(spark.anonymize, master=master)
 
 
-def _opened_by_spark(data: Path, rules: Policy, master: str | None) -> Source:
+def _opened_by_spark(data: Path | str, rules: Policy, master: str | None) -> Source:
     """A table of files, or one that Spark knows by its name."""
     from polyseme import spark
 

@@ -47,10 +47,7 @@ def command(
     if by_spark and (original is not None or other is not None):
         raise click.UsageError("--original and --other are for --engine local, which reads the whole release.")
     with busy("Attacking"):
-        if by_spark:
-            findings = _by_spark(release, master, sample)
-        else:
-            findings = attack(release, original, other, **written)
+        findings = _by_spark(release, master, sample) if by_spark else attack(release, original, other, **written)
     if as_json:
         print_json(findings.to_dict())
     else:

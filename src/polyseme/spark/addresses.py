@@ -81,6 +81,6 @@ def require_java() -> None:
         )
     if not home and shutil.which("java") is None:
         raise QuestionError(
-            "a Spark session of this machine runs in Java, and there is none: JAVA_HOME is not set, no java on the path",
+            "a Spark session of this machine runs in Java, and there is none: JAVA_HOME is not set, no java on PATH",
             "install Java 17 or 21 (Debian: openjdk-17-jre-headless), or name a Spark Connect server: sc://HOST:15002",
         )

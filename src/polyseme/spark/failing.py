@@ -32,8 +32,8 @@ _KNOWN = {
     "StatusCode.UNAVAILABLE": ("the Spark Connect server does not answer any more", "start it again, and see its log"),
 }
 _OTHERWISE = (
-    "its own log says why (polyseme -v shows it); the workers need this version of polyseme, and the files of the table and of the release "
-    "under the same names, which they may read and write"
+    "its own log says why (polyseme -v shows it); the workers need this version of polyseme, and the files of the "
+    "table and of the release under the same names, which they may read and write"
 )
 
 
