@@ -175,7 +175,8 @@ def command(
         require_place(explain, force, is_explanation)
     rules = Policy.load(policy, allow_outside)
     publish = _by_spark(master, file_format) if by_spark else anonymize
-    source = _opened_by_spark(data, rules, master) if by_spark else source_given(data, rules)
+    by_name = by_spark and preview is None
+    source = _opened_by_spark(data, rules, master) if by_name else source_given(data, rules)
     if preview is not None:
         from polyseme.verbs.preview import preview as previewed
 
