@@ -38,7 +38,7 @@ from polyseme.spark.failing import plain_errors
 from polyseme.spark.jobs import finished
 from polyseme.spark.labels import labelled
 from polyseme.spark.reading import read_by
-from polyseme.spark.session import BATCH_ROWS, session, settings
+from polyseme.spark.session import BATCH_ROWS, refuse_alike, session, settings
 from polyseme.spark.source import Rebased, SparkSource, quoted, spark_schema
 from polyseme.spark.tasks import Tasks
 from polyseme.spark.types import carried_type, refuse_uncarried
@@ -57,8 +57,6 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     "spark.sql.execution.arrow.maxBytesPerBatch": "-1",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # `Age` and `age` are two columns in every other engine.
-    "spark.sql.caseSensitive": "true",
     # Files come out in as many pieces as were asked for.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
 }
@@ -156,6 +154,7 @@ class _Work:
             shutil.rmtree(staging, ignore_errors=True)
 
     def _layout(self, schema: pa.Schema) -> Layout:
+        refuse_alike(self.spark, [item.name for item in self.job.columns])
         published = _published_schema(self.job, schema)
         plain = [item.name for item in self.job.untouched]
         refuse_uncarried(published, plain)

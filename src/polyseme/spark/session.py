@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from polyseme.errors import QuestionError
+from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.extras import pip_line, require
 from polyseme.spark.addresses import is_local, require_address, require_java
 from polyseme.spark.failing import named
@@ -18,7 +19,7 @@ from polyseme.spark.failing import named
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BATCH_ROWS", "session", "settings"]
+__all__ = ["BATCH_ROWS", "refuse_alike", "session", "settings"]
 
 BATCH_ROWS = 100_000
 """Rows of an Arrow batch between Spark and Python: with its default of 10,000 the map takes twice as long."""
@@ -126,3 +127,15 @@ def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, former)
+
+
+def refuse_alike(spark: SparkSession, names: Sequence[str]) -> None:
+    """Raise for names that differ in their case only, which a session takes for one unless told otherwise."""
+    if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+        return
+    alike = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
+    if alike:
+        named = ["', '".join(name for name in names if name.lower() == one) for one in alike]
+        hint = 'rename them, or spark.conf.set("spark.sql.caseSensitive", "true")'
+        what = "differ in their case only: Spark takes them for one"
+        raise TableError(Problem("", f"columns '{several}' {what}", hint) for several in named)
