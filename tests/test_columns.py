@@ -11,7 +11,7 @@ import pytest
 
 import polyseme as ps
 from polyseme.errors import ReleaseError
-from polyseme.release import Applied, AsIs, Column, Generalized, Grouped, Manifest, Sets
+from polyseme.release import FORMAT, Applied, AsIs, Column, Generalized, Grouped, Manifest, Sets
 from polyseme.release.documents import checksum
 from polyseme.schema import Attribute, Domain, Role
 
@@ -99,7 +99,7 @@ def test_format_1_has_no_such_columns(release: ps.Release) -> None:
 
 def test_a_newer_format_is_refused(release: ps.Release) -> None:
     with pytest.raises(ReleaseError, match="newer than this program reads"):
-        Manifest.from_dict(sealed({**json.loads(release.manifest.to_json()), "format": 3}))
+        Manifest.from_dict(sealed({**json.loads(release.manifest.to_json()), "format": FORMAT + 1}))
 
 
 def test_no_sensitive_column_is_published_as_it_is(release: ps.Release) -> None:
