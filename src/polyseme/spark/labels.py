@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from polyseme.release import Sets
+from polyseme.release import Grouped, Sets
 from polyseme.spark.drawing import Layout
 from polyseme.spark.types import spark_type
+from polyseme.tables.coding.codes import label_array
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,6 +24,11 @@ def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
     job = layout.job
     columns: list[Column] = []
     for number, (item, width) in enumerate(zip(job.columns, layout.widths)):
+        if isinstance(item, Grouped):
+            labels = _labels(label_array(item.attribute.domain.values if item.attribute.domain is not None else ()))
+            codes = sql.col(f"c{number}_0")
+            columns.append(sql.transform(codes, lambda code: sql.element_at(labels, code + 1)).alias(item.name))
+            continue
         if not isinstance(item, Sets):
             columns.append(sql.col(f"c{number}_0").alias(item.name))
             continue

@@ -1,0 +1,114 @@
+"""Groups that workers deal: those of the plan, with everybody in one of them, and what they promise holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import polyseme as ps
+from polyseme import spark as on_spark
+from polyseme.cli import main
+from polyseme.spark import dealing
+
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+
+ROWS = 900
+BRANCH = {"flu": 0, "cold's": 0, "asthma": 0, "rash": 1, "burn": 1, "attack": 2, "failure": 2}
+TREE = """{tree: {any: {lung: [flu, "cold's", asthma], skin: [rash, burn], heart: [attack, failure]}}}"""
+METHODS = {"anatomy": "{anatomy: {l: 3, attribute: ill}}", "buckets": "{buckets: {l: 2, d: 2, attribute: ill}}"}
+POLICY = f"""
+attributes:
+  id: {{role: insensitive}}
+  age: {{role: quasi-identifier}}
+  town: {{role: quasi-identifier}}
+  ill: {{role: sensitive, missing: drop, distance: {TREE}}}
+  job: {{role: sensitive}}
+  pay: {{role: sensitive, domain: [10, 20, 30, 40], protect: {{diversity: {{l: 2}}}}}}
+table: {{missing-values: ['?']}}
+models: [{{distinct-diversity: {{l: 1, attribute: job}}}}]
+method: """
+
+
+def patients() -> pl.DataFrame:
+    random = np.random.default_rng(2)
+    shares = [0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.05, 0.05]
+    return pl.DataFrame(
+        {
+            "id": np.arange(ROWS),
+            "age": random.integers(18, 90, ROWS),
+            "town": random.choice(["Ulm", "Köln", None], ROWS).tolist(),
+            "ill": random.choice([*BRANCH, "?"], ROWS, p=shares),
+            "job": random.choice(["a", "b"], ROWS),
+            "pay": random.choice([10, 20, 30, 40], ROWS),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of several files with several row groups each; kinds of which some need several cells."""
+    monkeypatch.setattr(dealing, "CELL_ROWS", 100)
+    (tmp_path / "data").mkdir()
+    for number, part in enumerate(patients().iter_slices(400)):
+        part.write_parquet(tmp_path / "data" / f"{number}.parquet", row_group_size=150)
+    return tmp_path
+
+
+def require_valid(release: ps.Release, method: str, each: int = 1) -> None:
+    """What one machine publishes, but for chance: everybody once, own values among those of the group."""
+    table, local = patients(), ps.anonymize(patients(), POLICY + METHODS[method], seed=1)
+    ours, theirs = local.manifest.to_dict(), release.manifest.to_dict()
+    for name in ("method", "models", "attributes", "records", "dropped"):
+        assert ours.get(name) == theirs.get(name), name
+    assert release.manifest.applied is not None
+    assert release.manifest.applied == local.manifest.applied
+    assert release.manifest.applied.suppressed
+    frame = release.to_polars()
+    assert frame.columns == local.to_polars().columns
+    assert frame.schema["ill"] == pl.List(pl.String)
+    assert frame.height == each * (ROWS - release.manifest.dropped - release.manifest.applied.suppressed)
+    assert (frame.group_by("id").len()["len"] == each).all()
+    true = frame.join(table, on="id", suffix=" true")
+    assert true.select(pl.col("ill").list.contains(pl.col("ill true")).all()).item()
+    for name in ("age", "town", "job"):
+        assert true[name].equals(true[f"{name} true"], null_equal=True), name
+    groups = frame.group_by("group").agg(pl.col("ill").first(), pl.col("ill").n_unique().alias("lists"), pl.len())
+    assert sorted(groups["group"]) == list(range(1, release.manifest.applied.classes + 1))
+    assert (groups["lists"] == 1).all()
+    assert (groups["len"] == each * groups["ill"].list.len()).all()
+    order = list(release.manifest["ill"].attribute.domain.values)
+    for members in groups["ill"].to_list():
+        assert members == sorted(set(members), key=order.index)
+        told = {BRANCH[name] for name in members} if method == "buckets" else members
+        assert len(told) == len(members) >= (2 if method == "buckets" else 3)
+    assert release.manifest.accepted == ()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_records_of_files_are_dealt_to_groups(sail: Any, folder: Path, method: str) -> None:
+    policy = POLICY + METHODS[method]
+    one, two = (
+        on_spark.anonymize(folder / "data", policy, folder / name, seed=4, spark=sail, files=files)
+        for name, files in (("one", 2), ("two", 3))
+    )
+    require_valid(one, method)
+    assert ps.verify(folder / "one").holds
+    assert on_spark.verify(folder / "one", spark=sail).holds
+    first, second = (release.to_polars().with_columns(pl.col("pay").list.sort()).sort("id") for release in (one, two))
+    assert first.equals(second), "the same seed, the same groups"
+    other = on_spark.anonymize(folder / "data", policy, folder / "other", spark=sail).to_polars().sort("id")
+    assert not first["group"].equals(other["group"])
+
+
+def test_rows_of_a_frame_too_and_in_the_long_form(sail: Any, folder: Path) -> None:
+    read = sail.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
+    policy = POLICY + METHODS["anatomy"]
+    require_valid(on_spark.anonymize(read, policy, folder / "set", spark=sail), "anatomy")
+    long = on_spark.anonymize(read, policy, folder / "long", spark=sail, form="long")
+    require_valid(long, "anatomy", each=2)
+    assert {path.name for path in (folder / "set").iterdir()} == {"data", "manifest.json"}
