@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
-from click.testing import CliRunner
+from scipy.stats import chisquare
 
 import polyseme as ps
+from command_line import polyseme
 from polyseme import spark as on_spark
-from polyseme.cli import main
+from polyseme.distances.structure import Clusters
+from polyseme.methods.bucketization import compose, distinct
+from polyseme.randomness import StreamKey
 from polyseme.spark import dealing
+from polyseme.spark.dealing import Dealing
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
 
@@ -104,8 +110,6 @@ def test_records_of_files_are_dealt_to_groups(sail: Any, folder: Path, method: s
     assert on_spark.verify(folder / "one", spark=sail).holds
     first, second = (release.to_polars().with_columns(pl.col("pay").list.sort()).sort("id") for release in (one, two))
     assert first.equals(second), "the same seed, the same groups"
-    other = on_spark.anonymize(folder / "data", policy, folder / "other", spark=sail).to_polars().sort("id")
-    assert not first["group"].equals(other["group"])
 
 
 def test_rows_of_a_frame_too_and_in_the_long_form(sail: Any, folder: Path) -> None:
@@ -115,3 +119,78 @@ def test_rows_of_a_frame_too_and_in_the_long_form(sail: Any, folder: Path) -> No
     long = on_spark.anonymize(read, policy, folder / "long", spark=sail, form="long")
     require_valid(long, folder, "anatomy", each=2)
     assert {path.name for path in (folder / "set").iterdir()} == {"data", "manifest.json"}
+
+
+def test_what_groups_cannot_reach_is_refused_when_their_rows_are_there(sail: Any, folder: Path) -> None:
+    policy = (POLICY + METHODS["anatomy"]).replace("models: [", "models: [{k-anonymity: {k: 4}}, ")
+    with pytest.raises(ps.ImpossibleError) as local:
+        ps.anonymize(patients(), policy, folder / "local", accept_risk=True)
+    with pytest.raises(ps.ImpossibleError) as other:
+        on_spark.anonymize(folder / "data", policy, folder / "out", spark=sail, accept_risk=True)
+    assert str(local.value) == str(other.value)
+    assert "cannot reach k-anonymity" in str(other.value)
+    assert {path.name for path in folder.iterdir()} == {"data"}
+
+
+def test_levels_cannot_be_taken_over(sail: Any, folder: Path) -> None:
+    policy = POLICY + METHODS["anatomy"]
+    earlier = ps.anonymize(patients(), policy)
+    with pytest.raises(ps.QuestionError, match="only levels"):
+        on_spark.anonymize(folder / "data", policy, folder / "out", spark=sail, apply=earlier)
+
+
+def test_the_command_line_deals_too(sail: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_spark, "session", lambda spark, master: sail)
+    monkeypatch.setattr(dealing, "CELL_ROWS", ROWS)
+    (folder / "p.yaml").write_text(POLICY + METHODS["buckets"])
+    asked = ("p.yaml", folder / "data", "--out", "out", "--engine", "spark", "--seed", 3)
+    done = polyseme("anonymize", *asked, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    release = ps.Release.open(folder / "out")
+    require_valid(release, folder, "buckets")
+    assert polyseme("verify", "out", cwd=folder).returncode == 0
+    # In the order of ranks, all records with one value would stand in the order of their groups.
+    drawn = release.to_polars().with_row_index("row").join(patients().select("id", true="ill"), on="id")
+    rows, groups = drawn.filter(true="flu").select("row", "group").to_numpy().T
+    assert len(rows) > 150
+    assert abs(np.corrcoef(rows, groups)[0, 1]) < 0.3
+
+
+def planned(codes: list[int], structure: Any, monkeypatch: pytest.MonkeyPatch) -> Dealing:
+    """For so few records, with cells of two."""
+    monkeypatch.setattr(dealing, "CELL_ROWS", 2)
+    places = compose(np.bincount(codes, minlength=structure.size), structure, 2)
+    counts = np.bincount(places.kinds[codes], minlength=len(places.taken))
+    return Dealing.of(SimpleNamespace(attribute="v", group="g", places=places, counts=counts), ["v", "g"])
+
+
+@pytest.mark.parametrize(
+    ("codes", "structure"),
+    [([0, 0, 0, 0, 1, 2], distinct(3)), ([0, 0, 0, 1, 2, 3], Clusters(np.array([0, 0, 1, 1])))],
+)
+def test_every_way_to_take_the_places_is_as_likely(
+    codes: list[int], structure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, values = planned(codes, structure, monkeypatch), np.array(codes)
+    seen: Counter[tuple[int, ...]] = Counter()
+    for number in range(3_000):
+        cell, key, tie = made.keys(values, StreamKey.seeded(f"{number}").records(np.arange(len(values))))
+        order = np.lexsort((tie, key, cell))
+        found = np.bincount(cell, minlength=made.cells)
+        rank = np.empty(len(values), dtype=np.int64)
+        rank[order] = np.arange(len(values)) - (np.cumsum(found) - found)[cell[order]]
+        seen[tuple(made.places.group_of(values, made.starts(found)[cell] + rank).tolist())] += 1
+    assert max(made.widths) > 1
+    assert chisquare(list(seen.values())).pvalue > 1e-3
+    sizes = made.counts[made.counts > 0]
+    ways = np.prod(
+        [np.prod(np.arange(size, size - min(size, taken), -1)) for size, taken in zip(sizes, made.places.taken)]
+    )
+    assert len(seen) == ways
+
+
+def test_a_table_that_changed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = planned([0, 0, 0, 1, 1, 2], distinct(3), monkeypatch)
+    assert made.starts(np.array([1, 2, 2, 1])).tolist() == [0, 1, 0, 0]
+    with pytest.raises(ps.TableError, match="changed"):
+        made.starts(np.array([1, 2, 1, 2]))
