@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.stats import chisquare
 
@@ -19,7 +20,7 @@ from polyseme.distances.structure import Clusters
 from polyseme.methods.bucketization import compose, distinct
 from polyseme.randomness import StreamKey
 from polyseme.spark import dealing
-from polyseme.spark.dealing import Dealing
+from polyseme.spark.dealing import KEYS, Dealing, Veil
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
 
@@ -194,3 +195,18 @@ def test_a_table_that_changed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made.starts(np.array([1, 2, 2, 1])).tolist() == [0, 1, 0, 0]
     with pytest.raises(ps.TableError, match="changed"):
         made.starts(np.array([1, 2, 1, 2]))
+
+
+@pytest.mark.parametrize("rows", [1, 500])
+def test_values_that_wait_in_files_are_hidden(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, codes = planned([0, 0, 0, 1, 1, 2], distinct(3), monkeypatch), np.arange(rows) % 3
+    drawn = StreamKey.seeded(1).records(np.arange(rows))
+    names = ("c0_0", "c1_0", "place", *(item.name for item in KEYS))
+    columns = [codes.astype(np.int32), np.zeros(rows, dtype=np.int64), drawn.words()[0].view(np.int64)]
+    batch = pa.RecordBatch.from_arrays([pa.array(item) for item in (*columns, *made.keys(codes, drawn))], names=names)
+    veil = Veil(batch.schema, made, StreamKey.seeded(2))
+    hidden = veil.hide(batch)
+    assert len(np.unique(hidden.column("c0_0").to_numpy())) == rows, "as good as random: equal values do not show"
+    assert not hidden.column("cell").to_numpy().any()
+    assert hidden.schema == batch.schema
+    assert next(veil(iter([hidden]))).equals(batch)
