@@ -117,8 +117,9 @@ def test_rows_of_a_frame_too_and_in_the_long_form(sail: Any, folder: Path) -> No
     read = sail.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
     policy = POLICY + METHODS["anatomy"]
     require_valid(on_spark.anonymize(read, policy, folder / "set", spark=sail), folder, "anatomy")
-    long = on_spark.anonymize(read, policy, folder / "long", spark=sail, form="long")
-    require_valid(long, folder, "anatomy", each=2)
+    for data, name in ((read, "long"), (folder / "data", "long from files")):
+        long = on_spark.anonymize(data, policy, folder / name, spark=sail, form="long")
+        require_valid(long, folder, "anatomy", each=2)
     assert {path.name for path in (folder / "set").iterdir()} == {"data", "manifest.json"}
 
 

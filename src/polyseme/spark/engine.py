@@ -192,7 +192,10 @@ class _Work:
         return [found[number] for number in range(len(found))]
 
     def _dealt(self, drawn: DataFrame, layout: Layout, cells: DataFrame) -> DataFrame:
-        """Records in their groups; `cells` says how many there are in each cell, in pieces."""
+        """Records in their groups; `cells` says how many there are in each cell, in pieces.
+
+        What was counted of people before counts those too who find no group.
+        """
         from pyspark.sql import functions as sql
 
         dealing, outcome = layout.dealing, self.run.outcome
