@@ -8,7 +8,7 @@ SPARK := $(VENV)/.spark
 TYPESCRIPT := 5.9.3
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: help demo test test-slow test-lanes test-spark test-all check lint types contracts docs site pictures bench coverage clean
+.PHONY: help demo test test-slow test-lanes test-spark test-all check lint types contracts docs site pictures reproduced bench coverage clean
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -69,6 +69,11 @@ pictures: $(DEV)  ## pictures, outputs of commands and notebooks in the document
 	$(BIN)/python docs/making/transcripts.py --write
 	$(BIN)/python docs/making/notebooks.py --write
 	$(BIN)/python docs/making/pictures.py
+
+reproduced: $(DEV)  ## the two charts of the README, made anew by the studies mse and learnt: some minutes
+	$(BIN)/polyseme reproduce mse learnt --out reproduce-out
+	cp reproduce-out/pictures/mse-1.svg docs/pictures/reproduced-error.svg
+	cp reproduce-out/pictures/learnt-1.svg docs/pictures/reproduced-learnt.svg
 
 check: test lint types contracts docs  ## all of it, as CI runs it
 

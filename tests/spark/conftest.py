@@ -5,6 +5,7 @@ Everything starts when the first test asks for it, once, and ends with the last 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ import pytest
 import servers
 import spark_cluster
 from sessions import Classic, remote
+
+# Java is started by a fork, perhaps while a session of Connect has threads. Once it did not start, and gRPC had
+# complained about its own handling of forks; nobody here needs that.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 OnCluster = Callable[..., Any]
 _HERE = Path(__file__).parent
@@ -83,9 +88,19 @@ def connect_session(spark_folder: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def sail_session(spark_folder: Path) -> Iterator[Any]:
+def sail_address(spark_folder: Path) -> Iterator[str]:
+    """Where a Sail server listens."""
     _skip_without(servers.missing_sail())
-    yield from _remote_session(servers.sail(spark_folder))
+    server = servers.sail(spark_folder)
+    yield server.address
+    server.end()
+
+
+@pytest.fixture(scope="session")
+def sail_session(sail_address: str) -> Iterator[Any]:
+    session = remote(sail_address)
+    yield session
+    session.stop()
 
 
 def _remote_session(server: servers.ConnectServer) -> Iterator[Any]:

@@ -1,7 +1,8 @@
 """What goes wrong on a cluster, at a moment of the test's choosing.
 
 A mishap is wrapped around the function that Spark's workers run, so it strikes from within, in the middle of a task,
-and no test depends on how long anything takes. Tasks tell each other and the test what they did by files in a folder:
+and but for a pause in `ShuffleFilesLost` nothing depends on how long things take. Tasks tell each other and the test
+what they did by files in a folder:
 
     drawn/     everything each attempt at a task drew, whether or not anybody ever used it
     finished/  which tasks ended, on which executor

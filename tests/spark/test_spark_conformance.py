@@ -186,7 +186,7 @@ def test_types_of_other_columns_come_through(spark: Any, tmp_path: Path) -> None
         "where": pa.array([True, None]),
         "amount": pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)),
         "Text.with `dots`": pa.array([1.5, float("nan")]),
-        "TEXT": pa.array([1, 2], pa.int16()),
+        "i16": pa.array([1, 2], pa.int16()),
         "v": pa.array(["a", "b"]),
     }
     pa.parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
@@ -198,6 +198,18 @@ def test_types_of_other_columns_come_through(spark: Any, tmp_path: Path) -> None
         tmp_path / "t.parquet", ps.Policy.from_dict(policy), tmp_path / "out", seed=1, spark=spark
     )
     assert rows_of(local).equals(rows_of(other))
+
+
+def test_names_that_differ_in_their_case_are_refused(sail: Any, tmp_path: Path) -> None:
+    columns = {"Age": pa.array([1]), "age": pa.array([1]), "v": pa.array(["a"])}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    policy = (
+        "attributes: {Age: {role: insensitive}, age: {role: insensitive}, "
+        "v: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
+    )
+    with pytest.raises(ps.TableError, match="columns 'Age', 'age' differ in their case only"):
+        on_spark.anonymize(tmp_path / "t.parquet", policy, tmp_path / "out", spark=sail)
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_spark_cannot_carry_is_named_before_anything_is_drawn(spark: Any, tmp_path: Path) -> None:

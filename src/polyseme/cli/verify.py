@@ -56,7 +56,7 @@ def command(
         if by_spark:
             from polyseme import spark
 
-            result = spark.verify(subject, rules, master=master)
+            result = spark.verify(str(subject), rules, master=master)
         else:
             result = verify(subject, rules)
     if as_json:

@@ -13,7 +13,7 @@ from pathlib import Path
 from polyseme.cancellation import Cancellation
 from polyseme.errors import InvalidInput
 
-__all__ = ["require_place", "whole_file", "whole_folder"]
+__all__ = ["refuse_existing", "require_place", "whole_file", "whole_folder"]
 
 
 @contextmanager
@@ -26,7 +26,7 @@ def whole_folder(
 
     A block whose work was cancelled did not end well.
     """
-    _refuse_existing(target, overwrite)
+    refuse_existing(target, overwrite)
     if target.exists():
         _refuse_foreign(target, contents)
     target = target.resolve()
@@ -39,7 +39,7 @@ def whole_folder(
             cancellation.check()
         partial.chmod(_usual_mode(partial / ".mode", Path.mkdir, Path.rmdir))
         # Others may have come to the same place in the meantime.
-        _refuse_existing(target, overwrite)
+        refuse_existing(target, overwrite)
         if target.exists():
             _refuse_foreign(target, contents)
             _exchange(target, partial, contents)
@@ -131,7 +131,7 @@ def _move_folder(folder: Path, target: Path) -> None:
     try:
         folder.rename(target)
     except OSError:
-        _refuse_existing(target)
+        refuse_existing(target)
         raise
 
 
@@ -146,7 +146,7 @@ def require_place(target: Path, overwrite: bool = False, ours: Callable[[Path], 
 
     ours  which files may be replaced; any when omitted
     """
-    _refuse_existing(target, overwrite)
+    refuse_existing(target, overwrite)
     if target.is_dir():
         raise InvalidInput(f"{target}: a folder, not a file", "give the name of a file in it")
     if ours is not None and target.exists() and not ours(target):
@@ -190,11 +190,12 @@ def _move_file(file: Path, target: Path) -> None:
     try:
         target.hardlink_to(file)
     except OSError:
-        _refuse_existing(target)
+        refuse_existing(target)
         file.rename(target)  # not every file system has second names
 
 
-def _refuse_existing(target: Path, overwrite: bool = False) -> None:
+def refuse_existing(target: Path, overwrite: bool = False) -> None:
+    """Raise where something is that must not be replaced."""
     _refuse_dangling(target)
     if target.exists() and not overwrite:
         raise InvalidInput(f"{target}: exists already", "choose another location, or use --force to replace it")

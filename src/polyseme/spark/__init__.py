@@ -6,6 +6,7 @@
     spark.verify("release")
     spark.estimate("release", of=["illness"], by=["sex"])
     spark.risk(frame, qi=["age", "sex"])
+    spark.attack("release", sample=100_000)
 
 Workers draw sets and deal records to groups, Spark shuffles, writes and counts; plans, checks and estimates are
 computed here, from counts. Only what Spark Connect has is used, so that classic clusters, Connect servers and
@@ -19,26 +20,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from polyseme.errors import PolicyError, QuestionError
+from polyseme.files.whole import refuse_existing
 from polyseme.policy import Policy
-from polyseme.policy.opening import open_for
 from polyseme.release import Release
+from polyseme.spark.attacking import attack_by_sample
 from polyseme.spark.engine import SparkEngine
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import session
 from polyseme.spark.source import CountedByWorkers, SparkSource, is_frame, through_workers
+from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source
 from polyseme.verbs import anonymize as local_anonymize
 from polyseme.verbs import estimate as local_estimate
 from polyseme.verbs import risk as local_risk
 from polyseme.verbs import verify as local_verify
-from polyseme.verbs.inputs import policy_given, release_given, table_given
+from polyseme.verbs.inputs import policy_given, release_given, source_given, table_given
 
 if TYPE_CHECKING:
     from polyseme.estimators.estimate import Estimate
+    from polyseme.results.findings import Findings
     from polyseme.results.risk import Risk
     from polyseme.results.verification import Verification
 
-__all__ = ["SparkEngine", "anonymize", "estimate", "open_release", "risk", "verify"]
+__all__ = ["SparkEngine", "anonymize", "attack", "estimate", "open_release", "open_table", "risk", "verify"]
 
 
 def anonymize(
@@ -57,15 +61,26 @@ def anonymize(
              a table that Spark's catalog knows, as "db.visits"
     out      a folder that the workers can write to
     spark    the session; the running one, or one for `master`, when None
-    master   `local[4]`, `spark://HOST:7077`, or `sc://HOST:15002` for a Spark Connect server
+    master   `local[4]`, `spark://HOST:7077`, `yarn`, `k8s://URL`, or `sc://HOST:15002` for a Spark Connect server
     files    into how many files the data goes; by its number of rows when None
     options  as for `polyseme.anonymize`
     """
+    rules = policy_given(policy)
+    source = open_table(data, rules, spark=spark, master=master)
+    refuse_existing(Path(out), bool(options.get("overwrite")))
     found = session(spark, master)
-    source = _source(found, data, policy_given(policy))
     if SparkSource.beneath(source) is None:
         source = CountedByWorkers(source, found)
-    return local_anonymize.anonymize(source, policy, out, engine=SparkEngine(found, files=files), **options)
+    return local_anonymize.anonymize(source, rules, out, engine=SparkEngine(found, files=files), **options)
+
+
+def open_table(data: Any, policy: Policy | str | Path, *, spark: Any = None, master: str | None = None) -> Source:
+    """What `anonymize` reads: files that the workers open themselves, by their whole names, or a frame."""
+    if isinstance(data, Source):
+        return data
+    if is_frame(data) or _is_name(data):
+        return _framed(session(spark, master), data)
+    return source_given(_whole_name(data), policy_given(policy))
 
 
 def open_release(
@@ -75,21 +90,25 @@ def open_release(
 
     data  a frame, or the name of a table, into which its data was copied; its checksum is then not looked at
     """
+    opened = release_given(release)
+    if data is None and isinstance(opened.reader, SparkSource):
+        return opened
     found = session(spark, master)
-    frame = found.read.table(data) if isinstance(data, str) else data
-    return read_by(found, release_given(release), frame)
+    frame = _framed(found, data).frame if isinstance(data, str) else data
+    return read_by(found, opened, frame)
 
 
 def verify(
     subject: Any, policy: Policy | str | Path | None = None, *, spark: Any = None, master: str | None = None
 ) -> Verification:
     """Every promise of a release, or the models of a policy on any table, counted by Spark."""
-    found = session(spark, master)
     if policy is not None:
-        return local_verify.verify(_counted(found, subject, policy_given(policy)), policy=policy)
+        source = open_table(subject, policy, spark=spark, master=master)
+        counted = source if isinstance(source, SparkSource) else through_workers(session(spark, master), source)
+        return local_verify.verify(counted, policy=policy)
     if is_frame(subject):
         raise PolicyError("a table needs a policy that lists the models to check", "verify(frame, policy)")
-    return local_verify.verify(_opened(subject, found))
+    return local_verify.verify(open_release(subject, spark=spark, master=master))
 
 
 def estimate(
@@ -102,7 +121,7 @@ def estimate(
     **options: Any,
 ) -> Estimate:
     """The cross-tabulation of true values; Spark counts the sets. Options as for `polyseme.estimate`."""
-    return local_estimate.estimate(_opened(release, session(spark, master)), of, by, **options)
+    return local_estimate.estimate(open_release(release, spark=spark, master=master), of, by, **options)
 
 
 def risk(
@@ -115,33 +134,44 @@ def risk(
     **written: Any,
 ) -> Risk:
     """How exposed the records of a table are; Spark counts the classes. Options as for `polyseme.risk`."""
-    found = session(spark, master)
     if is_frame(data) or _is_name(data):
-        source: Source = _framed(found, data)
+        source: Source = _framed(session(spark, master), data)
     else:
-        source = through_workers(found, table_given(data, **written))
+        table = table_given(_whole_name(data), **written)
+        source = through_workers(session(spark, master), table)
     return local_risk.risk(source, qi, sensitive)
 
 
-def _opened(release: Release | str | Path, spark: Any) -> Release:
-    opened = release_given(release)
-    return opened if isinstance(opened.reader, SparkSource) else read_by(spark, opened)
+def attack(
+    release: Release | str | Path, *, sample: int = 100_000, spark: Any = None, master: str | None = None
+) -> Findings:
+    """What adversaries find in a random sample of a release, which says how many of how many records it is.
+
+    sample  records that are brought here, about; all of them where there are no more. Who has how many others like him
+            is counted by Spark, in all records
+    """
+    return attack_by_sample(open_release(release, spark=spark, master=master), sample)
 
 
-def _source(spark: Any, data: Any, policy: Policy) -> Source:
-    """What `anonymize` reads: a frame, or files that the workers read themselves."""
-    return _framed(spark, data) if is_frame(data) or _is_name(data) else open_for(data, policy)
+def _whole_name(data: Any) -> Any:
+    """Paths from the root on: workers have working folders of their own. An address is whole."""
+    if isinstance(data, str) and is_address(data):
+        return data
+    return Path(data).absolute() if isinstance(data, str | Path) else data
 
 
-def _counted(spark: Any, data: Any, policy: Policy) -> Source:
-    """A table that is only counted."""
-    source = _source(spark, data, policy)
-    return source if isinstance(source, SparkSource) else through_workers(spark, source)
+_SUFFIXES = frozenset(
+    {"csv", "tsv", "txt", "gz", "zst", "bz2", "parquet", "arrow", "feather", "ipc", "xlsx", "dta", "sav"}
+)
+"""Ends of the names of files: `visits.parquet` is no table `parquet` of a database `visits`."""
 
 
 def _is_name(data: Any) -> bool:
     """Whether this names a table of the catalog: nothing of that name is on the disk, and it looks like no path."""
-    return isinstance(data, str) and all(part.isidentifier() for part in data.split(".")) and not Path(data).exists()
+    if not isinstance(data, str) or Path(data).exists():
+        return False
+    parts = data.split(".")
+    return all(part.isidentifier() for part in parts) and parts[-1].lower() not in _SUFFIXES
 
 
 def _framed(spark: Any, data: Any) -> SparkSource:
@@ -150,8 +180,10 @@ def _framed(spark: Any, data: Any) -> SparkSource:
     from pyspark.errors import PySparkException
 
     try:
-        return SparkSource(spark.read.table(data), data)
+        frame = spark.read.table(data)
+        _ = frame.columns  # a Connect server is asked only now
     except PySparkException:
         raise QuestionError(
             f"neither a file nor a table that Spark knows is called '{data}'", "tables are named as in db.visits"
         ) from None
+    return SparkSource(frame, data)

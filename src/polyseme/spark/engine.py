@@ -35,10 +35,11 @@ from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.spark.dealing import CountCells, Dealing, Veil, dealt
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
-from polyseme.spark.jobs import finished, plain_errors
+from polyseme.spark.failing import plain_errors
+from polyseme.spark.jobs import finished
 from polyseme.spark.labels import labelled
 from polyseme.spark.reading import read_by
-from polyseme.spark.session import BATCH_ROWS, session, settings
+from polyseme.spark.session import BATCH_ROWS, refuse_alike, session, settings
 from polyseme.spark.source import Rebased, SparkSource, quoted, spark_schema
 from polyseme.spark.tasks import Tasks
 from polyseme.spark.types import carried_type, refuse_uncarried
@@ -58,8 +59,6 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     "spark.sql.execution.arrow.maxBytesPerBatch": "-1",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # `Age` and `age` are two columns in every other engine.
-    "spark.sql.caseSensitive": "true",
     # Files come out in as many pieces as were asked for.
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
 }
@@ -89,7 +88,7 @@ class SparkEngine:
             paths = work.published()
             _tell(spark, paths, run, watch)
         target.adopt_files(paths)
-        return lambda release: read_by(spark, release)
+        return lambda release: read_by(spark, release, rows=run.outcome.rows)
 
 
 publish = SparkEngine()
@@ -168,6 +167,7 @@ class _Work:
             shutil.rmtree(staging, ignore_errors=True)
 
     def _layout(self, schema: pa.Schema) -> Layout:
+        refuse_alike(self.spark, [item.name for item in self.job.columns])
         published = _published_schema(self.job, schema)
         plain = [item.name for item in self.job.untouched]
         refuse_uncarried(published, plain)
@@ -263,12 +263,17 @@ def _address(path: Path) -> str:
 
 def _tidied(folder: Path, rows: int) -> list[Path]:
     """The files that Spark has written, under names that tell nothing; none is missing, and nothing else is there."""
+    if not folder.is_dir():
+        raise TableError(
+            f"{folder}: Spark has written the release, but not on this machine; nothing was published",
+            "out must be a folder that this machine and the workers share; what they wrote is in theirs, to be removed",
+        )
     parts = sorted(path for path in folder.iterdir() if path.suffix == ".parquet" and path.name[0] not in "._")
     sizes = {path: pa.parquet.read_metadata(path).num_rows for path in parts}
     if sum(sizes.values()) != rows:
         raise TableError(
             f"Spark wrote {sum(sizes.values()):,} rows where {rows:,} were expected; nothing was published",
-            "the table changed while it was read, or the frame is not the same each time it is computed",
+            "the table changed while it was read, or the workers write to disks of their own and not to one they share",
         )
     for path in folder.iterdir():
         if not sizes.get(path):

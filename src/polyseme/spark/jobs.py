@@ -1,27 +1,24 @@
-"""What Spark is asked to do: it can be stopped from outside, and its errors are told without what they quote."""
+"""What Spark is asked to do can be stopped from outside."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from polyseme.cancellation import Cancellation
-from polyseme.errors import TableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["finished", "plain_errors"]
+__all__ = ["finished"]
 
 Found = TypeVar("Found")
 
 _LOOK = 0.2
 """Seconds between two looks whether somebody wants us to stop."""
-_THEIRS = ("pyspark", "py4j", "grpc")
-"""Packages whose errors quote rows, code and paths."""
 
 
 def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[], Found]) -> Found:
@@ -42,19 +39,3 @@ def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[
                     spark.interruptTag(tag)
         cancellation.check()
         return doing.result()
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Errors of Spark without their messages, which quote rows."""
-    try:
-        yield
-    except Exception as error:
-        if not type(error).__module__.startswith(_THEIRS):
-            raise
-        named = error.getErrorClass() if hasattr(error, "getErrorClass") else None
-        raise TableError(
-            f"Spark could not do the work ({named or type(error).__name__})",
-            "its own log says why; the workers need this version of polyseme, and the files of the table and of the "
-            "release under the same names",
-        ) from None

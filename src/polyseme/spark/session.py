@@ -2,56 +2,111 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from polyseme.errors import QuestionError
-from polyseme.extras import require
+from polyseme.errors import Problem, QuestionError, TableError
+from polyseme.extras import pip_line, require
+from polyseme.spark.addresses import is_local, require_address, require_java
+from polyseme.spark.failing import named
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BATCH_ROWS", "session", "settings"]
+__all__ = ["BATCH_ROWS", "refuse_alike", "session", "settings"]
 
 BATCH_ROWS = 100_000
 """Rows of an Arrow batch between Spark and Python: with its default of 10,000 the map takes twice as long."""
+_OLDEST = 4
+"""The first PySpark whose frames become Arrow tables."""
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit, which has started Java and knows the master."""
+_REMOTE = "SPARK_REMOTE"
+_JAVA_OPTIONS = "SPARK_SUBMIT_OPTS"
+_LOGGING = "log4j2.properties"
+_log = logging.getLogger(__name__)
 
 
 def session(spark: Any = None, master: str | None = None) -> SparkSession:
     """A session to work with.
 
     spark   one that the caller has
-    master  where to work otherwise: `local[4]` or `spark://host:7077` for a classic one, `sc://host:15002` for a Spark
-            Connect server; the running session, or all cores of this machine, when None
+    master  where to work otherwise: `local[4]`, `spark://HOST:7077`, `yarn` or `k8s://URL` for a classic one,
+            `sc://HOST:15002` for a Spark Connect server; when None the running session, or whatever spark-submit or
+            SPARK_REMOTE say, or all cores of this machine
     """
     if spark is not None:
         return cast("SparkSession", spark)
-    require("spark", "the Spark engine")
-    from pyspark.errors import PySparkException
+    _require_package()
     from pyspark.sql import SparkSession
 
     found = SparkSession.getActiveSession() if master is None else None
-    if found is not None:
-        return found
+    return found or _made(master or os.environ.get(_REMOTE))
+
+
+def _require_package() -> None:
+    require("spark", "the Spark engine")
+    import pyspark
+
+    if int(pyspark.__version__.partition(".")[0]) < _OLDEST:
+        raise QuestionError(f"PySpark {pyspark.__version__} is too old: {_OLDEST}.0 is needed", pip_line("spark"))
+
+
+def _made(master: str | None) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     builder: Any = SparkSession.builder
+    if master is not None:
+        require_address(master)
     try:
         if master is not None and master.startswith("sc://"):
             return cast("SparkSession", builder.remote(master).getOrCreate())
-        where = master or "local[*]"
-        made = builder.appName("polyseme").master(where).config("spark.ui.showConsoleProgress", "false")
-        if where.startswith("local"):
-            # Its workers are on this machine: they find what this interpreter finds.
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        return cast("SparkSession", made.getOrCreate())
-    except (PySparkException, RuntimeError, OSError) as error:
-        where = master or "this machine"
+        return _classic(builder, master)
+    except QuestionError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, there is no session; and messages may have secrets
         raise QuestionError(
-            f"no Spark session on {where}: {type(error).__name__}",
+            f"no Spark session on {master or 'this machine'} ({named(error)})",
             "a classic session needs Java 17 or 21 (JAVA_HOME); a Spark Connect server is named sc://HOST:PORT",
         ) from None
+
+
+def _classic(builder: Any, master: str | None) -> SparkSession:
+    made = builder.appName("polyseme").config("spark.ui.showConsoleProgress", "false")
+    if _SUBMITTED not in os.environ:
+        require_java()
+        if master is None or is_local(master):
+            # Its workers are on this machine: they find what this interpreter finds.
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Where no master is named Spark takes all cores of this machine, unless spark-submit was told another.
+    with _quiet():
+        return cast("SparkSession", (made if master is None else made.master(master)).getOrCreate())
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Only errors of Java's log go to the terminal, unless somebody wants more or has said what is to be logged."""
+    before, ours = os.environ.get(_JAVA_OPTIONS), Path(__file__).with_name(_LOGGING)
+    if before is not None or _own_logging() or _log.isEnabledFor(logging.INFO) or not ours.is_file():
+        yield
+        return
+    os.environ[_JAVA_OPTIONS] = f"-Dlog4j2.configurationFile={ours.as_uri()}"
+    try:
+        yield
+    finally:
+        del os.environ[_JAVA_OPTIONS]
+
+
+def _own_logging() -> bool:
+    """Whether this installation of Spark has a configuration of its log."""
+    homes = [os.environ.get("SPARK_CONF_DIR"), os.environ.get("SPARK_HOME") and f"{os.environ['SPARK_HOME']}/conf"]
+    return any(Path(home, _LOGGING).is_file() for home in homes if home)
 
 
 @contextmanager
@@ -72,3 +127,15 @@ def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.unset(name)
             else:
                 spark.conf.set(name, former)
+
+
+def refuse_alike(spark: SparkSession, names: Sequence[str]) -> None:
+    """Raise for names that differ in their case only, which a session takes for one unless told otherwise."""
+    if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+        return
+    alike = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]
+    if alike:
+        named = ["', '".join(name for name in names if name.lower() == one) for one in alike]
+        hint = 'rename them, or spark.conf.set("spark.sql.caseSensitive", "true")'
+        what = "differ in their case only: Spark takes them for one"
+        raise TableError(Problem("", f"columns '{several}' {what}", hint) for several in named)

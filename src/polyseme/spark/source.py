@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.errors import TableError
+from polyseme.spark.failing import plain_errors
 from polyseme.spark.tasks import Tasks, numbers
 from polyseme.spark.types import carried, carried_type, spark_type
 from polyseme.tables.io.source import CountedRows, FrameSource, Source, Wrapped
@@ -46,9 +47,10 @@ class SparkSource(Source):
 
     def __init__(self, frame: DataFrame, name: str = "frame", rows: int | None = None) -> None:
         self.frame, self.name, self._rows = frame, name, rows
-        names = frame.columns
-        # Columns by number on the way: two names may differ in their case only, or have dots.
-        empty = frame.toDF(*(f"c{number}" for number in range(len(names)))).limit(0).toArrow()
+        with plain_errors():
+            names = frame.columns
+            # Columns by number on the way: two names may differ in their case only, or have dots.
+            empty = frame.toDF(*(f"c{number}" for number in range(len(names)))).limit(0).toArrow()
         self._schema = pa.schema([item.with_name(name) for item, name in zip(empty.schema, names)])
         self.check()
 
@@ -63,7 +65,8 @@ class SparkSource(Source):
     def count(self) -> int:
         """The number of rows, counted by Spark and once."""
         if self._rows is None:
-            self._rows = int(self.frame.count())
+            with plain_errors():
+                self._rows = int(self.frame.count())
         return self._rows
 
     def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
@@ -77,7 +80,8 @@ class SparkSource(Source):
         return self.frame.select(*(sql.col(quoted(name)).alias(f"c{number}") for number, name in enumerate(columns)))
 
     def _batches(self, frame: DataFrame, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        table = frame.toArrow()
+        with plain_errors():
+            table = frame.toArrow()
         for batch in table.to_batches(max_chunksize=HEAD_ROWS):
             yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
 

@@ -6,6 +6,7 @@ keep their places in the table, on whatever machine and at whatever attempt.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from polyseme.errors import Problem, TableError
+from polyseme.spark.failing import SAME_NAMES, UNSEEN
 from polyseme.tables.io.parts import Part
 from polyseme.tables.io.source import Source
 
@@ -75,7 +78,12 @@ class Tasks:
     def batches(self, number: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """What a task reads, on the worker that does it."""
         for part in self.tasks[number].parts:
-            yield from self.source.read_part(part, columns)
+            try:
+                yield from self.source.read_part(part, columns)
+            except (TableError, OSError):
+                if not os.path.isabs(part.file) or os.access(part.file, os.R_OK):  # noqa: PTH117 - a plain text
+                    raise
+                raise TableError(Problem(part.file, UNSEEN, SAME_NAMES)) from None
 
 
 def numbers(batches: Iterator[Any]) -> Iterator[int]:

@@ -26,6 +26,7 @@ from polyseme.methods.rules.merging import merged, options_of
 from polyseme.methods.rules.state import State
 from polyseme.metrics.groupings import average_class_size, discernibility
 from polyseme.models.semantic_rules import read_rules
+from polyseme.studies.adult_files import adult_rows
 
 __all__ = ["GROUPS", "QUASI_IDENTIFIERS", "Outcome", "nodes_with", "prevented", "read_adult", "vulnerable_classes"]
 
@@ -45,33 +46,11 @@ GROUPS: Mapping[str, Sequence[str]] = {
 }
 ENTROPY = {"entropy-diversity": {"l": 3}}
 RECURSIVE = {"recursive-diversity": {"c": 4, "l": 3}}
-_COLUMNS = [
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "salary-class",
-]
 
 
 def read_adult(folder: Path) -> Microdata:
     """The records without unknowns, from a folder with `adult.data`, `adult.test` and `hierarchies/`."""
-    parts = [
-        pl.read_csv(folder / name, has_header=False, skip_rows=skip, new_columns=_COLUMNS, infer_schema=False)
-        for name, skip in (("adult.data", 0), ("adult.test", 1))
-    ]
-    table = pl.concat(parts).select(pl.all().str.strip_chars())
-    table = table.filter(~pl.any_horizontal(pl.all() == "?"), pl.col("age").is_not_null())
+    table = pl.DataFrame(adult_rows(folder, both=True))
     ladders, codes = [], []
     for name in QUASI_IDENTIFIERS:
         hierarchy = fit(read_listed(folder / "hierarchies" / f"{name}.csv"), values_of([table[name]]), "wildcard")

@@ -23,7 +23,7 @@ from polyseme.attacks.audit.classes import attack_classes
 from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
 from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published
-from polyseme.attacks.audit.seen import Part, Seen, quasi_identifiers, remember
+from polyseme.attacks.audit.seen import Part, Seen, counted_classes, quasi_identifiers, remember
 from polyseme.attacks.registry import attack
 from polyseme.attacks.scene import Promised, Scene, Shown
 from polyseme.errors import QuestionError
@@ -34,7 +34,7 @@ from polyseme.tables.classes import Classes
 from polyseme.tables.counting.matching import class_sizes
 from polyseme.tables.io.source import Source
 
-__all__ = ["attack_release"]
+__all__ = ["attack_release", "attack_sample", "require_attackable"]
 
 
 def attack_release(
@@ -45,16 +45,46 @@ def attack_release(
     original  the truth to measure success against
     other     a second release of the same people, for the intersection attack
     """
+    require_attackable(release)
+    seen = remember(release)
+    whole = _whole_scene(release, class_sizes(seen.quasi), seen.suppressed)
+    return (*attack(whole), *_attack_records(release, seen, original, other))
+
+
+def attack_sample(release: Release, some: Release) -> tuple[Finding, ...]:
+    """Every adversary that applies to a release of which only some records were brought here.
+
+    release  the whole of it, whose rows are only counted: who is alike is known of everybody
+    some     a random sample of its records, which those see who look at sets
+    """
+    require_attackable(release)
+    require_attackable(some)
+    part = f"a random sample of {some.manifest.records:,} of {release.manifest.records:,} records"
+    measured = {"sampled": float(some.manifest.records), "records": float(release.manifest.records)}
+    found = attack(_whole_scene(release, *counted_classes(release)))
+    for one in _attack_records(some, remember(some), None, None):
+        where = f" in {part}" if "; shown for " in one.knows else f"; shown for {part}"
+        found = (*found, *_marked([one], where, measured))
+    return tuple(found)
+
+
+def require_attackable(release: Release) -> None:
+    """Raise for a release without sets of records, or without records."""
     if release.manifest.form != "set":
         raise QuestionError("attacks need the set form", "publish with --form set, which carries the same risk")
     release.require_rows()
-    seen = remember(release)
+
+
+def _attack_records(
+    release: Release, seen: Seen, original: Source | None, other: Release | None
+) -> tuple[Finding, ...]:
+    """Whoever looks at single records, and at those of a class or a group."""
     hidden = release.manifest.sets or release.manifest.grouped
     # In classes the release itself tells how often a guess is right; the original adds nothing.
     truth = Truth(release, original, seen) if original is not None and hidden else None
     casts = cast_all(release, seen, truth, other)
     stage = _Stage(release, seen, truth, casts, other)
-    findings = list(attack(_whole_scene(release, seen)))
+    findings: list[Finding] = []
     for cast in tracked(casts, "Attacking attributes"):
         findings += [
             *stage.attack_part(cast),
@@ -65,18 +95,17 @@ def attack_release(
     return (*findings, *attack_classes(release, truth))
 
 
-def _whole_scene(release: Release, seen: Seen) -> Scene:
+def _whole_scene(release: Release, sizes: Ints, suppressed: int) -> Scene:
     """What is to be seen of a release as a whole: whose records look alike, and whether it has a seed."""
     seeded = bool(release.manifest.seeded)
     if not quasi_identifiers(release):
         return Scene(seeded=seeded)
     bounds = [next(iter(model.values())).get("k") for model in release.manifest.models if "k-anonymity" in model]
-    sizes = class_sizes(seen.quasi)
     # A table of which everything is suppressed is one class; and so are the records that a method suppressed, for
     # somebody who finds that no other class fits.
-    if seen.suppressed and (release.manifest.applied is not None or not len(sizes)):
-        sizes = np.append(sizes, seen.suppressed)
-    classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), seen.suppressed)
+    if suppressed and (release.manifest.applied is not None or not len(sizes)):
+        sizes = np.append(sizes, suppressed)
+    classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), suppressed)
     return Scene(classes=classes, promised=Promised(k=bounds[0] if bounds else None), seeded=seeded)
 
 

@@ -17,13 +17,14 @@ from polyseme.strata import Stratum
 from polyseme.tables.classes import SUPPRESSED
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import plain_text, published_types, read_as
-from polyseme.tables.counting.matching import Fingerprints, fingerprints
+from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints
 
 __all__ = [
     "Part",
     "Reading",
     "Seen",
     "as_original",
+    "counted_classes",
     "joined",
     "memory_of",
     "prints_of",
@@ -125,6 +126,30 @@ def remember(release: Release) -> Seen:
     return joined(parts, release.manifest.records)
 
 
+def counted_classes(release: Release) -> tuple[Ints, int]:
+    """How many records share each combination of quasi-identifiers, and how many have all of them suppressed.
+
+    Rows that were counted elsewhere are enough.
+    """
+    links = quasi_identifiers(release)
+    if not links:
+        return np.zeros(0, dtype=np.int64), 0
+    reading, prints, numbers, suppressed = Reading.by(release, links), [], [], 0
+    for batch, counts in release.counted(links):
+        each = np.ones(batch.num_rows, dtype=np.int64) if counts is None else counts
+        texts = reading.texts(reading.columns(batch))
+        told = texts.select(~_suppressed(links)).to_series().to_numpy()
+        prints.append(fingerprints(texts)[told])
+        numbers.append(each[told])
+        suppressed += int(each[~told].sum())
+    return class_sizes(np.concatenate(prints), np.concatenate(numbers)), suppressed
+
+
+def _suppressed(links: Sequence[str]) -> pl.Expr:
+    """Whether every quasi-identifier of a record is suppressed."""
+    return pl.all_horizontal((pl.col(name) == SUPPRESSED).fill_null(False) for name in links)
+
+
 def joined(parts: Sequence[Seen], records: int) -> Seen:
     """The memory of a table from those of its batches; of so many records without untouched columns there is none."""
     if not parts:
@@ -156,7 +181,7 @@ def memory_of(reading: Reading, columns: pl.DataFrame, links: Sequence[str], rel
     texts = reading.texts(columns)
     shown, same = texts.select(links), [name for name in as_original(release) if name in texts.columns]
     if links:
-        shown = shown.filter(~pl.all_horizontal((pl.col(name) == SUPPRESSED).fill_null(False) for name in links))
+        shown = shown.filter(~_suppressed(links))
     return Seen(
         fingerprints(texts.select(same)) if same else np.zeros(texts.height, dtype=np.uint64),
         fingerprints(shown) if links else np.zeros(0, dtype=np.uint64),

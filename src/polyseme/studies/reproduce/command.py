@@ -12,10 +12,12 @@ from polyseme.studies.reproduce.adult import find_adult
 from polyseme.studies.reproduce.pages import write_index, write_study
 from polyseme.studies.reproduce.registry import STUDIES
 from polyseme.studies.reproduce.running import Progress, kept_outcome, measure, missing
+from polyseme.studies.reproduce.sensitive_qids.census import find_census
 from polyseme.studies.reproduce.study import Finding, Sources, Study
 
 __all__ = ["Done", "Work", "chosen_studies", "prepare", "reproduce"]
 
+_DATA = ("adult", "census")
 _KEPT = "points"
 """The folder of what is measured already, in the folder of the pages."""
 
@@ -24,6 +26,7 @@ _KEPT = "points"
 class Work:
     """What is to be done.
 
+    found    where data of others is from, by its name
     seconds  about how long it takes on one core
     kept     points that are measured already
     notes    what cannot be run, and why
@@ -33,7 +36,7 @@ class Work:
     out: Path
     quick: bool
     sources: Sources
-    adult: str
+    found: dict[str, str]
     seconds: float
     points: int
     kept: int
@@ -60,17 +63,19 @@ def chosen_studies(names: Sequence[str]) -> tuple[Study, ...]:
 
 def prepare(names: Sequence[str], out: Path, quick: bool, data: dict[str, str]) -> Work:
     """Find the data, and see what is measured already."""
-    unknown = [Problem(name, "there is no such data", "adult") for name in data if name != "adult"]
+    unknown = [Problem(name, "there is no such data", " or ".join(_DATA)) for name in data if name not in _DATA]
     if unknown:
         raise QuestionError(unknown)
     studies = chosen_studies(names)
     _refuse_foreign(out)
-    folder, words = find_adult(data.get("adult"), out / "data" / "adult")
-    sources = Sources(folder)
+    folder, adult = find_adult(data.get("adult"), out / "data" / "adult")
+    file, census = find_census(data.get("census"))
+    sources = Sources(folder, file)
     left = [point for study in studies for point in missing(study, out / _KEPT, quick, sources)]
     total = sum(len(study.points(quick, sources)) for study in studies)
-    notes = tuple(note for study in studies if (note := _left_out(study, sources)))
+    notes = tuple(f"{study.name}: {note}" for study in studies for note in _notes(study, sources))
     seconds = sum(point.seconds for point in left)
+    words = {"Adult table": adult, "US Census": census}
     return Work(studies, out, quick, sources, words, seconds, total, total - len(left), notes)
 
 
@@ -85,19 +90,22 @@ def reproduce(work: Work, jobs: int, progress: Progress, cancellation: Cancellat
         outcome = kept_outcome(study, kept, work.quick, work.sources)
         listed.append((study, outcome))
         if outcome is not None:
-            note = _left_out(study, work.sources)
-            findings[study.name] = write_study(work.out, outcome, [note] if note else [])
-    write_index(work.out, listed, findings, work.quick, work.sources, work.adult)
+            findings[study.name] = write_study(work.out, outcome, _notes(study, work.sources))
+    write_index(work.out, listed, findings, work.quick, work.sources, work.found)
     return Done(work.out / "index.html", findings)
 
 
-def _left_out(study: Study, sources: Sources) -> str:
-    """What of a study cannot be run here, and why; empty where everything can."""
+def _notes(study: Study, sources: Sources) -> list[str]:
+    """What of a study cannot be run here, or is run on something else, and why."""
     lacking = study.lacks(sources)
     if lacking:
-        return f"{study.name}: left out, it needs {lacking}."
-    partly = study.adult == "some" and sources.adult is None
-    return f"{study.name}: the part of it that needs the Adult table is left out." if partly else ""
+        return [f"left out, it needs {lacking}."]
+    notes = []
+    if study.adult == "some" and sources.adult is None:
+        notes.append("the part of it that needs the Adult table is left out.")
+    if study.census and sources.census is None:
+        notes.append("the file of the US Census was not given; a generated table of its shape stands for it.")
+    return notes
 
 
 def _refuse_foreign(out: Path) -> None:

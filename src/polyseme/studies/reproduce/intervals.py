@@ -10,7 +10,7 @@ from scipy.stats import norm, t
 from polyseme.arrays import Floats
 from polyseme.studies.reproduce.study import Row
 
-__all__ = ["mean_row", "share_row", "wilson"]
+__all__ = ["mean_row", "ratio_row", "share_row", "wilson"]
 
 _LEVEL = 0.975
 """Two-sided 95%."""
@@ -34,6 +34,29 @@ def mean_row(
     half = float(t.ppf(_LEVEL, runs - 1) * numbers.std(ddof=1) / np.sqrt(runs))
     low = middle - half if least is None else max(middle - half, least)
     return Row(panel, measure, series, x, middle, low, middle + half, runs)
+
+
+def ratio_row(
+    panel: str,
+    measure: str,
+    series: str,
+    x: float | str,
+    found: Sequence[float] | Floats,
+    beside: Sequence[float] | Floats,
+) -> Row:
+    """The mean of one method over that of another on the same runs, with an interval that knows they are the same.
+
+    It is the ratio estimate of survey sampling: its error is the mean of what each run is off the ratio.
+
+    >>> row = ratio_row("", "", "", 1, [1.0, 2.0, 3.0], [2.0, 4.0, 6.0])
+    >>> row.value, row.low, row.high
+    (0.5, 0.5, 0.5)
+    """
+    ones, others = np.asarray(found, dtype=np.float64), np.asarray(beside, dtype=np.float64)
+    middle = float(others.mean())
+    ratio = float(ones.mean()) / middle
+    off = mean_row(panel, measure, series, x, (ones - ratio * others) / middle, least=None)
+    return Row(panel, measure, series, x, ratio, max(ratio + off.low, 0.0), ratio + off.high, off.repeats)
 
 
 def wilson(hits: int, tries: int) -> tuple[float, float]:

@@ -13,7 +13,7 @@ from html import escape
 
 from polyseme.studies.reproduce.study import Figure, Row
 
-__all__ = ["HEIGHT", "LINE_STYLE", "WIDTH", "Look", "draw", "look_of", "number", "swatch"]
+__all__ = ["HEIGHT", "LINE_STYLE", "WIDTH", "Look", "Scale", "draw", "look_of", "number", "swatch", "words_of"]
 
 WIDTH, HEIGHT = 380, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 40
@@ -21,11 +21,12 @@ _COLOURS = 9
 _DASHES = ("", "6 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "3 5")
 """Fewer than colours, and no divisor of them: no two of the first 63 series look the same."""
 _OURS, _MARKS = (
-    ("ours", "balanced", "conditional prior"),
+    ("ours", "balanced", "conditional prior", "learnt, conditional prior"),
     ("the limit", "1/l", "original", "true", "floor of truthful sets"),
 )
 
-LINE_STYLE = """\
+LINE_STYLE = (
+    """\
 :root {
   --c0: #14609e; --c1: #b8560f; --c2: #17693f; --c3: #a8201a; --c4: #6b3fa0;
   --c5: #0b7379; --c6: #806000; --c7: #b0307a; --c8: #5b6572;
@@ -41,9 +42,12 @@ svg.lines text { font-family: inherit; font-size: 11px; fill: var(--muted); }
 svg.lines .grid { stroke: var(--grid); }
 svg.lines path, svg.lines .bar { fill: none; stroke-width: 1.8; }
 svg.lines .bar { stroke-width: 1.2; }
-""" + "\n".join(
-    f"svg.lines .c{place} {{ stroke: var(--c{place}); }} svg.lines circle.c{place} {{ fill: var(--c{place}); }}"
-    for place in range(_COLOURS)
+"""
+    + "\n".join(
+        f"svg.lines .c{place} {{ stroke: var(--c{place}); }} svg.lines circle.c{place} {{ fill: var(--c{place}); }}"
+        for place in range(_COLOURS)
+    )
+    + "\nsvg.lines circle.hollow { fill: var(--ground); stroke-width: 1.4; }"
 )
 
 
@@ -56,6 +60,11 @@ class Look:
     @property
     def colour(self) -> str:
         return f"c{self.place % _COLOURS}"
+
+    @property
+    def mark(self) -> str:
+        """The class of its dots: hollow where the colour was taken before."""
+        return f"{self.colour} hollow" if self.place >= _COLOURS else self.colour
 
     @property
     def dash(self) -> str:
@@ -90,17 +99,23 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def words_of(row: Row) -> str:
+    """What a mark says when it is pointed at."""
+    about = f"{row.series}, {row.x if isinstance(row.x, str) else number(row.x)}: {number(row.value)}"
+    return about + (f" ({number(row.low)} to {number(row.high)})" if row.repeats else ", exact")
+
+
 def swatch(look: Look) -> str:
     """A line of the legend."""
     dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
     return (
         f'<svg class="lines" style="width:34px" viewBox="0 0 34 10" aria-hidden="true">'
-        f'<path class="{look.colour}" d="M0 5H34"{dash}/><circle class="{look.colour}" cx="17" cy="5" r="3"/></svg>'
+        f'<path class="{look.colour}" d="M0 5H34"{dash}/><circle class="{look.mark}" cx="17" cy="5" r="3"/></svg>'
     )
 
 
 @dataclass(frozen=True)
-class _Scale:
+class Scale:
     """From numbers to places."""
 
     low: float
@@ -144,12 +159,12 @@ def draw(figure: Figure, rows: Sequence[Row], looks: dict[str, Look]) -> str:
     """The chart as an SVG element."""
     kept = [row for row in rows if math.isfinite(row.value) and (row.value > 0 or not figure.log)]
     names = _names(kept)
-    x = _Scale(*_span([_at(row, names) for row in kept], 0.04), _LEFT, WIDTH - _RIGHT)
+    x = Scale(*_span([_at(row, names) for row in kept], 0.04), _LEFT, WIDTH - _RIGHT)
     y = _upright(kept, figure.log)
     parts = [_frame(figure, x, y, names)]
     for series in dict.fromkeys(row.series for row in kept):
         line = sorted((row for row in kept if row.series == series), key=lambda row: _at(row, names))
-        parts.append(_line(line, looks[series], x, y, names, figure.joined))
+        parts.append(_line(line, looks[series], x, y, names))
     about = escape(f"{figure.title or figure.panel}: {figure.y} over {figure.x}")
     return f'<svg class="lines" role="img" aria-label="{about}" viewBox="0 0 {WIDTH} {HEIGHT}">{"".join(parts)}</svg>'
 
@@ -171,16 +186,16 @@ def _span(values: Sequence[float], margin: float) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _upright(rows: Sequence[Row], log: bool) -> _Scale:
+def _upright(rows: Sequence[Row], log: bool) -> Scale:
     highest = max((row.high for row in rows if math.isfinite(row.high)), default=1.0)
     if log:
         lowest = min((row.value for row in rows), default=0.1)
-        return _Scale(lowest / 1.6, max(highest, lowest) * 1.3, HEIGHT - _BOTTOM, _TOP, True)
+        return Scale(lowest / 1.6, max(highest, lowest) * 1.3, HEIGHT - _BOTTOM, _TOP, True)
     lowest = min(min((row.low for row in rows if math.isfinite(row.low)), default=0.0), 0.0)
-    return _Scale(lowest, highest * 1.05 if highest > lowest else lowest + 1.0, HEIGHT - _BOTTOM, _TOP)
+    return Scale(lowest, highest * 1.05 if highest > lowest else lowest + 1.0, HEIGHT - _BOTTOM, _TOP)
 
 
-def _frame(figure: Figure, x: _Scale, y: _Scale, names: Sequence[str]) -> str:
+def _frame(figure: Figure, x: Scale, y: Scale, names: Sequence[str]) -> str:
     parts = []
     for tick in y.ticks():
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>')
@@ -200,19 +215,17 @@ def _named_ticks(names: Sequence[str]) -> list[tuple[float, str]]:
     return [(float(place), name) for place, name in enumerate(names) if place % step == 0]
 
 
-def _line(rows: Sequence[Row], look: Look, x: _Scale, y: _Scale, names: Sequence[str], joined: bool) -> str:
+def _line(rows: Sequence[Row], look: Look, x: Scale, y: Scale, names: Sequence[str]) -> str:
     places = [(x(_at(row, names)), y(row.value)) for row in rows]
     path = "M" + "L".join(f"{across:.1f} {up:.1f}" for across, up in places)
     dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
-    parts = [f'<path class="{look.colour}" d="{path}"{dash}/>'] if joined else []
+    parts = [f'<path class="{look.colour}" d="{path}"{dash}/>']
     for row, (across, up) in zip(rows, places, strict=True):
         if row.high > row.low:
             low, high = y(row.low), y(row.high)
             parts.append(f'<path class="bar {look.colour}" d="M{across:.1f} {low:.1f}V{high:.1f}"/>')
-        about = f"{row.series}, {row.x if isinstance(row.x, str) else number(row.x)}: {number(row.value)}"
-        between = f" ({number(row.low)} to {number(row.high)})" if row.repeats else ", exact"
         parts.append(
-            f'<circle class="{look.colour}" cx="{across:.1f}" cy="{up:.1f}" r="2.6">'
-            f"<title>{escape(about + between)}</title></circle>"
+            f'<circle class="{look.mark}" cx="{across:.1f}" cy="{up:.1f}" r="2.6">'
+            f"<title>{escape(words_of(row))}</title></circle>"
         )
     return "".join(parts)

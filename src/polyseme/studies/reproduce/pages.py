@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, fields
@@ -16,11 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from polyseme.files.whole import whole_file
 from polyseme.reports.page import is_page
-from polyseme.studies.reproduce.lines import LINE_STYLE, Look, draw, look_of, number, swatch
+from polyseme.studies.reproduce.charts import chart
+from polyseme.studies.reproduce.judging import BY_SETTING, SETTING_BY_SETTING
+from polyseme.studies.reproduce.lines import LINE_STYLE, Look, look_of, number, swatch
+from polyseme.studies.reproduce.papers import ERRATA, SHOWN, label
 from polyseme.studies.reproduce.pictures import picture
 from polyseme.studies.reproduce.running import Outcome
 from polyseme.studies.reproduce.study import Exhibit, Finding, Results, Row, Sources, Study, Verdict
@@ -34,12 +38,14 @@ a { color: var(--accent); }
 .beside .promise { border-left-color: var(--rule); }
 .beside .ours { border-left-color: var(--accent); }
 .beside .muted { margin-bottom: .2rem; }
+.panels .remark { margin-left: 0; }
+.panels h4 { margin-bottom: .1rem; }
 """
 
 
 def write_study(out: Path, outcome: Outcome, notes: Sequence[str] = ()) -> list[Finding]:
     """Write the page and the numbers of a study; returns what came of its claims."""
-    findings = outcome.study.judge(outcome.results)
+    findings = outcome.study.findings(outcome.results)
     _write(out / f"{outcome.study.name}.csv", _csv(outcome.results))
     _write(out / f"{outcome.study.name}.html", _study_page(outcome, findings, notes))
     for name, svg in _pictures(outcome):
@@ -53,7 +59,7 @@ def _pictures(outcome: Outcome) -> Iterator[tuple[str, str]]:
     looks = look_of([row.series for row in results.rows])
     figures = [figure for exhibit in study.exhibits(results) for figure in exhibit.figures]
     for place, figure in enumerate(figures, 1):
-        rows = results.pick(figure.panel, figure.measure)
+        rows = figure.rows(results)
         if rows:
             yield f"{study.name}-{place}.svg", picture(figure, rows, looks)
 
@@ -64,7 +70,7 @@ def write_index(
     findings: Mapping[str, Sequence[Finding]],
     quick: bool,
     sources: Sources,
-    adult: str,
+    found: Mapping[str, str],
 ) -> None:
     """Write the index and the claims as CSV."""
     linked = [(finding, name) for name, found in findings.items() for finding in found]
@@ -76,7 +82,9 @@ def write_index(
             style=_style(),
             tally=[(verdict.value.capitalize(), tally[verdict]) for verdict in Verdict if tally[verdict]],
             quick=quick,
-            adult=adult,
+            found=found,
+            shown=[(label(one), one, one.study in findings) for one in SHOWN],
+            errata=[(one, one.study in findings) for one in ERRATA],
             studies=[
                 (study, outcome, _time(outcome) if outcome else _why_not(study, sources)) for study, outcome in studies
             ],
@@ -104,8 +112,11 @@ def _csv(results: Results) -> str:
 
 
 def _claims_csv(linked: Sequence[tuple[Finding, str]]) -> str:
-    rows = [[found.claim.where, found.claim.says, found.verdict.value, found.because, name] for found, name in linked]
-    return _lines([["where", "claim", "verdict", "because", "study"], *rows])
+    rows = [
+        [found.claim.where, found.claim.says, found.verdict.value, found.because, found.claim.rule, name]
+        for found, name in linked
+    ]
+    return _lines([["where", "claim", "verdict", "because", "rule", "study"], *rows])
 
 
 def _lines(rows: Sequence[Sequence[Any]]) -> str:
@@ -126,6 +137,7 @@ def _study_page(outcome: Outcome, findings: Sequence[Finding], notes: Sequence[s
             outcome=outcome,
             notes=notes,
             claims_table=_claims([(finding, "") for finding in findings]),
+            by_setting=_by_setting(study),
             settings=_settings(outcome),
             repeats=_repeats(outcome),
             seconds=_time(outcome),
@@ -136,8 +148,14 @@ def _study_page(outcome: Outcome, findings: Sequence[Finding], notes: Sequence[s
     )
 
 
+def _by_setting(study: Study) -> str:
+    """What judging setting by setting means, where some claim is judged so."""
+    used = any(BY_SETTING in claim.rule for claim in study.claims)
+    return f"{SETTING_BY_SETTING[:1].lower()}{SETTING_BY_SETTING[1:]}" if used else ""
+
+
 def _drawn(exhibit: Exhibit, results: Results, looks: dict[str, Look]) -> dict[str, Any]:
-    chosen = [(figure, results.pick(figure.panel, figure.measure)) for figure in exhibit.figures]
+    chosen = [(figure, figure.rows(results)) for figure in exhibit.figures]
     chosen = [(figure, rows) for figure, rows in chosen if rows]
     series = dict.fromkeys(row.series for _, rows in chosen for row in rows)
     return {
@@ -145,7 +163,7 @@ def _drawn(exhibit: Exhibit, results: Results, looks: dict[str, Look]) -> dict[s
         "says": exhibit.says,
         "sees": exhibit.sees,
         "legend": [(name, Markup(swatch(looks[name]))) for name in series],  # noqa: S704 - drawn here
-        "drawn": [(figure, Markup(draw(figure, rows, looks))) for figure, rows in chosen],  # noqa: S704 - drawn here
+        "drawn": [(figure, Markup(chart(figure, rows, looks))) for figure, rows in chosen],  # noqa: S704 - drawn here
     }
 
 
@@ -193,7 +211,13 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = number
+    environment.filters["coded"] = _coded
     return environment
+
+
+def _coded(text: str) -> Markup:
+    """Text in which names between backticks are code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped here
 
 
 @cache

@@ -1,6 +1,7 @@
 """A chart as a picture of its own, with a title and a legend: for a README, or a talk.
 
-It follows the reader's light or dark setting, as pages do.
+It follows the reader's light or dark setting, as pages do, on a ground of its own: it can be read on any page, also on
+one that does not follow that setting.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from polyseme.studies.reproduce.lines import HEIGHT, LINE_STYLE, WIDTH, Look, draw, swatch
+from polyseme.studies.reproduce.charts import chart, chart_height
+from polyseme.studies.reproduce.lines import LINE_STYLE, WIDTH, Look, swatch
 from polyseme.studies.reproduce.study import Figure, Row
 
 __all__ = ["picture"]
 
-_LETTER, _SWATCH, _GAP, _LINE = 6.2, 40, 14, 18
+_LETTER, _SWATCH, _GAP, _LINE, _EDGE = 5.6, 40, 14, 18, 8
 _STYLE = """
-:root { --ink: #1b222c; --muted: #5b6572; --grid: #e3e6ea; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e7eaee; --muted: #a3acb8; --grid: #2a313a; } }
+:root { --ink: #1b222c; --muted: #5b6572; --grid: #e3e6ea; --ground: #ffffff; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e7eaee; --muted: #a3acb8; --grid: #2a313a; --ground: #14181e; }
+}
 svg { font-family: -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, system-ui, sans-serif; }
 text { font-size: 11px; fill: var(--muted); }
 text.title { font-size: 13px; font-weight: 600; fill: var(--ink); }
@@ -27,13 +31,16 @@ def picture(figure: Figure, rows: Sequence[Row], looks: dict[str, Look]) -> str:
     """The chart as an SVG document."""
     legend, lines = _legend(list(dict.fromkeys(row.series for row in rows)), looks)
     top = 36 + lines * _LINE
-    chart = draw(figure, rows, looks).replace("<svg ", f'<svg y="{top}" width="{WIDTH}" height="{HEIGHT}" ', 1)
+    tall = chart_height(figure, rows)
+    drawn = chart(figure, rows, looks).replace("<svg ", f'<svg y="{top}" width="{WIDTH}" height="{tall}" ', 1)
+    wide, high = WIDTH + 2 * _EDGE, top + tall + 2 * _EDGE
     title = escape(figure.title or figure.panel)
     about = escape(f"{figure.y}{', logarithmic' if figure.log else ''}")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + HEIGHT}" width="{WIDTH * 1.6:.0f}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{-_EDGE} {-_EDGE} {wide} {high}" width="{wide * 1.6:.0f}">'
         f"<style>{_STYLE}{LINE_STYLE}</style>"
-        f'<text class="title" x="4" y="15">{title}</text><text x="4" y="31">{about}</text>{legend}{chart}</svg>\n'
+        f'<rect x="{-_EDGE}" y="{-_EDGE}" width="{wide}" height="{high}" rx="6" style="fill: var(--ground)"/>'
+        f'<text class="title" x="4" y="15">{title}</text><text x="4" y="31">{about}</text>{legend}{drawn}</svg>\n'
     )
 
 

@@ -17,6 +17,7 @@ from polyseme.studies.reproduce.journal import (
 )
 from polyseme.studies.reproduce.le_diversity import buckets
 from polyseme.studies.reproduce.ours import attacks, learnt
+from polyseme.studies.reproduce.printed import examples
 from polyseme.studies.reproduce.rule_paper import rules
 from polyseme.studies.reproduce.sensitive_qids import age_occupation, questions, times
 from polyseme.studies.reproduce.study import Study
@@ -25,6 +26,7 @@ __all__ = ["STUDIES"]
 
 _ALL = (
     worked_example.STUDY,
+    examples.STUDY,
     violation_theory.STUDY,
     violation_measured.STUDY,
     posterior.STUDY,

@@ -1,7 +1,7 @@
 """What a study is: a grid of points, how one point is measured, what the paper claims, and how a claim is judged.
 
 A study is data and a few functions. Everything that its numbers depend on is declared: the grid, how often each point
-is repeated, the seed, and the thresholds by which claims are judged. Numbers depend on nothing else, so that they are
+is repeated, the seed, and the rules by which claims are judged. Numbers depend on nothing else, so that they are
 the same whatever ran before, on however many cores, and whether or not the run was stopped in between.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -34,9 +34,14 @@ Setting: TypeAlias = int | float | str
 
 @dataclass(frozen=True)
 class Sources:
-    """Where data of others is: the folder with `adult.data` and `adult.test`, or None without it."""
+    """Where data of others is.
+
+    adult   the folder with `adult.data` and `adult.test`, or None without it
+    census  the file of the US Census, or None where a generated table stands for it
+    """
 
     adult: Path | None = None
+    census: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,10 @@ class Results:
         """The rows of one line of a chart, by where they stand."""
         return {row.x: row for row in self.pick(panel, measure, series)}
 
+    def line_of(self, panel: str, measure: str) -> dict[str, Row]:
+        """The rows of a panel that has one number for each series."""
+        return {row.series: row for row in self.pick(panel, measure)}
+
     def value(self, panel: str, measure: str, series: str, x: float | str) -> float:
         return self.line(panel, measure, series)[x].value
 
@@ -132,15 +141,18 @@ class Verdict(Enum):
     REPRODUCED = "reproduced"
     CORRECTED = "reproduced with a correction"
     NOT_REPRODUCED = "not reproduced"
+    READING = "a reading that fits"
+    UNDECIDED = "undecided"
     NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that a paper says, in our words, and where it says so."""
+    """Something that a paper says, in our words, where it says so, and by which rule a run decides on it."""
 
     where: str
     says: str
+    rule: str
 
 
 @dataclass(frozen=True)
@@ -158,6 +170,7 @@ class Figure:
 
     log     whether the upright axis is logarithmic
     joined  whether points of a series are joined by a line: not where they stand beside each other in no order
+    series  which to draw, all where none is named
     """
 
     panel: str
@@ -167,6 +180,11 @@ class Figure:
     log: bool = False
     title: str = ""
     joined: bool = True
+    series: tuple[str, ...] = ()
+
+    def rows(self, results: Results) -> list[Row]:
+        """What is drawn."""
+        return [row for row in results.pick(self.panel, self.measure) if not self.series or row.series in self.series]
 
 
 @dataclass(frozen=True)
@@ -191,12 +209,13 @@ class Study:
     ran         what we ran
     grid        the points; fewer of them, with fewer repeats, where it is to be quick
     measure     the numbers of one point, from its seed alone
+    claims      what is judged, each with its rule
     judge       what came of every claim
     exhibits    the charts, beside what the paper says of them
     seed        from which the seed of every point is made
-    thresholds  by which claims are judged, with what they mean
     edition     counts up when numbers change with unchanged settings: what was kept before is then measured anew
     adult       whether some of it, or all, needs the Adult table
+    census      whether some of it is about the US Census
     beside      what must lie beside the two files of the Adult table
     steady      False where numbers are times, which differ from run to run
     """
@@ -208,12 +227,13 @@ class Study:
     ran: tuple[str, ...]
     grid: Grid
     measure: Callable[[Point, int, Sources], list[Row]]
+    claims: tuple[Claim, ...]
     judge: Callable[[Results], list[Finding]]
     exhibits: Callable[[Results], list[Exhibit]]
     seed: int = 20
-    thresholds: Mapping[str, str] | None = None
     edition: int = 1
     adult: Literal["none", "some", "all"] = "none"
+    census: bool = False
     beside: tuple[str, ...] = ()
     steady: bool = True
 
@@ -232,6 +252,13 @@ class Study:
             return "the Adult table"
         lacking = [name for name in self.beside if sources.adult is None or not (sources.adult / name).exists()]
         return f"{', '.join(lacking)} beside the files of the Adult table" if lacking else ""
+
+    def findings(self, results: Results) -> list[Finding]:
+        """What came of every claim that was declared, in the same order."""
+        found = self.judge(results)
+        if [finding.claim for finding in found] != list(self.claims):
+            raise ValueError(f"{self.name} judged other claims than it declares")
+        return found
 
     def run(self, point: Point, sources: Sources) -> list[Row]:
         return self.measure(point, self.seed_of(point), sources)

@@ -18,7 +18,7 @@ import numpy as np
 
 from polyseme.arrays import Floats
 
-__all__ = ["equation_11", "room", "violation"]
+__all__ = ["equation_11", "equation_17", "room", "violation"]
 
 
 def equation_11(size: int, l: int, d: int) -> float:
@@ -30,6 +30,15 @@ def equation_11(size: int, l: int, d: int) -> float:
     top = size - (l - 1) * d - 1 + l - 1
     achieving = comb(top, l - 1) if size - (l - 1) * d - 1 >= 0 else 0
     return 1.0 - achieving / comb(size - 1, l - 1)
+
+
+def equation_17(size: int, l: int, d: int) -> float:
+    """The last step of the proof as it is printed, with no binomial symbol above the line.
+
+    >>> round(equation_17(14, 3, 3), 6)
+    0.884615
+    """
+    return 1.0 - (size + l + d - d * l - 2) / comb(size - 1, l - 1)
 
 
 def violation(size: int, l: int, d: int) -> Floats:

@@ -1,4 +1,4 @@
-"""The fifteen attributes of the 45,222 complete Adult records, and what each method makes of some of them.
+"""Tables of many attributes, those of the 45,222 complete Adult records, and what each method makes of some of them.
 
 Continuous columns stand in classes; the paper does not say which, only that domains have 2 to 41 values. Ages and hours
 stand in classes of 5, fnlwgt in classes of 50,000, gains in classes of 1,000 and losses in classes of 250.
@@ -29,8 +29,8 @@ from polyseme.estimators.maximum import Bayes, MaximumLikelihood
 from polyseme.mechanism import Mechanism
 from polyseme.metrics.cross_tabulations import hellinger, l1, l2
 from polyseme.randomness import SystemStream, experiment
+from polyseme.studies.adult_files import COLUMNS, adult_rows
 from polyseme.studies.baselines import random_table, rating, rating_table, value_groups
-from polyseme.studies.reproduce.adult import COLUMNS, adult_rows
 
 __all__ = [
     "DISTANCES",
@@ -60,6 +60,8 @@ _CLASSES = {
     "hours-per-week": (5, 99),
 }
 """Continuous columns: the width of their classes, and where the last one begins."""
+_LARGE = 2**40
+"""Numbers of sets are made small again before they could overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +103,21 @@ def tabulate(codes: Sequence[Ints], shape: Sequence[int]) -> Floats:
 
 
 def grouped(sets: Sequence[Ints]) -> Reports:
-    """Identical combinations of sets counted once."""
-    joined, counts = np.unique(np.column_stack(sets), axis=0, return_counts=True)
-    ends = np.cumsum([part.shape[1] for part in sets])[:-1]
-    parts = tuple(np.ascontiguousarray(part) for part in np.split(joined, ends, axis=1))
-    return Reports(parts, np.zeros(len(joined), dtype=np.int64), counts.astype(np.int64), 1)
+    """Identical combinations of sets counted once.
+
+    Sets are numbered attribute by attribute, which is many times faster than comparing whole rows.
+    """
+    number = np.zeros(len(sets[0]), dtype=np.int64)
+    for part in sets:
+        own = np.zeros(len(part), dtype=np.int64)
+        for column in part.T:
+            own = own * (int(part.max()) + 1) + column
+            own = np.unique(own, return_inverse=True)[1].ravel() if own.max() > _LARGE else own
+        own = np.unique(own, return_inverse=True)[1].ravel()
+        number = np.unique(number * (int(own.max()) + 1) + own, return_inverse=True)[1].ravel()
+    _, first, counts = np.unique(number, return_index=True, return_counts=True)
+    parts = tuple(np.ascontiguousarray(part[first]) for part in sets)
+    return Reports(parts, np.zeros(len(first), dtype=np.int64), counts.astype(np.int64), 1)
 
 
 def decoy_tables(codes: Sequence[Ints], mechanisms: Sequence[Mechanism], stream: SystemStream) -> dict[str, Floats]:
