@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.arrays import Ints
-from polyseme.release import AsIs, Column, Sets
+from polyseme.release import AsIs, Column, Grouped, Sets
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.readings import plain_text
 from polyseme.tables.io.source import Source
@@ -39,7 +39,8 @@ def giveaways(columns: Sequence[Column], source: Source, missing_values: Sequenc
     for item in columns:
         if not isinstance(item, Sets):
             continue
-        for other in columns:
+        # What stands for a group is not the value of a record.
+        for other in (other for other in columns if not isinstance(other, Grouped)):
             share = _told(codes[item.name], codes[other.name]) if other is not item else 0.0
             if share >= _TELLING:
                 found.append(_warning(item, other, share))

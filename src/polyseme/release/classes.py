@@ -27,7 +27,7 @@ def model_verdicts(
     counts  how many records each row stands for; None for one
     """
     attributes = [column.attribute for column in columns]
-    secret = [column.name for column in columns if column.attribute.protected or _bare(column)]
+    secret = _secret(columns)
     keys = [item.name for item in attributes if item.role.tells_apart]
     grouped = {column.name: column for column in columns if isinstance(column, Grouped)}
     background = background_of(attributes)
@@ -47,10 +47,22 @@ def model_verdicts(
 
 
 def verdicts_on(release: Release, models: Sequence[Spec]) -> tuple[Verdict, ...]:
-    """Models on the rows of a release, of which only those columns are read that some model looks at."""
-    columns = _looked_at(list(release.manifest.columns), models)
-    frame, counts = counted_frame(release, [item.name for item in columns])
-    return model_verdicts(frame, columns, models, counts)
+    """Models on the rows of a release, of which only those columns are read that some model looks at.
+
+    Models about groups are looked at by themselves: with quasi-identifiers beside them, hardly two rows would be alike.
+    """
+    columns = list(release.manifest.columns)
+    grouped = {column.name for column in columns if isinstance(column, Grouped)}
+    specs = _spread(models, _secret(columns)) if grouped else list(models)
+    about = [next(iter(spec.values())).get("attribute") in grouped for spec in specs]
+    found: dict[int, tuple[Verdict, ...]] = {}
+    for these in (True, False):
+        numbers = [number for number, those in enumerate(about) if those is these]
+        if numbers:
+            wanted = _looked_at(columns, [specs[number] for number in numbers], keys=not these)
+            frame, counts = counted_frame(release, [item.name for item in wanted])
+            found |= {number: model_verdicts(frame, wanted, [specs[number]], counts) for number in numbers}
+    return tuple(verdict for number in sorted(found) for verdict in found[number])
 
 
 def counted_frame(release: Release, names: Sequence[str]) -> tuple[pl.DataFrame, Ints | None]:
@@ -58,10 +70,10 @@ def counted_frame(release: Release, names: Sequence[str]) -> tuple[pl.DataFrame,
     return frame_of(release.counted(names), names)
 
 
-def _looked_at(columns: Sequence[Column], models: Sequence[Spec]) -> Sequence[Column]:
-    """The columns that form classes, and those that models are about; any where there is none."""
-    secret = [column.name for column in columns if column.attribute.protected or _bare(column)]
-    named = {column.name for column in columns if column.attribute.role.tells_apart}
+def _looked_at(columns: Sequence[Column], models: Sequence[Spec], keys: bool = True) -> Sequence[Column]:
+    """The columns that models are about, and those that form classes where `keys`; any where there is none."""
+    secret = _secret(columns)
+    named = {column.name for column in columns if keys and column.attribute.role.tells_apart}
     for spec in models:
         asked = read_spec(spec)
         if asked.model.about:
@@ -69,6 +81,10 @@ def _looked_at(columns: Sequence[Column], models: Sequence[Spec]) -> Sequence[Co
         named.update(name for rule in asked.parameters.get("rules", ()) for name in rule.attributes)
     named.update(column.group for column in columns if isinstance(column, Grouped) and column.name in named)
     return [column for column in columns if column.name in named] or columns
+
+
+def _secret(columns: Sequence[Column]) -> list[str]:
+    return [column.name for column in columns if column.attribute.protected or _bare(column)]
 
 
 def _bare(column: Column) -> bool:

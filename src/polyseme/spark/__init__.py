@@ -8,9 +8,9 @@
     spark.risk(frame, qi=["age", "sex"])
     spark.attack("release", sample=100_000)
 
-Workers draw sets, Spark shuffles, writes and counts; plans, checks and estimates are computed here, from counts. Only
-what Spark Connect has is used, so that classic clusters, Connect servers and serverless offerings run the same code.
-Needs `polyseme[spark]`, here and on the workers.
+Workers draw sets and deal records to groups, Spark shuffles, writes and counts; plans, checks and estimates are
+computed here, from counts. Only what Spark Connect has is used, so that classic clusters, Connect servers and
+serverless offerings run the same code. Needs `polyseme[spark]`, here and on the workers.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,8 +21,9 @@ from polyseme.engines.batch import Job, check_batch, publish_batch
 from polyseme.engines.rows import expanded
 from polyseme.engines.tallies import BatchTally
 from polyseme.errors import InvalidInput
-from polyseme.randomness import StreamKey
+from polyseme.randomness import RecordStream, StreamKey
 from polyseme.release import Sets
+from polyseme.spark.dealing import KEYS, Dealing, Veil, codes_in
 from polyseme.spark.tasks import TASK_ROWS, Tasks, numbers
 from polyseme.spark.types import carried
 
@@ -42,6 +43,8 @@ class Layout:
     job: Job
     kinds: tuple[pa.DataType, ...]
     """The types of the columns that are published as they are, in their order."""
+    dealing: Dealing | None = None
+    """How records come to their groups, where they are dealt."""
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -54,10 +57,16 @@ class Layout:
         for number, (item, width) in enumerate(zip(self.job.columns, self.widths)):
             kind = _code_type(item) if isinstance(item, Sets) else next(plain)
             fields += [pa.field(f"c{number}_{place}", kind) for place in range(width)]
-        return pa.schema([*fields, pa.field("place", pa.int64())])
+        return pa.schema([*fields, pa.field("place", pa.int64()), *(KEYS if self.dealing is not None else ())])
 
-    def batch(self, published: pa.RecordBatch, places: Ints) -> pa.RecordBatch:
-        """Rows with their places in the release."""
+    def keys(self, published: pa.RecordBatch, drawn: RecordStream) -> tuple[Ints, ...]:
+        """What records are ranked by where they are dealt."""
+        if self.dealing is None:
+            return ()
+        return self.dealing.keys(codes_in(published, self.dealing.attribute), drawn)
+
+    def batch(self, published: pa.RecordBatch, places: Ints, keys: Sequence[Ints] = ()) -> pa.RecordBatch:
+        """Rows with their places in the release, and what they are ranked by where they are dealt."""
         columns: list[pa.Array] = []
         for item, width, column in zip(self.job.columns, self.widths, published.columns):
             if not isinstance(item, Sets):
@@ -66,7 +75,7 @@ class Layout:
             flat = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
             codes = flat.to_numpy(zero_copy_only=False).reshape(-1, width).astype(_numpy_type(item))
             columns += [pa.array(np.ascontiguousarray(codes[:, place])) for place in range(width)]
-        return pa.RecordBatch.from_arrays([*columns, pa.array(places)], schema=self.schema())
+        return pa.RecordBatch.from_arrays([*columns, pa.array(places), *map(pa.array, keys)], schema=self.schema())
 
 
 def _numpy_type(item: Sets) -> Any:
@@ -153,6 +162,8 @@ class Draw:
         published, tally = publish_batch(self.layout.job, batch, self.decoys.records(rows))
         if tally.problems:
             raise ValueError("the table has changed since it was checked")
+        if self.layout.dealing is not None and published.num_rows != len(rows):
+            raise ValueError("records were left out after they were counted")
         yield from _placed(self.layout, published, self.order, rows[: published.num_rows])
 
 
@@ -162,10 +173,13 @@ def _placed(layout: Layout, published: pa.RecordBatch, order: StreamKey, rows: I
     rows  a number for each record that no other record has
     """
     each = layout.job.rows_per_record
-    places = order.records(rows).words(each).T.reshape(-1).view(np.int64)
+    drawn = order.records(rows)
+    places = drawn.words(each).T.reshape(-1).view(np.int64)
+    keys = [np.repeat(key, each) for key in layout.keys(published, drawn)]
     done = 0
     for piece in expanded(layout.job, published, PIECE):
-        yield layout.batch(piece, places[done : done + piece.num_rows])
+        those = slice(done, done + piece.num_rows)
+        yield layout.batch(piece, places[those], [key[those] for key in keys])
         done += piece.num_rows
 
 
@@ -207,6 +221,7 @@ class DrawOnce:
     layout: Layout
     read: Callable[[pa.RecordBatch], pa.RecordBatch]
     sealed: Sealed
+    veil: Veil | None = None
 
     def schema(self) -> pa.Schema:
         return self.layout.schema().append(pa.field("found", pa.binary()))
@@ -219,7 +234,8 @@ class DrawOnce:
             published, counted = publish_batch(job, self.read(batch), decoys.records(rows))
             for placed in _placed(self.layout, published, order, rows[: published.num_rows]):
                 nothing = pa.nulls(placed.num_rows, pa.binary())
-                yield pa.RecordBatch.from_arrays([*placed.columns, nothing], schema=self.schema())
+                hidden = placed if self.veil is None else self.veil.hide(placed)
+                yield pa.RecordBatch.from_arrays([*hidden.columns, nothing], schema=self.schema())
             # Rows of such a table have no numbers by which anybody could find them.
             tally += replace(counted, seen={})
             row += batch.num_rows

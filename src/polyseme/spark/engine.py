@@ -33,6 +33,7 @@ from polyseme.errors import InternalError, InvalidInput, Problem, QuestionError,
 from polyseme.progress import stage
 from polyseme.randomness import StreamKey
 from polyseme.release import Release
+from polyseme.spark.dealing import CountCells, Dealing, Veil, dealt
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
 from polyseme.spark.failing import plain_errors
 from polyseme.spark.jobs import finished
@@ -43,6 +44,7 @@ from polyseme.spark.source import Rebased, SparkSource, quoted, spark_schema
 from polyseme.spark.tasks import Tasks
 from polyseme.spark.types import carried_type, refuse_uncarried
 from polyseme.tables.counting.tally import Tallied
+from polyseme.verbs.dealing import DealtSource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,6 +74,8 @@ class SparkEngine:
 
     scaled: ClassVar[bool] = True
     """No machine has to hold all records: methods that look at the whole table look at counts."""
+    deals: ClassVar[bool] = True
+    """It deals records to groups that were planned from counts."""
 
     spark: Any = None
     master: str | None = None
@@ -130,6 +134,9 @@ class _Work:
         prints = {} if job.record_key is None else self._prints(tasks.frame(self.spark), Prints(job, tasks, decoys))
         fill(outcome, job, total, _with_none(job, prints))
         drawn = self._mapped(tasks.frame(self.spark), Draw(layout, tasks, decoys, order), layout.schema())
+        if layout.dealing is not None:
+            work = CountCells(layout.dealing, tasks, order)
+            drawn = self._dealt(drawn, layout, tasks.frame(self.spark).mapInArrow(work, CountCells.SCHEMA))
         return self._written(drawn, layout)
 
     def _from_frame(self, frame: SparkSource, rebased: Rebased, sealed: Sealed) -> list[Path]:
@@ -137,7 +144,8 @@ class _Work:
 
         job, staging = self.job, self.folder / ".staging"
         layout = self._layout(self.run.source.schema)
-        once = DrawOnce(layout, rebased, sealed)
+        veil = None if layout.dealing is None else Veil(layout.schema(), layout.dealing, StreamKey.fresh())
+        once = DrawOnce(layout, rebased, sealed, veil)
         try:
             with stage("Drawing sets"):
                 drawn = self._mapped(frame.chosen(rebased.columns), once, once.schema())
@@ -149,7 +157,12 @@ class _Work:
             Problems(total.problems).raise_any()
             prints = {} if job.record_key is None else self._prints(told, StagedPrints(job, sealed))
             fill(self.run.outcome, job, total, _with_none(job, prints))
-            return self._written(staged.where(sql.col("found").isNull()).drop("found"), layout)
+            drawn = staged.where(sql.col("found").isNull()).drop("found")
+            if veil is not None:
+                drawn = self._mapped(drawn, veil, layout.schema())
+                share = sql.lit(1 / job.rows_per_record).alias("records")
+                drawn = self._dealt(drawn, layout, drawn.select("cell", share))
+            return self._written(drawn, layout)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 
@@ -159,7 +172,10 @@ class _Work:
         plain = [item.name for item in self.job.untouched]
         refuse_uncarried(published, plain)
         kinds = (carried_type(published.field(name).type) for name in plain)
-        return Layout(self.job, tuple(kind for kind in kinds if kind is not None))
+        dealing = None
+        if (records := DealtSource.beneath(self.run.source)) is not None:
+            dealing = Dealing.of(records.dealer, [item.name for item in self.job.columns])
+        return Layout(self.job, tuple(kind for kind in kinds if kind is not None), dealing)
 
     def _checked(self, tasks: Tasks, sealed: Sealed) -> list[Reported]:
         """What each task found, in their order; what stops one of them stops all."""
@@ -174,6 +190,26 @@ class _Work:
             raise _joined(errors)
         self.run.progress(sum(item.rows for item in found.values()))
         return [found[number] for number in range(len(found))]
+
+    def _dealt(self, drawn: DataFrame, layout: Layout, cells: DataFrame) -> DataFrame:
+        """Records in their groups; `cells` says how many there are in each cell, in pieces.
+
+        What was counted of people before counts those too who find no group.
+        """
+        from pyspark.sql import functions as sql
+
+        dealing, outcome = layout.dealing, self.run.outcome
+        if dealing is None:
+            raise ValueError("no groups were planned")
+        with stage("Counting what is dealt"):
+            counted = cells.groupBy("cell").agg(sql.sum("records"))
+            found = np.zeros(dealing.cells, dtype=np.int64)
+            for cell, records in self._finished(counted.collect):
+                found[cell] = round(records)
+        starts = dealing.starts(found)
+        outcome.records -= dealing.places.suppressed
+        outcome.rows = outcome.records * self.job.rows_per_record
+        return dealt(drawn, layout.schema(), dealing, starts, self._mapped)
 
     def _mapped(self, frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
         return frame.mapInArrow(work, spark_schema(schema))

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from polyseme.release import Sets
+from polyseme.release import Grouped, Sets
 from polyseme.spark.drawing import Layout
 from polyseme.spark.types import spark_type
+from polyseme.tables.coding.codes import label_array
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -23,6 +24,9 @@ def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
     job = layout.job
     columns: list[Column] = []
     for number, (item, width) in enumerate(zip(job.columns, layout.widths)):
+        if isinstance(item, Grouped):
+            columns.append(_of_group(item, f"c{number}_0").alias(item.name))
+            continue
         if not isinstance(item, Sets):
             columns.append(sql.col(f"c{number}_0").alias(item.name))
             continue
@@ -30,6 +34,15 @@ def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
         found = [sql.element_at(labels, sql.col(f"c{number}_{place}").cast("int") + 1) for place in range(width)]
         columns.append((found[0] if job.form == "long" else sql.array(*found)).alias(item.name))
     return frame.select(*columns)
+
+
+def _of_group(item: Grouped, codes: str) -> Column:
+    """All values of a group."""
+    from pyspark.sql import functions as sql
+
+    domain = item.attribute.domain
+    labels = _labels(label_array(domain.values if domain is not None else ()))
+    return sql.transform(sql.col(codes), lambda code: sql.element_at(labels, code + 1))
 
 
 def _labels(labels: pa.Array) -> Column:

@@ -44,7 +44,8 @@ from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
 from polyseme.verbs.reviewing import Review
 
 if TYPE_CHECKING:
-    from polyseme.verbs.treating import Treated
+    from polyseme.verbs.dealing import Dealt
+    from polyseme.verbs.treating import Decided, Treated
 
 __all__ = ["anonymize", "make_job", "resolved_for"]
 
@@ -121,7 +122,7 @@ def anonymize(
     resolved = resolved_for(policy, source)
     if apply is not None and policy.grouping is None:
         raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
-    treated = _treated(policy, resolved, source, seed, cancellation, apply, getattr(run, "scaled", False))
+    treated = _treated(policy, resolved, source, seed, cancellation, apply, run)
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
     )
@@ -147,6 +148,7 @@ def anonymize(
             job.columns,
             policy.table.missing_values,
             grouped=treated is not None,
+            checked=treated is None or treated.checked,
             rows_per_record=job.rows_per_record,
             accept_risk=accept_risk,
             tell=partial(_tell_afterwards, warn, work),
@@ -162,8 +164,9 @@ def anonymize(
         _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
         if asked is not None:
             asked.record(release)
-    if explain is not None and treated is not None and treated.explanation is not None:
-        explain(treated.explanation)
+    explanation = getattr(treated, "explanation", None)
+    if explain is not None and explanation is not None:
+        explain(explanation)
     return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
 
 
@@ -174,11 +177,11 @@ def _treated(
     seed: int | None,
     cancellation: Cancellation,
     apply: Release | str | Path | None,
-    scaled: bool,
-) -> Treated | None:
+    engine: Engine,
+) -> Treated | Dealt | None:
     """The table after its grouping method; None where the policy names none.
 
-    scaled  whether no single machine may have to hold all records
+    engine  says whether no single machine may have to hold all records (`scaled`), and whether it deals them to groups
     """
     if policy.grouping is None:
         return None
@@ -187,8 +190,9 @@ def _treated(
     from polyseme.verbs.scaled import require_treated, treat_counted
 
     pattern = release_given(apply).manifest if apply is not None else None
-    if scaled:
-        return require_treated(treat_counted(policy, resolved, source, cancellation, pattern), policy.grouping)
+    if getattr(engine, "scaled", False):
+        made = treat_counted(policy, resolved, source, cancellation, pattern)
+        return made if getattr(engine, "deals", False) else require_treated(made, policy.grouping)
     return treat(policy, resolved, source, seed, cancellation, pattern)
 
 
@@ -258,7 +262,7 @@ def make_job(
     records_per_person: float | None = None,
     allow_changed_strata: bool = False,
     resolved: Resolved | None = None,
-    treated: Treated | None = None,
+    treated: Decided | None = None,
 ) -> tuple[Job, Plan]:
     """What is to be done, and the plan behind it.
 

@@ -21,8 +21,9 @@ groups: a row's place and its group together would tell its value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,11 +37,12 @@ from polyseme.policy import Policy
 from polyseme.policy.microdata import Coding, read_values
 from polyseme.policy.resolving import match_columns
 from polyseme.schema import Resolved, Role
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.parts import Part
+from polyseme.tables.io.source import CountedRows, Source, Wrapped
 from polyseme.verbs.recoding import promised
 from polyseme.verbs.treating import Decided, applied_groups, domain_labels, free_name, grouped_columns
 
-__all__ = ["Dealer", "Dealt", "deal_counted"]
+__all__ = ["Dealer", "Dealt", "DealtSource", "deal_counted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,7 @@ class Dealer:
     attribute  the one that is published by group
     group      what the column of groups is called
     places     what groups take
+    counts     how many records of each kind there are: (kinds,)
     labels     for each sensitive attribute, what is shown for each value
     """
 
@@ -58,6 +61,7 @@ class Dealer:
     attribute: str
     group: str
     places: Places
+    counts: Ints = field(repr=False)
     labels: Mapping[str, pa.Array] = field(repr=False)
 
     @property
@@ -96,7 +100,55 @@ class Dealer:
 class Dealt(Decided):
     """What groups there will be; who is in which follows from the ranks of records."""
 
+    checked: ClassVar[bool] = False
     dealer: Dealer
+    source: DealtSource
+
+
+class DealtSource(Wrapped):
+    """The records of a table on their way to groups: the attribute as codes, and a column where groups will stand.
+
+    It is for engines that deal. What it shows for the attribute are true values, under another name.
+    """
+
+    def __init__(self, source: Source, dealer: Dealer) -> None:
+        super().__init__(source)
+        self.dealer = dealer
+
+    @property
+    def schema(self) -> pa.Schema:
+        labels, there = self.dealer.labels, self.inner.schema
+        types = {name: labels[name].type for name in labels} | {self.dealer.attribute: pa.int32()}
+        fields = [item.with_type(types.get(item.name, item.type)) for item in there]
+        return pa.schema([*fields, pa.field(self.dealer.group, pa.int64())])
+
+    @property
+    def rows(self) -> int | None:
+        return int(self.dealer.counts.sum())
+
+    def parts(self) -> list[Part]:
+        """Those of the table; how many rows of each are records shows when it is read."""
+        there = super().parts()
+        return [replace(part, rows=None) for part in there] if self.dealer.coding.reading.dropping else there
+
+    def _needed(self, columns: Sequence[str]) -> list[str]:
+        return list(dict.fromkeys(name for name in [*columns, *self.dealer.needs] if name != self.dealer.group))
+
+    def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        _, codes, rest = self.dealer.code(batch)
+        made = {self.dealer.attribute: codes.astype(np.int32), self.dealer.group: np.zeros(len(codes), dtype=np.int64)}
+        arrays = [pa.array(made[name]) if name in made else rest.column(name) for name in columns]
+        return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
+        raise ValueError("nobody knows how often rows occur whose groups are not known")
+
+    @staticmethod
+    def beneath(source: Source) -> DealtSource | None:
+        """The records that wait for their groups, where there are some."""
+        while isinstance(source, Wrapped) and not isinstance(source, DealtSource):
+            source = source.inner
+        return source if isinstance(source, DealtSource) else None
 
 
 def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
@@ -120,6 +172,14 @@ def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
     places = method.places(spec.parameters, item, counts)
     group = free_name(item.name, source.schema.names)
     keys = [key.name for key in matched.attributes if key.role is Role.QUASI_IDENTIFIER]
+    dealer = Dealer(
+        coding=read.coding,
+        attribute=item.name,
+        group=group,
+        places=places,
+        counts=np.bincount(places.kinds, counts, len(places.taken)).astype(np.int64),
+        labels={item.name: domain_labels(item) for item in read.sensitive},
+    )
     return Dealt(
         columns=grouped_columns(keys, read.sensitive, item.name, group),
         applied=applied_groups(spec, places.count, places.suppressed, places.gap),
@@ -127,7 +187,6 @@ def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
         recoded=frozenset([*sensitive, group]),
         dropped=read.dropped,
         models=models,
-        dealer=Dealer(
-            read.coding, item.name, group, places, {item.name: domain_labels(item) for item in read.sensitive}
-        ),
+        dealer=dealer,
+        source=DealtSource(source, dealer),
     )

@@ -20,13 +20,13 @@ from polyseme.release.writer import ReleaseWriter, in_memory
 from polyseme.verbs.reviewing import Review
 
 if TYPE_CHECKING:
-    from polyseme.verbs.treating import Treated
+    from polyseme.verbs.treating import Decided
 
 __all__ = ["publish_in_folder", "publish_in_memory"]
 
 
 def publish_in_memory(
-    run: Run, policy: Policy, engine: Engine, review: Review, treated: Treated | None = None
+    run: Run, policy: Policy, engine: Engine, review: Review, treated: Decided | None = None
 ) -> Release:
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
         held = _Held(Path(folder))
@@ -58,7 +58,7 @@ def publish_in_folder(
     out: Path,
     file_format: str,
     overwrite: bool,
-    treated: Treated | None = None,
+    treated: Decided | None = None,
     rows_per_file: int | None = None,
 ) -> Release:
     with ReleaseWriter.open(out, file_format, overwrite, run.cancellation, rows_per_file) as writer:
@@ -68,7 +68,7 @@ def publish_in_folder(
     return writer.release
 
 
-def _manifest(run: Run, policy: Policy, treated: Treated | None) -> Manifest:
+def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
     job, outcome = run.job, run.outcome
     if not outcome.records:
         raise TableError(

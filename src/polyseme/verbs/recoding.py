@@ -29,9 +29,10 @@ from polyseme.release import Grouped, Manifest
 from polyseme.release.classes import model_verdicts
 from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
+from polyseme.verbs.reviewing import unreached
 from polyseme.verbs.treating import Treated, generalized, grouped
 
-__all__ = ["asked_of_classes", "promised", "treat"]
+__all__ = ["asked_of_classes", "no_levels", "promised", "treat"]
 
 _LEVELLED = "full-domain"
 
@@ -112,17 +113,19 @@ def _levels_of(earlier: Manifest, spec: MethodSpec, read: ReadTable) -> list[int
     """The level of each quasi-identifier in an earlier release; refuses a release that has none for each."""
     applied = earlier.applied
     if spec.name != _LEVELLED or applied is None or not applied.levels:
-        raise QuestionError(
-            Problem(
-                "apply", "only levels of generalization can be taken over, and this has none", "method: full-domain"
-            )
-        )
+        raise no_levels()
     heights = {ladder.name: ladder.height for ladder in read.data.ladders}
     if heights.keys() != applied.levels.keys() or any(level > heights[name] for name, level in applied.levels.items()):
         raise QuestionError(
             Problem("apply", "the release generalizes other columns, or by other hierarchies, than the policy")
         )
     return [applied.levels[name] for name in read.data.names]
+
+
+def no_levels() -> QuestionError:
+    """Said of a release, or a method, without levels of generalization."""
+    what = "only levels of generalization can be taken over, and this has none"
+    return QuestionError(Problem("apply", what, "method: full-domain"))
 
 
 def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> Recoding:
@@ -166,15 +169,7 @@ def _require_reached(
     verdicts = model_verdicts(rows, list(made.columns.values()), models, counts)
     broken = [verdict for verdict in verdicts if not verdict.holds]
     if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
-        raise ImpossibleError(
-            Problem(
-                f"$.method.{made.applied.name}",
-                f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
-                f"({verdict.note or f'the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}'})",
-                "remove the model, or use full-domain or mondrian",
-            )
-            for verdict in broken
-        )
+        raise unreached(made.applied.name, broken)
     if broken:
         named = ", ".join(f"{verdict.model} ({verdict.note or verdict.worst})" for verdict in broken)
         raise InternalError(f"{made.applied.name} did not reach what it was asked to: {named}")

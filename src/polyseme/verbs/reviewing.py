@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Ints
-from polyseme.errors import Problem, RiskError
+from polyseme.errors import ImpossibleError, Problem, RiskError
 from polyseme.models import Verdict
 from polyseme.release import AsIs, Column, Manifest, Release, Sets
 from polyseme.release.classes import verdicts_on
@@ -23,7 +23,7 @@ from polyseme.tables.coding.readings import plain_text
 from polyseme.tables.counting.distinct import all_counts
 from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints, mixed
 
-__all__ = ["Exposure", "Review"]
+__all__ = ["Exposure", "Review", "unreached"]
 
 _HELD = 4_000_000
 """Fingerprints that are held (32 MB); of more rows, a share of the classes is looked at."""
@@ -113,7 +113,8 @@ class Review:
     """What must be looked at in a release before it appears.
 
     columns          as they are published
-    grouped          whether a method put the records into classes or groups, and has checked the models about them
+    grouped          whether a method put the records into classes or groups
+    checked          whether that method has checked the models about them
     rows_per_record  in the long form
     accept_risk      whether models may be missed
     tell             told what the owner should hear, when all else is well
@@ -122,6 +123,7 @@ class Review:
     columns: tuple[Column, ...]
     missing_values: tuple[str, ...] = ("",)
     grouped: bool = False
+    checked: bool = True
     rows_per_record: int = 1
     accept_risk: bool = False
     tell: Callable[[Sequence[str]], None] = lambda texts: None
@@ -159,6 +161,7 @@ class Review:
     def passed(self, written: Release) -> Manifest:
         """The manifest of a release that may appear; `RiskError` for one that may not."""
         broken = [verdict for verdict in self._verdicts(written) if not verdict.holds]
+        self._require_reached(written, broken)
         if broken and not self.accept_risk:
             drawn = self._drawn
             weight = self._weight
@@ -173,6 +176,12 @@ class Review:
         self.tell(texts)
         return replace(written.manifest, accepted=tuple(dict.fromkeys(verdict.model for verdict in broken)))
 
+    def _require_reached(self, written: Release, broken: Sequence[Verdict]) -> None:
+        """Refuse groups on which nobody could check the models before their rows were there; no risk is accepted."""
+        missed = [verdict for verdict in broken if verdict.attribute not in self._drawn]
+        if missed and not self.checked and written.manifest.applied is not None:
+            raise unreached(written.manifest.applied.name, missed)
+
     def _verdicts(self, written: Release) -> tuple[Verdict, ...]:
         """The models, but for those about classes that a method has formed: it has checked these on the same rows.
 
@@ -182,7 +191,7 @@ class Review:
         models = [
             model
             for model in written.manifest.models
-            if not self.grouped
+            if not (self.grouped and self.checked)
             or self._weight is not None
             or any(parameters.get("attribute") in drawn for parameters in model.values())
         ]
@@ -230,6 +239,19 @@ class Review:
         others = sum(isinstance(item, AsIs) and not _as_it_is(item) for item in self.columns)
         more = [f"{others} other {'column' if others == 1 else 'columns'} as in the table"] if others else []
         return " and ".join([_listed(sets), *more])
+
+
+def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
+    """Models that a method cannot reach which forms groups; whether they hold depends on the table."""
+    return ImpossibleError(
+        Problem(
+            f"$.method.{method}",
+            f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
+            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}'})",
+            "remove the model, or use full-domain or mondrian",
+        )
+        for verdict in broken
+    )
 
 
 def _as_it_is(column: Column) -> bool:

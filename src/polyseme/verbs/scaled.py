@@ -29,7 +29,7 @@ from polyseme.release import Manifest
 from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
 from polyseme.verbs.dealing import Dealt, deal_counted
-from polyseme.verbs.recoding import treat
+from polyseme.verbs.recoding import no_levels, treat
 from polyseme.verbs.treating import Treated
 
 __all__ = ["require_treated", "treat_counted"]
@@ -53,6 +53,8 @@ def treat_counted(
         raise ValueError("the policy names no grouping method")
     method = grouping_named(spec.name)
     if isinstance(method, DealingMethod):
+        if earlier is not None:
+            raise no_levels()
         return deal_counted(policy, resolved, source)
     if not method.counts(spec.parameters):
         raise ImpossibleError(_needs_records(spec))
@@ -60,7 +62,7 @@ def treat_counted(
 
 
 def require_treated(made: Treated | Dealt, spec: MethodSpec) -> Treated:
-    """Raise for groups that are dealt, which no engine beyond one machine does yet."""
+    """Raise for groups that are dealt, where an engine does not know how."""
     if isinstance(made, Dealt):
         what = "who is in which group follows from ranks over all records, which this engine does not work out"
         raise ImpossibleError(Problem(f"$.method.{spec.name}", what, "use --engine local, or full-domain"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -55,8 +55,10 @@ class Decided:
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
     models   what is promised: the policy's models, and what the method promises by itself
+    checked  whether these are known to hold; otherwise the rows must be looked at when they are there
     """
 
+    checked: ClassVar[bool] = True
     columns: Mapping[str, Column]
     applied: Applied
     records: int
