@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -121,26 +122,38 @@ def on_two_workers(short: Path, rows: int, long: Path, many: int, place: Path) -
     verdict(f"a row takes {growth:.2f} times as long", f"{LINEAR:g}", growth <= LINEAR)
 
 
+def step(name: str, place: Path, rows: int, many: int) -> None:
+    """One part of it, in a process of its own: a process can have one Java machine, and speak to one server."""
+    short = place / "short"
+    if name == "machine":
+        on_this_machine(short, rows, place)
+    elif name == "sail":
+        # By it PySpark's functions know that they speak to a server.
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+        on_sail(short, rows, place)
+    else:
+        on_two_workers(short, rows, place / "long", many, place)
+
+
 def main(rows: int = ROWS, many: int = MANY) -> int:
     missing = spark_cluster.missing() or servers.missing_sail()
     if missing:
         print(f"skipped: {missing}")
         return 0
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory() as name:
-        place = Path(name)
-        short = prepared(place / "short", rows)
-        steps: list[Callable[[], None]] = [
-            lambda: on_this_machine(short, rows, place),
-            lambda: on_sail(short, rows, place),
-        ]
+        prepared(Path(name) / "short", rows)
         if many:
-            long = prepared(place / "long", many)
-            steps.append(lambda: on_two_workers(short, rows, long, many, place))
-        for step in steps:
-            step()
+            prepared(Path(name) / "long", many)
+        for part in ("machine", "sail", *(("workers",) if many else ())):
+            asked = [sys.executable, __file__, "--step", part, name, str(rows), str(many)]
+            environment = {"PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore", **os.environ}
+            subprocess.run(asked, check=True, env=environment)
     return 0
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--step"]:
+        step(sys.argv[2], Path(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]))
+        sys.stdout.flush()
+        os._exit(0)
     sys.exit(main(*map(int, sys.argv[1:3])))

@@ -175,6 +175,22 @@ def test_all_problems_are_told_and_nothing_is_left(spark: Any, folder: Path) -> 
     assert {path.name for path in folder.iterdir()} == {"data", "p.yaml"}
 
 
+def test_problems_of_a_table_that_is_read_once_are_told_as_a_whole(spark: Any, tmp_path: Path) -> None:
+    values = pl.Series("v", ["a", "b", "x", None, "c", "y"] * 50)
+    pl.DataFrame({"v": values, "n": range(300)}).write_parquet(tmp_path / "t.parquet", row_group_size=40)
+    policy = (
+        "attributes: {n: {role: insensitive}, v: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
+    )
+    with pytest.raises(ps.TableError) as local:
+        ps.anonymize(tmp_path / "t.parquet", policy)
+    with pytest.raises(ps.TableError) as other:
+        on_spark.anonymize(tmp_path / "t.parquet", policy, tmp_path / "out", spark=spark)
+    assert str(local.value) == str(other.value)
+    assert "100 values are not in" in str(other.value)
+    assert "50 values are missing" in str(other.value)
+    assert {path.name for path in tmp_path.iterdir()} == {"t.parquet"}
+
+
 def test_types_of_other_columns_come_through(spark: Any, tmp_path: Path) -> None:
     moments = [dt.datetime(2024, 1, 1, 12, 0, 0, 123_456), None]
     columns = {

@@ -151,17 +151,20 @@ class Draw:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in numbers(batches):
-            row = self.tasks.tasks[number].first
-            if row is None:
+            task = self.tasks.tasks[number]
+            if task.first is None or task.rows is None:
                 raise ValueError("rows without places")
+            row = task.first
             for batch in self.tasks.batches(number, self.layout.job.needed):
                 yield from self._rows(batch, np.arange(row, row + batch.num_rows))
                 row += batch.num_rows
+            if row - task.first != task.rows:
+                raise ValueError("the table has changed since its rows were counted")
 
     def _rows(self, batch: pa.RecordBatch, rows: Ints) -> Iterator[pa.RecordBatch]:
         published, tally = publish_batch(self.layout.job, batch, self.decoys.records(rows))
         if tally.problems:
-            raise ValueError("the table has changed since it was checked")
+            raise ValueError("something is wrong with the table")
         if self.layout.dealing is not None and published.num_rows != len(rows):
             raise ValueError("records were left out after they were counted")
         yield from _placed(self.layout, published, self.order, rows[: published.num_rows])

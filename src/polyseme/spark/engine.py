@@ -1,6 +1,6 @@
 """The Spark engine: the same map as on one machine, in many workers; the rest in Spark's own words.
 
-    a table of files   check ─► draw ─► order ─► write          the workers read the files themselves
+    a table of files   (check ─►) draw ─► order ─► write        the workers read the files themselves
     a frame            draw ─► write ─► order ─► write          what a frame gives is asked for once
 
 A lazy frame that is computed twice draws twice, and two sets of one person can be intersected. In a table of files
@@ -35,7 +35,7 @@ from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.spark.dealing import CountCells, Dealing, Veil, dealt
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
-from polyseme.spark.failing import plain_errors
+from polyseme.spark.failing import of_spark, plain_errors
 from polyseme.spark.jobs import finished
 from polyseme.spark.labels import labelled
 from polyseme.spark.reading import read_by
@@ -124,15 +124,42 @@ class _Work:
             raise QuestionError(Problem("seed", what, "give the path of a table, or use sticky decoys (a key file)"))
 
     def _from_files(self, tasks: Tasks, schema: pa.Schema, sealed: Sealed) -> list[Path]:
-        job, outcome = self.job, self.run.outcome
         layout = self._layout(schema)
+        if self._is_plain(tasks, layout):
+            try:
+                return self._drawn(tasks, layout, BatchTally(records=tasks.rows or 0))
+            except Exception as error:
+                if not of_spark(error):
+                    raise
+                # What is wrong with the table, if that is why, is told as a whole.
+                self._total(tasks, sealed)
+                raise
+        tasks, total = self._total(tasks, sealed)
+        return self._drawn(tasks, layout, total)
+
+    def _is_plain(self, tasks: Tasks, layout: Layout) -> bool:
+        """Whether every row becomes a record, and nothing else has to be known of the table before it is drawn.
+
+        It is then read once: whoever meets a problem stops the work.
+        """
+        dropping = any(item.domain.missing.action == "drop" for item in self.job.sets)
+        conditions = any(item.attribute.constraints or item.attribute.conditional for item in self.job.sets)
+        asked = dropping or conditions or self.job.record_key is not None or layout.dealing is not None
+        return bool(tasks.rows) and not asked
+
+    def _total(self, tasks: Tasks, sealed: Sealed) -> tuple[Tasks, BatchTally]:
+        """The tasks, which now know their rows, and what was counted; raises what is wrong with the table."""
         reports = self._checked(tasks, sealed)
         tasks = tasks.numbered([item.rows for item in reports])
         total = _total(reports, [task.first or 0 for task in tasks.tasks])
         Problems(total.problems, total.seen).raise_any(self.run.source)
+        return tasks, total
+
+    def _drawn(self, tasks: Tasks, layout: Layout, total: BatchTally) -> list[Path]:
+        job = self.job
         decoys, order = stream_keys(job.seed)
         prints = {} if job.record_key is None else self._prints(tasks.frame(self.spark), Prints(job, tasks, decoys))
-        fill(outcome, job, total, _with_none(job, prints))
+        fill(self.run.outcome, job, total, _with_none(job, prints))
         drawn = self._mapped(tasks.frame(self.spark), Draw(layout, tasks, decoys, order), layout.schema())
         if layout.dealing is not None:
             work = CountCells(layout.dealing, tasks, order)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from polyseme.errors import TableError
 from polyseme.version import __version__
 
-__all__ = ["SAME_NAMES", "UNSEEN", "named", "plain_errors"]
+__all__ = ["SAME_NAMES", "UNSEEN", "named", "of_spark", "plain_errors"]
 
 UNSEEN = "a worker cannot read this file"
 """What workers say of a file that is here, and not where they are."""
@@ -43,12 +43,12 @@ def plain_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if not _of_spark(error):
+        if not of_spark(error):
             raise
         raise _told(error) from None
 
 
-def _of_spark(error: Exception) -> bool:
+def of_spark(error: Exception) -> bool:
     """Whether it comes from PySpark, or from what PySpark speaks through."""
     return any(kind.__module__.partition(".")[0] in _THEIRS for kind in type(error).__mro__)
 

@@ -33,10 +33,12 @@ class Task:
     """Some parts of a table that follow each other.
 
     first  the row of the table with which it begins; None as long as nobody has counted those before it
+    rows   how many it has, where that is known
     """
 
     parts: tuple[Part, ...]
     first: int | None = None
+    rows: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +69,14 @@ class Tasks:
     def numbered(self, rows: Sequence[int]) -> Tasks:
         """The same tasks, knowing where they begin; `rows` are those of each task."""
         begins = accumulate(rows, initial=0)
-        tasks = tuple(replace(task, first=first) for task, first in zip(self.tasks, begins))
+        tasks = tuple(replace(task, first=first, rows=count) for task, first, count in zip(self.tasks, begins, rows))
         return replace(self, tasks=tasks)
+
+    @property
+    def rows(self) -> int | None:
+        """The rows of the whole table, where those of every task are known."""
+        known = [task.rows for task in self.tasks if task.rows is not None]
+        return sum(known) if len(known) == len(self.tasks) else None
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """One row for each task, in a partition of its own."""
