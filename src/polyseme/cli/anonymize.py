@@ -166,6 +166,8 @@ def command(
     from polyseme.verbs.anonymize import anonymize
     from polyseme.verbs.inputs import source_given
 
+    if engine == "spark" and file_format != "parquet":
+        raise click.UsageError("--engine spark writes --format parquet only.")
     by_spark = require_spark(engine, master=master)
     if preview is not None:
         _require_terminal(force_preview, as_json)
@@ -174,7 +176,7 @@ def command(
     if explain is not None and str(explain) != "-":
         require_place(explain, force, is_explanation)
     rules = Policy.load(policy, allow_outside)
-    publish = _by_spark(master, file_format) if by_spark else anonymize
+    publish = _by_spark(master) if by_spark else anonymize
     by_name = by_spark and preview is None
     source = _opened_by_spark(data, rules, master) if by_name else source_given(data, rules)
     if preview is not None:
@@ -225,10 +227,8 @@ def command(
             say(f"Warning: {text}", err=True, hang=2)
 
 
-def _by_spark(master: str | None, file_format: str) -> Callable[..., Release]:
-    """The verb as Spark does it, which writes Parquet only."""
-    if file_format != "parquet":
-        raise click.UsageError("--engine spark writes --format parquet only.")
+def _by_spark(master: str | None) -> Callable[..., Release]:
+    """The verb as Spark does it."""
     from polyseme import spark
 
     return partial(spark.anonymize, master=master)
