@@ -78,7 +78,10 @@ def classic(folder: Path, master: str | None = None) -> Iterator[Any]:
     cluster = None if master else spark_cluster.Cluster(folder, memory="3g")
     running = Classic(folder)
     try:
-        yield running.session(master or cluster.address, {"spark.driver.memory": "2g", "spark.executor.memory": "2g"})
+        # Java as it comes: tests make it start quickly, which makes it slow in the long run.
+        plain = dict.fromkeys(("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:+UseG1GC")
+        sizes = dict.fromkeys(("spark.driver.memory", "spark.executor.memory"), "2g")
+        yield running.session(master or cluster.address, {**sizes, **plain})
     finally:
         running.end()
         if cluster is not None:

@@ -31,7 +31,7 @@ def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
             columns.append(sql.col(f"c{number}_0").alias(item.name))
             continue
         labels = _labels(job.labels[item.name])
-        found = [sql.element_at(labels, sql.col(f"c{number}_{place}").cast("int") + 1) for place in range(width)]
+        found = [sql.get(labels, sql.col(f"c{number}_{place}").cast("int")) for place in range(width)]
         columns.append((found[0] if job.form == "long" else sql.array(*found)).alias(item.name))
     return frame.select(*columns)
 
