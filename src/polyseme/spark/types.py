@@ -6,7 +6,7 @@ anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -97,13 +97,9 @@ def carried(column: pa.Array, name: str) -> pa.Array:
         raise TableError(Problem(f"column '{name}'", f"Spark has no type for {column.type}", _HINT))
     if column.type == kind:
         return column
-    steps: list[Callable[[pa.Array], pa.Array]] = []
-    if pa.types.is_dictionary(column.type):
-        steps.append(lambda item: item.dictionary_decode())
     try:
-        for step in steps:
-            column = step(column)
-        return column.cast(kind)
+        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        return plain.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         # The reader's own message quotes a value.
         what = f"values of type {column.type} do not fit {kind}, the nearest type that Spark has"
