@@ -5,17 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import hypothesis
 import pytest
 
-from polyseme.engines import local
-from polyseme.randomness import StreamKey
-from polyseme.verbs import recoding
+from polyseme import randomness
 
 ROOT = Path(__file__).resolve().parent.parent
 # Tests run side by side, one for each core: threads of the linear algebra library would only wait for one another.
@@ -39,17 +36,17 @@ class _Entropy:
         self.asking = list[str]()
         self._asked = Counter[str]()
 
-    def hex(self, count: int) -> str:
+    def key(self) -> bytes:
         asking = self.asking[-1] if self.asking else os.environ.get("PYTEST_CURRENT_TEST", "")
         self._asked[asking] += 1
-        drawn = hashlib.shake_256(f"{SEED} {asking} {self._asked[asking]}".encode())
-        return drawn.hexdigest(count)
+        return hashlib.sha256(f"{SEED} {asking} {self._asked[asking]}".encode()).digest()
 
-    def stream_key(self) -> StreamKey:
-        return StreamKey.seeded(self.hex(32))
+    def from_the_start(self) -> None:
+        self._asked.clear()
 
 
 _entropy = _Entropy()
+_real_key = randomness.fresh_key
 
 
 @pytest.hookimpl(wrapper=True)
@@ -68,13 +65,23 @@ def _repeatable_releases() -> Iterator[None]:
     """No test is red or green by the luck of its decoys.
 
     `seed=` would do that as well, but such a release is marked as not for publication, and most tests are about those
-    that are. The keys of streams and of sticky decoys are replaced; that real ones differ is tested where they live.
+    that are. That real keys differ is tested where they live.
     """
     with pytest.MonkeyPatch.context() as patch:
-        for room in (local, recoding):
-            patch.setattr(room, "StreamKey", SimpleNamespace(fresh=_entropy.stream_key, seeded=StreamKey.seeded))
-        patch.setattr("polyseme.randomness.secrets", SimpleNamespace(token_hex=_entropy.hex))
+        patch.setattr(randomness, "fresh_key", _entropy.key)
         yield
+
+
+@pytest.fixture
+def real_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys come from the operating system after all."""
+    monkeypatch.setattr(randomness, "fresh_key", _real_key)
+
+
+@pytest.fixture
+def same_keys_again() -> Callable[[], None]:
+    """Calling it makes what follows draw the keys that this test began with."""
+    return _entropy.from_the_start
 
 
 @pytest.fixture(scope="session")

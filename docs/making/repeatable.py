@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import patch
 
 from polyseme import randomness
@@ -23,12 +22,10 @@ def repeatable(words: list[str]) -> Iterator[None]:
     """Keys that depend on the words of the command, so that two releases have different decoys."""
     asked = count()
 
-    def drawn(size: int) -> bytes:
-        return hashlib.shake_256(f"{words} {next(asked)}".encode()).digest(size)
+    def drawn() -> bytes:
+        return hashlib.shake_256(f"{words} {next(asked)}".encode()).digest(randomness.KEY_BYTES)
 
-    system = SimpleNamespace(**{**vars(os), "urandom": drawn})
-    secrets = SimpleNamespace(token_hex=lambda size: drawn(size).hex())
-    with patch.object(randomness, "os", system), patch.object(randomness, "secrets", secrets):
+    with patch.object(randomness, "fresh_key", drawn):
         yield
 
 

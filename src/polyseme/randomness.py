@@ -19,7 +19,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -74,6 +73,11 @@ def _to_unit(words: Words) -> Floats:
     return unit
 
 
+def fresh_key() -> bytes:
+    """From the operating system: the one place where keys come from."""
+    return os.urandom(KEY_BYTES)
+
+
 class SystemStream:
     """AES-256-CTR key stream; 64-bit words, uniform numbers, unbiased integers and permutations.
 
@@ -82,7 +86,8 @@ class SystemStream:
 
     def __init__(self, key: bytes | None = None, partition: int = 0) -> None:
         start = partition.to_bytes(_BLOCK // 2, "big") + bytes(_BLOCK // 2)
-        self._encryptor = Cipher(algorithms.AES(key or os.urandom(KEY_BYTES)), modes.CTR(start)).encryptor()
+        cipher = algorithms.AES(fresh_key() if key is None else key)
+        self._encryptor = Cipher(cipher, modes.CTR(start)).encryptor()
 
     @classmethod
     def seeded(cls, seed: int | str) -> SystemStream:
@@ -216,7 +221,7 @@ class StreamKey:
     @classmethod
     def fresh(cls) -> StreamKey:
         """A key from the operating system."""
-        return cls(os.urandom(KEY_BYTES))
+        return cls(fresh_key())
 
     @classmethod
     def seeded(cls, seed: int | str) -> StreamKey:
@@ -395,7 +400,7 @@ def new_key(path: Path) -> None:
         ) from None
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(KEY_BYTES) + "\n")
+            file.write(fresh_key().hex() + "\n")
             file.flush()
             os.fsync(file.fileno())
     except BaseException:

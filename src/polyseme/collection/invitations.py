@@ -47,8 +47,10 @@ def read_code(text: str) -> str | None:
     >>> read_code("22222-22222-22222-22232") is None
     True
     """
-    code = "".join(text.upper().replace("-", " ").split())
-    if len(code) != _LENGTH or any(character not in ALPHABET for character in code):
+    typed = "".join(text.replace("-", " ").split())
+    code = typed.upper()
+    # Beyond ASCII there are other letters whose capital is one of ours.
+    if not typed.isascii() or len(code) != _LENGTH or any(character not in ALPHABET for character in code):
         return None
     return code if _weighted([ALPHABET.index(character) for character in code]) == 0 else None
 

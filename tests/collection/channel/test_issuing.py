@@ -63,7 +63,10 @@ def test_every_mistyped_character_and_every_exchange_is_noticed() -> None:
         wrong += ["".join(swapped)] if code[left] != code[right] else []
     assert len(wrong) > 700
     assert not any(map(read_code, wrong))
-    assert not any(map(read_code, ["", code[:-1], code + "2", code[:-1] + "0", code[:-1] + "ſ", "ß" * 10]))
+    assert not any(map(read_code, ["", code[:-1], code + "2", code[:-1] + "0", "ß" * 10]))
+    made = next(one for one in map(read_code, new_codes(500)) if one and "S" in one)
+    assert read_code(made.lower()) == made
+    assert read_code(made.replace("S", "ſ")) is None
 
 
 def test_codes_of_two_campaigns_cannot_be_joined() -> None:
