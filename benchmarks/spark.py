@@ -4,7 +4,8 @@ python benchmarks/spark.py [ROWS] [MANY]
 
     Spark, two cores of this machine     at most 1.7 times a plain Spark copy: read, key, repartition, sort, write
     Sail                                 at most 2 times the local engine
-    Spark, two workers, MANY rows        time in proportion to the rows within 15%; memory of the workers
+    Spark, two workers, MANY rows        time in proportion to the rows within 15%, and no more memory in Python;
+                                         Java takes what it is given, whatever the rows
 
 Copies and releases alternate in one session; the first pair warms up and does not count.
 """
@@ -16,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -29,13 +31,15 @@ sys.path[:0] = [str(ROOT / "tests" / "spark"), str(ROOT / "benchmarks")]
 
 import servers  # noqa: E402
 import spark_cluster  # noqa: E402
+from guard import in_session  # noqa: E402
 from sessions import Classic, remote  # noqa: E402
 
-from engines import HEADER, LINEAR, local, prepared, quickest, verdict  # noqa: E402
+from engines import FLAT, HEADER, LINEAR, local, prepared, quickest, verdict  # noqa: E402
 from polyseme import spark as on_spark  # noqa: E402
 
 ROWS, MANY, REPEATS = 10_000_000, 100_000_000, 3
 TIMES_COPY, TIMES_LOCAL = 1.7, 2.0
+EXECUTOR_MEMORY = "2g"
 
 
 def files(rows: int) -> int:
@@ -74,18 +78,25 @@ def pairs(spark: Any, folder: Path, rows: int) -> tuple[float, float]:
 
 
 @contextmanager
-def classic(folder: Path, master: str | None = None) -> Iterator[Any]:
-    cluster = None if master else spark_cluster.Cluster(folder, memory="3g")
+def classic(folder: Path, master: str) -> Iterator[Any]:
     running = Classic(folder)
     try:
         # Java as it comes: tests make it start quickly, which makes it slow in the long run.
         plain = dict.fromkeys(("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:+UseG1GC")
-        sizes = dict.fromkeys(("spark.driver.memory", "spark.executor.memory"), "2g")
-        yield running.session(master or cluster.address, {**sizes, **plain})
+        sizes = {"spark.driver.memory": "2g", "spark.executor.memory": EXECUTOR_MEMORY}
+        yield running.session(master, {**sizes, **plain})
     finally:
         running.end()
-        if cluster is not None:
-            cluster.end()
+
+
+@contextmanager
+def on_cluster(folder: Path) -> Iterator[tuple[Any, spark_cluster.Cluster]]:
+    cluster = spark_cluster.Cluster(folder, memory="3g")
+    try:
+        with classic(folder, cluster.address) as spark:
+            yield spark, cluster
+    finally:
+        cluster.end()
 
 
 def said(name: str, seconds: float, rows: int) -> None:
@@ -115,14 +126,54 @@ def on_sail(folder: Path, rows: int, place: Path) -> None:
     verdict(f"ratio {ours / beside:.2f}", f"{TIMES_LOCAL:g}", ours <= TIMES_LOCAL * beside)
 
 
+class Memory(threading.Thread):
+    """The most memory that workers have at a time, in bytes: Java's and Python's; shared pages count once."""
+
+    def __init__(self, cluster: spark_cluster.Cluster) -> None:
+        super().__init__(daemon=True)
+        self._cluster, self._done = cluster, threading.Event()
+        self.java = self.python = 0
+
+    def run(self) -> None:
+        while not self._done.wait(0.3):
+            held = {"java": 0, "python": 0}
+            for pid in (one for worker in self._cluster.workers for one in in_session(worker.session)):
+                command = spark_cluster.command_of(pid)
+                if "CoarseGrainedExecutorBackend" in command or "pyspark" in command:
+                    held["java" if "CoarseGrained" in command else "python"] += _held(pid)
+            self.java, self.python = max(self.java, held["java"]), max(self.python, held["python"])
+
+    def __enter__(self) -> Memory:
+        self.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._done.set()
+        self.join()
+
+
+def _held(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+
+
 def on_two_workers(short: Path, rows: int, long: Path, many: int, place: Path) -> None:
-    with classic(place) as spark:
+    with on_cluster(place) as (spark, cluster):
         published(spark, short)
-        few, all_of_them = published(spark, short), published(spark, long)
-    said("Spark, two workers", few, rows)
-    said("Spark, two workers", all_of_them, many)
+        with Memory(cluster) as before:
+            few = published(spark, short)
+        with Memory(cluster) as after:
+            all_of_them = published(spark, long)
+    for seconds, memory, count in ((few, before, rows), (all_of_them, after, many)):
+        said("Spark, two workers", seconds, count)
+        print(f"  their memory at the most: Python {memory.python / 1e6:,.0f} MB, Java {memory.java / 1e6:,.0f} MB")
     growth = rows / many * all_of_them / few
     verdict(f"a row takes {growth:.2f} times as long", f"{LINEAR:g}", growth <= LINEAR)
+    more = after.python / before.python
+    verdict(f"Python's memory {more:.2f} times as high", f"{FLAT:g}", more <= FLAT)
 
 
 def step(name: str, place: Path, rows: int, many: int) -> None:

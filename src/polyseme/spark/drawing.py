@@ -24,6 +24,7 @@ from polyseme.errors import InvalidInput
 from polyseme.randomness import RecordStream, StreamKey
 from polyseme.release import Sets
 from polyseme.spark.dealing import KEYS, Dealing, Veil, codes_in
+from polyseme.spark.packing import Packing
 from polyseme.spark.tasks import TASK_ROWS, Tasks, numbers
 from polyseme.spark.types import carried
 
@@ -47,17 +48,25 @@ class Layout:
     """How records come to their groups, where they are dealt."""
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """How many columns each column of the job becomes: one, or one for each candidate."""
+    def packings(self) -> tuple[Packing | None, ...]:
+        """How the sets of each column of the job travel; None for a column of something else."""
         long = self.job.form == "long"
-        return tuple(item.l if isinstance(item, Sets) and not long else 1 for item in self.job.columns)
+        columns = self.job.columns
+        return tuple(
+            Packing(item.domain.size, 1 if long else item.l) if isinstance(item, Sets) else None for item in columns
+        )
 
     def schema(self) -> pa.Schema:
         fields, plain = [], iter(self.kinds)
-        for number, (item, width) in enumerate(zip(self.job.columns, self.widths)):
-            kind = _code_type(item) if isinstance(item, Sets) else next(plain)
-            fields += [pa.field(f"c{number}_{place}", kind) for place in range(width)]
+        for number, packing in enumerate(self.packings):
+            names = self.names(number)
+            fields += [pa.field(name, next(plain) if packing is None else packing.type) for name in names]
         return pa.schema([*fields, pa.field("place", pa.int64()), *(KEYS if self.dealing is not None else ())])
+
+    def names(self, number: int) -> list[str]:
+        """Of what a column of the job becomes."""
+        packing = self.packings[number]
+        return [f"c{number}_{place}" for place in range(1 if packing is None else packing.columns)]
 
     def keys(self, published: pa.RecordBatch, drawn: RecordStream) -> tuple[Ints, ...]:
         """What records are ranked by where they are dealt."""
@@ -68,22 +77,13 @@ class Layout:
     def batch(self, published: pa.RecordBatch, places: Ints, keys: Sequence[Ints] = ()) -> pa.RecordBatch:
         """Rows with their places in the release, and what they are ranked by where they are dealt."""
         columns: list[pa.Array] = []
-        for item, width, column in zip(self.job.columns, self.widths, published.columns):
-            if not isinstance(item, Sets):
+        for item, packing, column in zip(self.job.columns, self.packings, published.columns):
+            if packing is None:
                 columns.append(carried(column, item.name))
                 continue
             flat = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
-            codes = flat.to_numpy(zero_copy_only=False).reshape(-1, width).astype(_numpy_type(item))
-            columns += [pa.array(np.ascontiguousarray(codes[:, place])) for place in range(width)]
+            columns += packing.packed(flat.to_numpy(zero_copy_only=False).reshape(-1, packing.candidates))
         return pa.RecordBatch.from_arrays([*columns, pa.array(places), *map(pa.array, keys)], schema=self.schema())
-
-
-def _numpy_type(item: Sets) -> Any:
-    return np.int16 if item.domain.size <= 1 << 15 else np.int32
-
-
-def _code_type(item: Sets) -> pa.DataType:
-    return pa.from_numpy_dtype(_numpy_type(item))
 
 
 @dataclass(frozen=True)

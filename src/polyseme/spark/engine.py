@@ -319,8 +319,11 @@ def _tell(spark: SparkSession, paths: list[Path], run: Run, watch: Watch) -> Non
     if not watch.names or not paths:
         return
     words = list(run.job.missing_values)
-    frame = spark.read.parquet(*map(_address, paths))
-    texts = {item.name for item in frame.schema if item.dataType.typeName() == "string"}
+    # With a schema that is known Spark does not look for it in the files first.
+    written = pa.parquet.read_schema(paths[0])
+    schema = pa.schema([(name, carried_type(written.field(name).type)) for name in watch.names])
+    frame = spark.read.schema(spark_schema(schema)).parquet(*map(_address, paths))
+    texts = {item.name for item in schema if pa.types.is_string(item.type)}
     columns = [sql.col(quoted(name)) for name in watch.names]
     keys = [
         (sql.when(column.isin(words), None).otherwise(column) if name in texts else column).alias(f"k{number}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from polyseme.release import Grouped, Sets
+from polyseme.release import Grouped
 from polyseme.spark.drawing import Layout
 from polyseme.spark.types import spark_type
 from polyseme.tables.coding.codes import label_array
@@ -23,16 +23,15 @@ def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
 
     job = layout.job
     columns: list[Column] = []
-    for number, (item, width) in enumerate(zip(job.columns, layout.widths)):
-        if isinstance(item, Grouped):
-            columns.append(_of_group(item, f"c{number}_0").alias(item.name))
-            continue
-        if not isinstance(item, Sets):
-            columns.append(sql.col(f"c{number}_0").alias(item.name))
-            continue
-        labels = _labels(job.labels[item.name])
-        found = [sql.get(labels, sql.col(f"c{number}_{place}").cast("int")) for place in range(width)]
-        columns.append((found[0] if job.form == "long" else sql.array(*found)).alias(item.name))
+    for number, (item, packing) in enumerate(zip(job.columns, layout.packings)):
+        names = layout.names(number)
+        if packing is not None:
+            labels = _labels(job.labels[item.name])
+            found = [sql.get(labels, packing.code(names, place)) for place in range(packing.candidates)]
+            made = found[0] if job.form == "long" else sql.array(*found)
+        else:
+            made = _of_group(item, names[0]) if isinstance(item, Grouped) else sql.col(names[0])
+        columns.append(made.alias(item.name))
     return frame.select(*columns)
 
 
