@@ -21,7 +21,8 @@ from polyseme.estimators.estimate import Estimate
 from polyseme.models import Verdict
 from polyseme.policy.resolving import resolve
 from polyseme.release import Release
-from polyseme.tables.io.source import CountedFrame, FrameSource, Source
+from polyseme.tables.io.frames import CountedFrame, FrameSource
+from polyseme.tables.io.source import Source
 from polyseme.testing.compressed import Compressed
 from polyseme.verbs.prior import prior_from_table
 from polyseme.verbs.reviewing import Exposure

@@ -15,7 +15,8 @@ import polyseme as ps
 from polyseme.cancellation import Cancellation
 from polyseme.methods import grouping_named
 from polyseme.methods.keys import Known
-from polyseme.tables.io.source import FrameSource, Source
+from polyseme.tables.io.frames import FrameSource
+from polyseme.tables.io.source import Source
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.recoding import treat
 from polyseme.verbs.scaled import treat_counted

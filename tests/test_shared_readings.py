@@ -14,7 +14,8 @@ import polyseme as ps
 from polyseme.attacks.audit import sampled
 from polyseme.errors import QuestionError
 from polyseme.release import counts
-from polyseme.tables.io.source import CsvSource, ParquetSource
+from polyseme.tables.io.parquet import ParquetSource
+from polyseme.tables.io.text import CsvSource
 
 NAMES = ["a", "b", "c", "d"]
 

@@ -14,7 +14,7 @@ from polyseme.attacks.audit import attack_release, attack_sample
 from polyseme.attacks.audit.seen import counted_classes, remember
 from polyseme.release import Release
 from polyseme.tables.counting.matching import class_sizes
-from polyseme.tables.io.source import CountedFrame
+from polyseme.tables.io.frames import CountedFrame
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
 POLICY = """

@@ -21,7 +21,7 @@ from polyseme.engines.batch import Job, check_batch, publish_batch
 from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally
 from polyseme.randomness import RecordStream, StreamKey, new_key
 from polyseme.tables.io import source as sources
-from polyseme.tables.io.source import FrameSource
+from polyseme.tables.io.frames import FrameSource
 from polyseme.verbs.anonymize import make_job
 
 POLICY = """

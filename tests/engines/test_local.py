@@ -13,7 +13,7 @@ from polyseme.engines.run import Run
 from polyseme.errors import TableError
 from polyseme.randomness import new_key
 from polyseme.tables.io import source as sources
-from polyseme.tables.io.source import FrameSource
+from polyseme.tables.io.frames import FrameSource
 from polyseme.verbs.anonymize import make_job
 
 POLICY = """

@@ -17,7 +17,7 @@ from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Microdata, Sensitive
 from polyseme.methods.mondrian import divided, mondrian, settled
 from polyseme.randomness import SystemStream
-from polyseme.tables.io.source import FrameSource
+from polyseme.tables.io.frames import FrameSource
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.dividing import divide_counted
 

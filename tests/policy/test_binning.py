@@ -18,7 +18,7 @@ from polyseme.policy.binning import FEWEST, equal_width_edges, quantile_edges
 from polyseme.policy.resolving import resolve
 from polyseme.schema import Bins
 from polyseme.tables.coding.codes import encode
-from polyseme.tables.io.source import FrameSource
+from polyseme.tables.io.frames import FrameSource
 
 METHODS = {"quantile": quantile_edges, "equal-width": equal_width_edges}
 

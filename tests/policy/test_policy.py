@@ -7,8 +7,8 @@ from polyseme.errors import PolicyError, TableError
 from polyseme.policy import Policy
 from polyseme.policy.resolving import resolve
 from polyseme.schema import Role
+from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.opening import open_table
-from polyseme.tables.io.source import FrameSource
 
 pa = pytest.importorskip("pyarrow")
 

@@ -14,7 +14,8 @@ from polyseme.cli import main
 from polyseme.errors import TableError
 from polyseme.tables.io.archives import compression_of, last_bytes
 from polyseme.tables.io.opening import open_table
-from polyseme.tables.io.source import CsvSource, Source
+from polyseme.tables.io.source import Source
+from polyseme.tables.io.text import CsvSource
 
 
 def zstd(data: bytes) -> bytes:

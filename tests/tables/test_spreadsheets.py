@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.errors import TableError
-from polyseme.tables.io.source import ReleasedCsvSource
 from polyseme.tables.io.spreadsheets import csv_text, guarded, unguarded
+from polyseme.tables.io.text import ReleasedCsvSource
 from polyseme.tables.io.writing import TableWriter
 
 FORMULAS = ["=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "=", "+", "-", "@"]

@@ -30,7 +30,8 @@ from polyseme.spelling import spelled, written
 from polyseme.tables.classes import SUPPRESSED, MissingAs, kept_rows
 from polyseme.tables.coding.codes import cast_column, encode
 from polyseme.tables.counting.distinct import frame_of
-from polyseme.tables.io.source import CountedFrame, Source
+from polyseme.tables.io.frames import CountedFrame
+from polyseme.tables.io.source import Source
 
 __all__ = ["ForeignTable", "read_foreign", "read_undescribed"]
 

@@ -18,16 +18,11 @@ from polyseme.release.data import data_files, require_data
 from polyseme.release.documents import MANIFEST, read_document
 from polyseme.release.manifest import Manifest
 from polyseme.tables.io.dataset import FilesSource, Opener
+from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.listing import Listed
-from polyseme.tables.io.source import (
-    CountedRows,
-    CsvSource,
-    FrameSource,
-    ParquetSource,
-    ReleasedCsvSource,
-    Source,
-    how_many,
-)
+from polyseme.tables.io.parquet import ParquetSource
+from polyseme.tables.io.source import CountedRows, Source, how_many
+from polyseme.tables.io.text import CsvSource, ReleasedCsvSource
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,8 @@ from polyseme.errors import TableError
 from polyseme.spark.failing import plain_errors
 from polyseme.spark.tasks import Tasks, numbers
 from polyseme.spark.types import carried, carried_type, spark_type
-from polyseme.tables.io.source import CountedRows, FrameSource, Source, Wrapped
+from polyseme.tables.io.frames import FrameSource
+from polyseme.tables.io.source import CountedRows, Source, Wrapped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

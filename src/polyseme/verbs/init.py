@@ -19,8 +19,8 @@ from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
 from polyseme.policy.generalizing import column_values
 from polyseme.policy.resolving import resolve
+from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.options import TableOptions
-from polyseme.tables.io.source import FrameSource
 from polyseme.verbs.inputs import table_given
 from polyseme.verbs.recoding import treat
 

@@ -23,7 +23,9 @@ from polyseme.tables.coding.codes import as_series
 from polyseme.tables.io.dataset import FilesSource
 from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
 from polyseme.tables.io.respelled import Respelled
-from polyseme.tables.io.source import CsvSource, Source, WorkbookSource
+from polyseme.tables.io.source import Source
+from polyseme.tables.io.text import CsvSource
+from polyseme.tables.io.workbooks import WorkbookSource
 
 __all__ = ["Draft", "Taken", "draft", "guesses"]
 

@@ -12,25 +12,21 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from polyseme.errors import Problem, TableError, numbered
+from polyseme.tables.io.arrow import ArrowSource
 from polyseme.tables.io.dataset import FilesSource
 from polyseme.tables.io.dialects import Dialect
+from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.listing import Listed, files_in, files_like, is_pattern
 from polyseme.tables.io.options import TableOptions
+from polyseme.tables.io.parquet import ParquetSource
 from polyseme.tables.io.places import Place, first_bytes, is_address, place_of, size_of
 from polyseme.tables.io.respelled import respelled
-from polyseme.tables.io.source import (
-    READABLE,
-    ArrowSource,
-    CsvSource,
-    FrameSource,
-    ParquetSource,
-    Source,
-    WorkbookSource,
-)
+from polyseme.tables.io.source import Source
 from polyseme.tables.io.statistical import SUFFIXES as STATISTICAL
 from polyseme.tables.io.statistical import program_of, read_statistical
+from polyseme.tables.io.text import READABLE, CsvSource
 from polyseme.tables.io.workbooks import SUFFIXES as WORKBOOKS
-from polyseme.tables.io.workbooks import is_workbook
+from polyseme.tables.io.workbooks import WorkbookSource, is_workbook
 
 __all__ = ["open_table", "open_written"]
 

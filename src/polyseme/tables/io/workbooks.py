@@ -1,4 +1,4 @@
-"""Sheets of workbooks (Excel, OpenDocument) as Arrow tables.
+"""Sheets of workbooks (Excel, OpenDocument) as tables in memory.
 
 A workbook has no columns with types, only cells. A column is as narrow as all its cells allow: whole numbers stay
 whole, days without a time are dates, and a column that mixes kinds is text. Messages of the reader are not passed on.
@@ -18,9 +18,10 @@ import pyarrow as pa
 
 from polyseme.errors import TableError, nearest
 from polyseme.extras import require
+from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.whole import whole_where_possible
 
-__all__ = ["SUFFIXES", "is_workbook", "read_sheet"]
+__all__ = ["SUFFIXES", "WorkbookSource", "is_workbook"]
 
 SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 _OLD_EXCEL = b"\xd0\xcf\x11\xe0"
@@ -44,7 +45,15 @@ def is_workbook(path: Path) -> bool:
         return False
 
 
-def read_sheet(path: Path, sheet: str | None = None, by_policy: bool = False) -> pa.Table:
+class WorkbookSource(FrameSource):
+    """A sheet of a workbook; `sheet` is None for the first one."""
+
+    def __init__(self, path: Path, sheet: str | None = None, by_policy: bool = False) -> None:
+        self.sheet = sheet
+        super().__init__(_sheet(path, sheet, by_policy), path.name)
+
+
+def _sheet(path: Path, sheet: str | None, by_policy: bool) -> pa.Table:
     """A sheet of a workbook, the first one by default; its first row that is not empty holds the column names."""
     require("excel", f"{path}: reading a workbook")
     import fastexcel
