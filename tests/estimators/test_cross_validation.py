@@ -19,7 +19,7 @@ def fitted(strength, n=300, seed=0):
     reports = report(codes, mechanisms, rng)
     likelihood = likelihood_of(reports.sets, reports.counts, mechanisms)
     simpler = Simpler(np.full(24, 1.0 / 24))
-    return likelihood, maximise(Joined(likelihood, strength * simpler.table), 1e-12).x, simpler
+    return likelihood, maximise(Joined.of(likelihood, strength * simpler.table), 1e-12).x, simpler
 
 
 @pytest.mark.parametrize("strength", [5.0, 100.0, 3000.0])
@@ -54,7 +54,9 @@ def test_leaving_out_agrees_with_fits_that_do_leave_out(strength, groups):
 
     def fit(counts):
         simpler = simpler_table(reports.sets, counts, mechanisms, groups)
-        return maximise(Joined(likelihood.counting(counts.astype(float)), strength * simpler.table), 1e-12).x, simpler
+        return maximise(
+            Joined.of(likelihood.counting(counts.astype(float)), strength * simpler.table), 1e-12
+        ).x, simpler
 
     x, simpler = fit(reports.counts)
     measured = 0.0

@@ -188,7 +188,7 @@ def test_joined_adds_known_records():
     reports = sample(mechanisms, 50)
     likelihood = SetLikelihood.of(reports.sets, reports.counts, mechanisms)
     weights = np.arange(1.0, 8.0)
-    x = maximise(Joined(likelihood, 1e6 * weights), 1e-9).x
+    x = maximise(Joined.of(likelihood, 1e6 * weights), 1e-9).x
     np.testing.assert_allclose(x, weights / weights.sum(), atol=1e-3)
 
 

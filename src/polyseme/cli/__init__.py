@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -174,7 +175,7 @@ def _say(error: PolysemeError) -> None:
 def _confess(error: BaseException) -> None:
     """A fault of ours. The message may quote data, so only where it happened is shown."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119 - a name to show, not a file to open
+    place = f"{Path(frame.filename).name}:{frame.lineno}"
     click.echo(
         f"Internal error ({type(error).__name__} at {place}). This is a bug in polyseme; please report it.", err=True
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 from polyseme.errors import CampaignError, Problem
 
@@ -47,10 +47,10 @@ class Fields:
     def integer(self, key: str, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
         value = self.given.get(key)
-        if not _whole(value) or not low <= value <= high:  # type: ignore[operator]
+        if not _whole(value) or not low <= value <= high:
             self.wrong(key, f"expected a whole number from {low:,} to {high:,}")
             return low
-        return int(value)  # type: ignore[arg-type]
+        return value
 
     def integers(self, key: str, low: int, high: int, count: int | None = None) -> list[int]:
         """A list of whole numbers from `low` to `high`, `count` of them where that is known."""
@@ -120,7 +120,7 @@ class Fields:
             raise CampaignError(self.problems)
 
 
-def _whole(value: object) -> bool:
+def _whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
 
 

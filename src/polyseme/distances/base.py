@@ -66,7 +66,7 @@ class Distance(ABC):
         return self.between(codes[:, None], codes[None, :])
 
 
-def recognise(compatible: Bools) -> Structure:
+def recognise(compatible: Bools) -> Clusters | Graph:
     """The simplest structure with these compatible pairs: clusters if closeness is an equivalence, else a graph."""
     close = ~compatible
     np.fill_diagonal(close, True)

@@ -169,7 +169,6 @@ class TreeDistance(Distance):
         if isinstance(shape, Clusters):
             return Clusters(shape.labels[kind])
         self._refuse_large(self.size, "values of unequal depth")
-        assert isinstance(shape, Graph)  # noqa: S101 - recognise knows no third shape
         return Graph(shape.compatible[np.ix_(kind, kind)])
 
     def _refuse_large(self, count: int, what: str) -> None:

@@ -47,11 +47,6 @@ class CoarseEstimate(Estimate):
         )
         return table.warned(*self.caveats)
 
-    def warned(self, *caveats: str) -> CoarseEstimate:
-        found = super().warned(*caveats)
-        assert isinstance(found, CoarseEstimate)  # noqa: S101 - a copy of this one
-        return found
-
     def independence(self, left: str | None = None, right: str | None = None) -> Never:
         raise QuestionError(
             "a test of independence needs candidate sets that were drawn at random",

@@ -113,7 +113,7 @@ class _Trial(ABC):
     def score(self, strength: float) -> float:
         """Fit with this strength, and judge."""
         target = self.simpler.table
-        joined = Joined(self.fitted, strength * target)
+        joined = Joined.of(self.fitted, strength * target)
         start = towards(self.x, target, strength / self.fitted.records)
         self.x = maximise(joined, self.tolerance(joined.records), limit=_LIMIT, start=start).x
         return self.judged(strength)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy import special
@@ -64,7 +64,7 @@ class Estimate(Table):
     factor: Floats | None = field(default=None)
     caveats: tuple[str, ...] = field(default=())
 
-    def warned(self, *caveats: str) -> Estimate:
+    def warned(self, *caveats: str) -> Self:
         """The same with further caveats, which every margin of it has too."""
         return replace(self, notes=(*caveats, *self.notes), caveats=(*caveats, *self.caveats))
 

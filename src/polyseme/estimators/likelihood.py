@@ -294,14 +294,12 @@ class Joined(Likelihood):
 
     inner: Likelihood
     weights: Floats
+    counts: Floats
+    shape: tuple[int, ...]
 
-    @cached_property
-    def counts(self) -> Floats:  # type: ignore[override]
-        return np.concatenate([self.inner.counts, self.weights])
-
-    @cached_property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return self.inner.shape
+    @classmethod
+    def of(cls, inner: Likelihood, weights: Floats) -> Joined:
+        return cls(inner, weights, np.concatenate([inner.counts, weights]), inner.shape)
 
     def thinning(self, work: int) -> int:
         return self.inner.thinning(work)

@@ -68,7 +68,7 @@ def shrunk(likelihoods: CellLikelihoods, target: Floats, strength: float, plain:
     """The table shrunk towards `target` with this strength; `plain` is the one without."""
     expected, people, gap = [], [], 0.0
     for cell, likelihood in enumerate(likelihoods):
-        joined = Joined(likelihood, strength * target) if strength > 0.0 else likelihood
+        joined = Joined.of(likelihood, strength * target) if strength > 0.0 else likelihood
         records = likelihood.records
         start = towards(plain.values[cell].ravel() / records, target, strength / records) if records else None
         solution = maximise(joined, tolerance_for(records), start=start)

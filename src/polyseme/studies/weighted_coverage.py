@@ -19,6 +19,7 @@ from polyseme.estimators.estimate import Estimate, estimate_parts
 from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.parts import Part
 from polyseme.randomness import experiment
+from polyseme.results.summary import Summary
 from polyseme.studies.coverage import DESIGNS, TRUTHS
 
 __all__ = ["WeightedScene", "weighted_coverage"]
@@ -152,6 +153,5 @@ def _answers(table: Estimate, truth: Floats, random: Generator) -> Iterator[tupl
     yield "differences", truth[0] / totals[0] - truth[1] / totals[1], *_limits(difference)
 
 
-def _limits(summary: object) -> tuple[Floats, Floats]:
-    frame = summary.to_polars()  # type: ignore[attr-defined]
-    return frame["low"].to_numpy(), frame["high"].to_numpy()
+def _limits(summary: Summary) -> tuple[Floats, Floats]:
+    return np.array(summary.low), np.array(summary.high)

@@ -33,6 +33,7 @@ from polyseme.arrays import Bools, Floats, Ints
 from polyseme.attacks.base import hit_rate
 from polyseme.attacks.scene import Scene, Within
 from polyseme.results.findings import Finding
+from polyseme.tables.classes import Counts
 
 __all__ = ["attack", "beliefs", "lacks"]
 
@@ -71,7 +72,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     within, features = scene.classed, scene.features
     if features is None or within.members is None:
         return ()
-    blocks = _blocks(within)
+    blocks = _blocks(within.counts, within.members)
     confidence = _confidence(blocks, features, within)
     truth = scene.truth
     detail = {"confidence": confidence, "blind": _blind(within)}
@@ -99,10 +100,8 @@ def _blind(within: Within) -> float:
     return float(np.maximum.reduceat(counts.count, counts.starts[:-1]).sum() / counts.sizes.sum())
 
 
-def _blocks(within: Within) -> list[_Block]:
+def _blocks(counts: Counts, members: Ints) -> list[_Block]:
     """Groups of equal size together; `counts` and `members` number them alike, and tell of as many records."""
-    counts, members = within.counts, within.members
-    assert members is not None  # noqa: S101 - seen to before
     records = np.argsort(members, kind="stable")
     values = np.repeat(counts.value, counts.count)
     starts = np.concatenate(([0], np.cumsum(counts.sizes)))

@@ -163,8 +163,10 @@ class Search:
                 self._possible[below] = False
         if self._rank is None:
             self._learn_loss(node, check.loss)
-        if self.checker.admits(check) and self._compare(node, check):
-            self._clear()
+        better = self._better(node, check) if self.checker.admits(check) else None
+        if better is not None:
+            self.best = better
+            self._clear(better)
         elif self._rank is None and self.best is not None and check.loss >= self.best.loss:
             self._candidates[tuple(slice(place, None) for place in node)] = False
 
@@ -176,23 +178,17 @@ class Search:
             covering = self.lattice.covering(node)
             np.maximum(self._least[covering], loss, out=self._least[covering])
 
-    def _compare(self, node: Node, check: Check) -> bool:
-        """Whether the node is the best so far; it then is."""
+    def _better(self, node: Node, check: Check) -> _Best | None:
+        """The node, if it is better than the best so far."""
         loss = check.loss if self._rank is None else float(self._loss[node])
-        if self.best is None or self._key(node, loss, check.suppressed) < self._key(
-            self.best.node, self.best.loss, self.best.suppressed
-        ):
-            self.best = _Best(node, loss, check.suppressed)
-            return True
-        return False
+        found, best = _Best(node, loss, check.suppressed), self.best
+        return found if best is None or self._key(found) < self._key(best) else None
 
-    def _key(self, node: Node, loss: float, suppressed: int) -> tuple[float, int, Node]:
-        return (loss if self._rank is None else float(self._rank[node])), suppressed, node
+    def _key(self, best: _Best) -> tuple[float, int, Node]:
+        return (best.loss if self._rank is None else float(self._rank[best.node])), best.suppressed, best.node
 
-    def _clear(self) -> None:
+    def _clear(self, best: _Best) -> None:
         """Take away what cannot be better than the best."""
-        best = self.best
-        assert best is not None  # noqa: S101 - just found
         if self._rank is None:
             # Nodes above one with the same loss have the same classes, and lose the tie.
             self._candidates &= self._loss < best.loss
