@@ -30,6 +30,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from polyseme.errors import InvalidInput
+from polyseme.secret_files import write_once
 
 __all__ = [
     "KEY_BYTES",
@@ -393,20 +394,11 @@ def experiment(seed: int) -> np.random.Generator:
 def new_key(path: Path) -> None:
     """Write a fresh secret key that only its owner may read; never overwrites."""
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        write_once(path, fresh_key().hex() + "\n")
     except FileExistsError:
         raise InvalidInput(
             f"{path}: the file already exists", "choose another name; an overwritten key cannot be recovered"
         ) from None
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as file:
-            file.write(fresh_key().hex() + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        # Half a key would be taken for one, or stand in the way of the next attempt.
-        path.unlink(missing_ok=True)
-        raise
 
 
 def read_key(path: Path) -> bytes:

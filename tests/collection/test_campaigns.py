@@ -257,7 +257,7 @@ def test_schema_and_device_refuse_the_same(made, schema):
 
 
 def test_schema_and_device_know_the_same_fields(schema):
-    from polyseme.device.campaign import Collection
+    from polyseme.device.collecting import Collection
     from polyseme.device.sampling import KINDS
 
     assert set(schema["properties"]["collection"]["properties"]) == set(Collection.__dataclass_fields__)

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from polyseme.campaigns.placing import placing_of
 from polyseme.campaigns.questions import Questions, document_of, read_questions
-from polyseme.device.campaign import FORMAT, LARGEST_REPORT, Campaign
+from polyseme.device.campaign import FORMAT, Campaign
+from polyseme.device.collecting import LARGEST_REPORT
 from polyseme.device.fields import LARGEST
 from polyseme.device.fingerprint import compact, fingerprint
 from polyseme.device.reports import longest_report
@@ -22,8 +23,8 @@ from polyseme.device.sampling import ONE
 from polyseme.errors import CampaignError, ImpossibleError, InvalidInput, PolicyError, Problem
 from polyseme.methods import method_named
 from polyseme.policy import Policy
+from polyseme.policy.domains import declared_domain
 from polyseme.policy.reading import Reader
-from polyseme.policy.resolving import declared_domain
 from polyseme.release.codec import entry_of
 from polyseme.release.columns import AsIs, Column, Sets
 from polyseme.results.plan import AttributePlan, Plan

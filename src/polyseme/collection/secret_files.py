@@ -1,4 +1,4 @@
-"""Files with secret keys: readable by their owner only, written whole or not at all, never overwritten unasked."""
+"""Files with the secret keys of a channel: written, replaced and read; others must not be able to read them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from polyseme.errors import ChannelError
+from polyseme.secret_files import write_once
 
 __all__ = ["read_secret", "replace_secret", "write_secret"]
 
@@ -14,20 +15,11 @@ __all__ = ["read_secret", "replace_secret", "write_secret"]
 def write_secret(file: Path, text: str) -> None:
     """Write a new file; refuse where there is one."""
     try:
-        handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        write_once(file, text)
     except FileExistsError:
         raise ChannelError(
             f"{file}: the file already exists", "a key that is overwritten cannot be recovered"
         ) from None
-    try:
-        with os.fdopen(handle, "w", encoding="ascii") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-    except BaseException:
-        # Half a key would be taken for one, or stand in the way of the next attempt.
-        file.unlink(missing_ok=True)
-        raise
 
 
 def replace_secret(file: Path, text: str) -> None:

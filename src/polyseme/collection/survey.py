@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +21,12 @@ from polyseme.arrays import Ints
 from polyseme.campaigns import columns_of
 from polyseme.collection.invitations import code_hash
 from polyseme.collection.store.base import Entry
-from polyseme.device.campaign import Campaign, Collection
+from polyseme.device.campaign import Campaign
+from polyseme.device.collecting import Collection
 from polyseme.device.tokens import from_text, read_public_key, verify_token
 from polyseme.errors import ChannelError, CollectionError, InternalError
 from polyseme.release import AsIs, Column, Sets
+from polyseme.strict_json import read_json
 
 __all__ = [
     "ID_BYTES",
@@ -247,23 +248,12 @@ def read_id(given: Any) -> bytes:
 def read_object(body: bytes) -> dict[str, Any]:
     """A JSON object of UTF-8 in which no key occurs twice, and no number is infinite."""
     try:
-        found = json.loads(body.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse)
+        found = read_json(body.decode("utf-8"))
     except (ValueError, RecursionError):
         raise Malformed("the body is not JSON in UTF-8, or a key occurs twice") from None
     if type(found) is not dict:
         raise Malformed("the body is not a JSON object")
     return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return found
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError("not a number")
 
 
 def _size(column: AsIs) -> int:

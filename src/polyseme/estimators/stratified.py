@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -35,7 +34,7 @@ from polyseme.estimators.shrink import Shrink
 from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.solver import MATRIX_CELLS, nonnegative_minimum
 from polyseme.estimators.target import margin_of
-from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, unbiased_map, unbiased_table
+from polyseme.estimators.unbiased import Half, UnbiasedMap, unbiased_map, unbiased_table
 from polyseme.progress import tracked
 from polyseme.randomness import experiment
 
@@ -136,23 +135,6 @@ class _Known:
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """A half of the reports of a part.
-
-    Its weights come from the other half and the other parts: from its own reports they would follow their noise, and
-    the estimate would be neither unbiased nor as uncertain as it is.
-    """
-
-    counts: Ints
-    maps: tuple[UnbiasedMap, ...]
-
-    @cached_property
-    def covariance(self) -> Floats | None:
-        """What one of its records adds to the covariance of the table."""
-        return assumed_covariance(self.maps)
-
-
 class _Stratified:
     """Maximum likelihood where a cell has one stratum, the sum of unbiased estimates where it has several."""
 
@@ -204,7 +186,7 @@ class _Stratified:
                 seen.add(id(here[0][0]))
                 yield here[0][0]
 
-    def _cell(self, here: Sequence[tuple[Part, int]], own: dict[int, Fit], folds: dict[int, list[_Fold]]) -> CellFit:
+    def _cell(self, here: Sequence[tuple[Part, int]], own: dict[int, Fit], folds: dict[int, list[Half]]) -> CellFit:
         if not here:
             return CellFit(np.zeros(self.size), 0.0, np.arange(0), None, None)
         if len(here) > 1:
@@ -230,11 +212,11 @@ class _Stratified:
         ceiling = None if fit.ceiling is None else whole(fit.ceiling)
         return replace(fit, x=whole(fit.x), places=flat[fit.places], ceiling=ceiling, unbiased=unbiased, possible=flat)
 
-    def _folds(self) -> dict[int, list[_Fold]]:
+    def _folds(self) -> dict[int, list[Half]]:
         """The two halves of each part, each with what a set adds by the other half and the other parts."""
         draw = experiment(_SEED)
         halves = {id(part): halved(part.reports, draw) for part in self.parts}
-        folds: dict[int, list[_Fold]] = {}
+        folds: dict[int, list[Half]] = {}
         known = [_Known(part, part.reports.counts, len(self.shape) - 1) for part in self.parts]
         everybody = [np.zeros(size) for size in self.shape[1:]]
         for part, own in zip(self.parts, known):
@@ -244,7 +226,7 @@ class _Stratified:
             half = halves[id(part)]
             rest = part.reports.counts - half
             folds[id(part)] = [
-                _Fold(counts, self._maps(part, own, _Known(part, other, len(self.shape) - 1), everybody))
+                Half(counts, self._maps(part, own, _Known(part, other, len(self.shape) - 1), everybody))
                 for counts, other in ((half, rest), (rest, half))
             ]
         return folds
@@ -260,7 +242,7 @@ class _Stratified:
             maps.append(unbiased_map(mechanism, working))
         return tuple(maps)
 
-    def _mixed(self, here: Sequence[tuple[Part, int]], folds: dict[int, list[_Fold]]) -> CellFit:
+    def _mixed(self, here: Sequence[tuple[Part, int]], folds: dict[int, list[Half]]) -> CellFit:
         values, ceiling = np.zeros(self.size), np.zeros(self.size)
         second, least = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
         for part, place in here:

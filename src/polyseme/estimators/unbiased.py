@@ -35,7 +35,7 @@ from polyseme.estimators.axes import AxisMap, exact_map, inverted
 from polyseme.estimators.limits import Sampled, Unbiased
 from polyseme.mechanism import Mechanism
 
-__all__ = ["UnbiasedMap", "assumed_covariance", "inverse_map", "unbiased_map", "unbiased_table"]
+__all__ = ["Half", "UnbiasedMap", "assumed_covariance", "inverse_map", "unbiased_map", "unbiased_table"]
 
 _LISTED = 20_000_000
 """Largest number of values times sets for which the information is formed: 160 MB. A judgement."""
@@ -116,6 +116,23 @@ def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:
         moments = np.asarray(np.kron(moments, axis.moments), dtype=np.float64)
         people = np.asarray(np.kron(people, np.diag(axis.assumed)), dtype=np.float64)
     return moments - people
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """A half of the reports of some records, and what a set adds there.
+
+    That is settled by other reports: from its own it would follow their noise, and the estimate would be neither
+    unbiased nor as uncertain as it is.
+    """
+
+    counts: Ints
+    maps: tuple[UnbiasedMap, ...]
+
+    @cached_property
+    def covariance(self) -> Floats | None:
+        """What one of its records adds to the covariance of the table, for each unit of squared weight."""
+        return assumed_covariance(self.maps)
 
 
 def unbiased_table(

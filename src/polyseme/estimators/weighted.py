@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -46,7 +45,7 @@ from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.solver import MATRIX_CELLS
 from polyseme.estimators.stratified import halved, nearest_table
 from polyseme.estimators.target import margin_of
-from polyseme.estimators.unbiased import UnbiasedMap, assumed_covariance, inverse_map, unbiased_map, unbiased_table
+from polyseme.estimators.unbiased import Half, UnbiasedMap, inverse_map, unbiased_map, unbiased_table
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
 
@@ -160,19 +159,6 @@ class _Scaled(Limits):
 # -- different weights -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class _Half:
-    """Half of the reports of a part, and what a set adds there by what the other half says."""
-
-    counts: Ints
-    maps: tuple[UnbiasedMap, ...]
-
-    @cached_property
-    def covariance(self) -> Floats | None:
-        """What one of its records adds to the covariance of the table, for each unit of squared weight."""
-        return assumed_covariance(self.maps)
-
-
 class _Weighted:
     """The weighted table of all parts.
 
@@ -244,11 +230,11 @@ class _Weighted:
         return out.reshape(self.shape[0], -1)
 
 
-def _halves(part: Part) -> list[_Half]:
+def _halves(part: Part) -> list[Half]:
     """The two halves of a part, each with the working distribution that the other one gives."""
     half = halved(part.reports, experiment(_SEED))
     rest = part.reports.counts - half
-    return [_Half(counts, _maps(part, other)) for counts, other in ((half, rest), (rest, half))]
+    return [Half(counts, _maps(part, other)) for counts, other in ((half, rest), (rest, half))]
 
 
 def _maps(part: Part, counts: Ints) -> tuple[UnbiasedMap, ...]:
@@ -270,14 +256,14 @@ def _margin(sets: Ints, squares: Floats, mechanism: Mechanism) -> Floats:
     return margin_of(sets, squares * (total / float(squares @ squares)) if len(squares) else squares, mechanism)
 
 
-def _undivided(part: Part) -> list[_Half]:
+def _undivided(part: Part) -> list[Half]:
     """All reports of a part, with what a set adds for `inverse`."""
     squares = part.reports.counts * _weights(part) ** 2
     maps = tuple(
         inverse_map(mechanism, _margin(sets, squares, mechanism))
         for sets, mechanism in zip(part.reports.sets, part.mechanisms)
     )
-    return [_Half(part.reports.counts, maps)]
+    return [Half(part.reports.counts, maps)]
 
 
 @dataclass(frozen=True, eq=False)

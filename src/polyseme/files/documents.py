@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import PolicyError, Problem
+from polyseme.strict_json import once
 
 __all__ = ["is_document", "parse", "read_document"]
 
@@ -43,14 +43,7 @@ def read_document(file: Path) -> Any:
 
 
 def _json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_object)
-
-
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given more than once")
-    return found
+    return json.loads(text, object_pairs_hook=once)
 
 
 def _line(error: Exception) -> str:

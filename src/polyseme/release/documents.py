@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -19,6 +18,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from polyseme.errors import PolicyError, Problem, ReleaseError
 from polyseme.models import read_spec
+from polyseme.strict_json import read_json
 
 __all__ = ["DAMAGED", "FORMAT", "MANIFEST", "check_document", "check_entries", "checksum", "read_document"]
 
@@ -34,24 +34,9 @@ def read_document(path: Path) -> Any:
     """The JSON in a file; infinite numbers and keys that are written twice are refused like any other damage."""
     try:
         text = path.read_text(encoding="utf-8")
-        return json.loads(text, parse_constant=_finite, parse_float=_finite, object_pairs_hook=_once)
+        return read_json(text)
     except (ValueError, RecursionError):
         raise ReleaseError(f"{path}: not readable as JSON", "damaged or truncated") from None
-
-
-def _finite(text: str) -> float:
-    """A number of the manifest; JSON has neither infinity nor NaN, but Python reads both."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("not a finite number")
-    return number
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of the manifest; of a key that is written twice no two programs read the same."""
-    if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key is given more than once")
-    return dict(pairs)
 
 
 def checksum(document: Mapping[str, Any]) -> str:

@@ -29,9 +29,10 @@ from polyseme.reports.judging import risk_paragraph, signal, value_risks
 from polyseme.reports.metric_words import metric_words, metric_written
 from polyseme.reports.numbers import chance, day, moment
 from polyseme.reports.provenance import Provenance
+from polyseme.reports.templates import environment_of
 from polyseme.results.guessers import Guessers
 from polyseme.results.views import formats
-from polyseme.results.views.tables import above_sentence
+from polyseme.results.views.guesser_tables import above_sentence
 
 __all__ = ["is_page", "render_page"]
 
@@ -160,13 +161,7 @@ def _learnt_in_group(found: tuple[str, float, float]) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("polyseme", "reports"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = environment_of("polyseme", "reports")
     environment.filters |= {
         "count": formats.count,
         "quantity": formats.quantity,

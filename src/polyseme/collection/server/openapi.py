@@ -6,7 +6,7 @@ from typing import Any
 
 from polyseme.collection.server.problems import PREFIX, PROBLEMS
 from polyseme.collection.server.reports import REPORT_MEDIA_TYPE
-from polyseme.device.campaign import LARGEST_REPORT
+from polyseme.device.collecting import LARGEST_REPORT
 from polyseme.version import __version__
 
 __all__ = ["public_document"]

@@ -12,7 +12,7 @@ from polyseme.collection.server.problems import PROBLEM_MEDIA_TYPE, Refused, pro
 from polyseme.collection.store import Entry, Outcome
 from polyseme.collection.store.writer import Overloaded
 from polyseme.collection.survey import Impossible, Malformed, TokenNeeded, read_id, read_object
-from polyseme.device.campaign import LARGEST_REPORT
+from polyseme.device.collecting import LARGEST_REPORT
 from polyseme.errors import StoreUnavailable
 
 __all__ = ["REPORT_MEDIA_TYPE", "Reports", "Withdrawals"]

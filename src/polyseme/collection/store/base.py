@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from polyseme.errors import CollectionError, Problem
 
@@ -105,6 +105,12 @@ class Kept:
     state: State
     document: bytes = field(repr=False)
     signature: bytes | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Kept:
+        """From a row of the table of campaigns."""
+        campaign, state, document, signature = row
+        return cls(campaign, State(state), document, signature)
 
 
 @dataclass(frozen=True)

@@ -238,12 +238,12 @@ class PostgresStore:
         row = self._db.execute(query, (campaign,)).fetchone()
         if row is None:
             raise UnknownCampaign(campaign)
-        return _kept(row)
+        return Kept.of(row)
 
     @_reported
     def campaigns(self) -> list[Kept]:
         query = 'SELECT id, state, document, signature FROM campaigns ORDER BY id COLLATE "C"'
-        return [_kept(row) for row in self._db.execute(query)]
+        return [Kept.of(row) for row in self._db.execute(query)]
 
     @_reported
     def move(self, campaign: str, state: State) -> None:
@@ -357,11 +357,6 @@ def _split(pairs: Iterable[tuple[int, Any]]) -> tuple[list[int], list[Any]]:
     """Pairs as two lists, for `unnest`."""
     pairs = list(pairs)
     return [number for number, _ in pairs], [value for _, value in pairs]
-
-
-def _kept(row: Sequence[Any]) -> Kept:
-    campaign, state, document, signature = row
-    return Kept(campaign, State(state), document, signature)
 
 
 @contextmanager

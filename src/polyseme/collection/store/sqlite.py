@@ -173,12 +173,12 @@ class SqliteStore:
         rows = self._rows("SELECT id, state, document, signature FROM campaigns WHERE id = ?", campaign)
         if not rows:
             raise UnknownCampaign(campaign)
-        return _kept(rows[0])
+        return Kept.of(rows[0])
 
     @_reported
     def campaigns(self) -> list[Kept]:
         rows = self._rows("SELECT id, state, document, signature FROM campaigns ORDER BY id")
-        return [_kept(row) for row in rows]
+        return [Kept.of(row) for row in rows]
 
     @_reported
     def move(self, campaign: str, state: State) -> None:
@@ -299,8 +299,3 @@ def _check_copy(path: Path) -> None:
             raise CollectionError(f"{path}: the copy is damaged", "make it again, on another disk")
     finally:
         copy.close()
-
-
-def _kept(row: Sequence[Any]) -> Kept:
-    campaign, state, document, signature = row
-    return Kept(campaign, State(state), document, signature)

@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 
 from polyseme.files.whole import whole_file
 from polyseme.reports.page import is_page
+from polyseme.reports.templates import environment_of
 from polyseme.studies.reproduce.charts import chart
 from polyseme.studies.reproduce.judging import BY_SETTING, SETTING_BY_SETTING
 from polyseme.studies.reproduce.lines import LINE_STYLE, Look, look_of, number, swatch
@@ -203,13 +204,7 @@ def _time(outcome: Outcome) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("polyseme.studies", "reproduce"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = environment_of("polyseme.studies", "reproduce")
     environment.filters["number"] = number
     environment.filters["coded"] = _coded
     return environment
