@@ -24,9 +24,9 @@ from polyseme.policy import ModelSpec
 from polyseme.policy.resolving import resolve
 from polyseme.release import Manifest, file_digest
 from polyseme.release.documents import checksum
-from polyseme.results.views.tables import plan_remarks
+from polyseme.results.views.plan_tables import plan_remarks
 from polyseme.schema import Role
-from polyseme.tables.io.source import FrameSource
+from polyseme.tables.io.frames import FrameSource
 from polyseme.verbs.cautions import warnings
 
 LETTERS = list("abcdefgh")

@@ -10,7 +10,7 @@ from polyseme.calibration import choose
 from polyseme.errors import QuestionError
 from polyseme.policy import Policy
 from polyseme.promises import Closeness, Ldp, Promises, SemanticDiversity
-from polyseme.results.views.tables import plan_remarks
+from polyseme.results.views.plan_tables import plan_remarks
 from polyseme.verbs.plan import frontier
 
 AGE = {"role": "sensitive-qid", "domain": list("abcdefgh"), "distance": {"line": "rank"}}

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.analysis.calibrating import learner_frontier
+from polyseme.analysis.dials import learner_frontier
 from polyseme.analysis.learner import Population
 from polyseme.attacks.audit import scenes
 from polyseme.designs import make_design

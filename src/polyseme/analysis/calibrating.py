@@ -16,7 +16,7 @@ with `I_q` the Fisher information of a report about the shares of its stratum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +35,7 @@ from polyseme.distances.structure import Clusters, Structure
 from polyseme.errors import ImpossibleError
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Calibrated", "Calibration", "Point", "Values", "calibrate", "learner_frontier", "undominated"]
+__all__ = ["Calibrated", "Calibration", "Values", "calibrate", "expected_error", "parts_of", "success_curve"]
 
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Strengths that are tried first; then halves of the way to either side of the best one, `_REFINED` times."""
@@ -189,7 +189,7 @@ def calibrate(
     """
     values = values if isinstance(values, Values) else Values(values.size, values)
     structure = values.structure(d)
-    parts = _parts(population, strata)
+    parts = parts_of(population, strata)
     weights = np.array([float(weight) for weight, _ in parts])
     before = np.array([float(part.weights @ part.shares.max(axis=1)) for _, part in parts])
     if before.max() >= success:
@@ -202,7 +202,8 @@ def calibrate(
     return Calibration(success, weights, found, least, before)
 
 
-def _parts(population: Population, strata: Ints | None) -> list[tuple[float, Population]]:
+def parts_of(population: Population, strata: Ints | None) -> list[tuple[float, Population]]:
+    """The strata of a population, each with its share; without numbers every group is one."""
     numbers = np.arange(len(population.weights)) if strata is None else np.asarray(strata)
     chosen = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
     return [(float(population.weights[groups].sum()), population.part(groups)) for groups in chosen]
@@ -250,7 +251,7 @@ class _Stratum:
             tried[alpha] = found
 
     def _with(self, design: MaximumEntropy, alpha: float, truthful: bool) -> Calibrated | None:
-        curve = _curve(design, self.part)
+        curve = success_curve(design, self.part)
         p = 1.0 if truthful else _largest_truth(curve, self.limit)
         reached = curve(p)
         self.lowest = min(self.lowest, reached)
@@ -276,7 +277,7 @@ class _Stratum:
         )
 
 
-def _curve(design: MaximumEntropy, part: Population) -> Callable[[float], float]:
+def success_curve(design: MaximumEntropy, part: Population) -> Callable[[float], float]:
     """A learner's success as a function of p."""
     if not design.has_at_most(_LISTED):
         return lambda p: float(part.weights @ [success(Mechanism(design, p), shares) for shares in part.shares])
@@ -365,65 +366,3 @@ def _allows(structure: Structure, l: int, parts: list[tuple[float, Population]],
     except ImpossibleError:
         return False
     return all(sum(share * each.value for share, each in stratum) <= asked for stratum in found)
-
-
-@dataclass(frozen=True)
-class Point:
-    """One setting of the two dials, the same in every stratum.
-
-    success, worst  of a learner: on average, and in the worst stratum
-    error           expected `F N` times the mean squared error of the shares; None where it is not computed
-    """
-
-    alpha: float
-    p: float
-    success: float
-    worst: float
-    error: float | None
-
-    def root_error(self, size: int, records: int) -> float | None:
-        return None if self.error is None else float(np.sqrt(self.error / (size * records)))
-
-
-def learner_frontier(
-    structure: Structure,
-    l: int,
-    population: Population,
-    alphas: Iterable[float],
-    truths: Iterable[float],
-    strata: Ints | None = None,
-) -> list[Point]:
-    """Risk against error for every pair of dials. At alpha = 0 there is one mechanism for all, and one stratum."""
-    parts, chances = _parts(population, strata), list(truths)
-    points: list[Point] = []
-    for alpha in alphas:
-        served = [(1.0, population)] if alpha == 0.0 else parts
-        designs = [tempered(structure, l, part.margin, alpha) for _, part in served]
-        points += [_point(alpha, p, designs, served, parts) for p in chances]
-    return points
-
-
-def _point(
-    alpha: float,
-    p: float,
-    designs: list[MaximumEntropy],
-    served: list[tuple[float, Population]],
-    parts: list[tuple[float, Population]],
-) -> Point:
-    each = designs * len(parts) if len(designs) < len(parts) else designs
-    risks = [_curve(design, part)(p) for design, (_, part) in zip(each, parts, strict=True)]
-    average = sum(weight * risk for (weight, _), risk in zip(parts, risks, strict=True))
-    total: float | None = 0.0
-    for design, (weight, part) in zip(designs, served, strict=True):
-        error = expected_error(Mechanism(design, p), np.maximum(part.margin, RAREST))
-        total = None if error is None or total is None else total + weight * error
-    return Point(alpha, p, average, max(risks), total)
-
-
-def undominated(points: Sequence[Point]) -> list[Point]:
-    """The points that no other one beats in both success and error, by rising success."""
-    kept: list[Point] = []
-    for point in sorted(points, key=lambda each: (each.success, np.inf if each.error is None else each.error)):
-        if point.error is not None and (not kept or point.error < (kept[-1].error or 0.0)):
-            kept.append(point)
-    return kept

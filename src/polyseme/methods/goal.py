@@ -30,7 +30,7 @@ from polyseme.errors import InvalidInput, PolicyError, Problem
 from polyseme.methods.microdata import Microdata, Sensitive
 from polyseme.models import Background, k_anonymity, k_map, read_spec, semantic_rules
 from polyseme.models.base import Merging, Score
-from polyseme.models.registry import Spec
+from polyseme.models.model import Spec
 from polyseme.models.semantic_rules import OUTCOMES, Rule
 from polyseme.tables.classes import Counts
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from polyseme.models.registry import MODELS, Background
+from polyseme.models.model import Background
+from polyseme.models.registry import MODELS
 from polyseme.schema import Attribute
 from polyseme.tables.coding.codes import label_array
 

@@ -17,8 +17,8 @@ from polyseme.results.drawing.heat import heatmap
 from polyseme.results.drawing.look import COLOURS, LOOK, AnyChart, names_axis
 from polyseme.results.drawing.svg import chart_svg, drawable
 from polyseme.results.views.formats import count, points, quantity
+from polyseme.results.views.plan_tables import STATUS
 from polyseme.results.views.protocols import Setting, Tried
-from polyseme.results.views.tables import STATUS
 
 __all__ = [
     "COLOURS",

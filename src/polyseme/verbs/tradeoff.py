@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from polyseme.analysis import thresholds
-from polyseme.analysis.calibrating import Calibration, calibrate, expected_error, learner_frontier
+from polyseme.analysis.calibrating import Calibration, calibrate, expected_error
+from polyseme.analysis.dials import learner_frontier
 from polyseme.analysis.floor import floor
 from polyseme.analysis.learner import Population, success
 from polyseme.arrays import Ints

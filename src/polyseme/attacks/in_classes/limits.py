@@ -36,7 +36,7 @@ from scipy import optimize
 from polyseme.attacks.scene import Promised
 from polyseme.models import Background, ground_of, is_about, read_spec
 from polyseme.models.base import TOLERANCE
-from polyseme.models.registry import Spec
+from polyseme.models.model import Spec
 from polyseme.tables.classes import Counts
 
 __all__ = ["promised_in_classes"]

@@ -1,12 +1,12 @@
-"""One way to write a number, wherever it is shown."""
+"""One way to write a number, wherever it is shown; and many names."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["count", "parameters", "percent", "plain", "points", "quantity", "yes_no"]
+__all__ = ["count", "parameters", "percent", "plain", "points", "quantity", "some", "yes_no"]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NOTHING = "–"
@@ -14,6 +14,8 @@ _LEAST_SHARE = 0.0005
 """Less than that is rounded to 0.0%."""
 _EXACT = 1e-12
 """So much below 1 is rounding, not a share."""
+_NAMED = 12
+"""Names that a list of many begins with: more would fill the screen."""
 
 
 def count(number: float) -> str:
@@ -104,3 +106,14 @@ def plain(text: object) -> str:
     'a�[2Jb'
     """
     return "".join(letter if letter.isprintable() else "�" for letter in str(text))
+
+
+def some(names: Sequence[str]) -> str:
+    """Names, the first ones where there are many.
+
+    >>> some(["a", "b"])
+    'a, b'
+    >>> some([*"abcdefghijklmn"])
+    'a, b, c, d, e, f, g, h, i, j, k, l and 2 more'
+    """
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")

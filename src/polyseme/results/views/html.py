@@ -6,28 +6,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from polyseme.models.base import Verdict
+from polyseme.results.views.guesser_tables import (
+    NOBODY,
+    above_sentence,
+    guesser_head,
+    guesser_notes,
+    guesser_rows,
+    planned_learners,
+)
+from polyseme.results.views.plan_tables import PLAN_HEAD, plan_remarks, plan_rows
 from polyseme.results.views.protocols import Planned, Reached, Scored
 from polyseme.results.views.tables import (
     FINDING_HEAD,
     LEARNING_HEAD,
     METRIC_HEAD,
-    NOBODY,
-    PLAN_HEAD,
     VERDICT_HEAD,
     Document,
-    above_sentence,
     adversary_rows,
     finding_notes,
     finding_rows,
     finding_title,
-    guesser_head,
-    guesser_notes,
-    guesser_rows,
     learning_rows,
     metric_rows,
-    plan_remarks,
-    plan_rows,
-    planned_learners,
     verdict_notes,
     verdict_rows,
 )

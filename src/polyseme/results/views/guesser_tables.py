@@ -1,0 +1,113 @@
+"""The table of what people can guess before and after a release, as text; notebooks and terminals draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from polyseme.results.views.formats import percent, some
+from polyseme.results.views.meanings import RANGES
+from polyseme.results.views.protocols import Planned
+from polyseme.results.views.tables import Document, Head
+
+__all__ = [
+    "NOBODY",
+    "above_sentence",
+    "guesser_head",
+    "guesser_legend",
+    "guesser_notes",
+    "guesser_rows",
+    "planned_learners",
+]
+
+NOBODY: Mapping[str, Document] = {}
+"""Where nobody was asked what he can guess."""
+
+_HEAD: Head = (
+    ("attribute", False),
+    ("who guesses", False),
+    ("before", True),
+    ("after", True),
+    ("worst group", True),
+    ("floor", True),
+    ("range before", True),
+    ("range after", True),
+)
+_WITHOUT_RANGES = 6
+_WHO = {
+    "reference": "expects what the prior says",
+    "marginal": "knows the distribution",
+    "conditional": "knows it by group",
+}
+
+
+def planned_learners(plan: Planned) -> dict[str, Document]:
+    """Those of the attributes of a plan for which they were computed."""
+    entries = plan.to_dict()["attributes"].items()
+    return {name: entry["learner"] for name, entry in entries if entry.get("learner")}
+
+
+def guesser_head(learners: Mapping[str, Document]) -> Head:
+    """The titles; ranges only where values have a distance."""
+    return _HEAD if _with_ranges(learners) else _HEAD[:_WITHOUT_RANGES]
+
+
+def guesser_legend(learners: Mapping[str, Document]) -> tuple[str, ...]:
+    return (RANGES,) if _with_ranges(learners) else ()
+
+
+def _with_ranges(learners: Mapping[str, Document]) -> bool:
+    return any(told[who] is not None and told[who]["range"] for told in learners.values() for who in _WHO)
+
+
+def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
+    """Three people an attribute, as far as a distribution is known."""
+    columns = len(guesser_head(learners))
+    return [
+        _guesser_row(name if who == "reference" else "", called, told[who])[:columns]
+        for name, told in learners.items()
+        for who, called in _WHO.items()
+        if told[who] is not None
+    ]
+
+
+def _guesser_row(name: str, who: str, one: Document) -> tuple[str, ...]:
+    ranges = one["range"] or {}
+    others = (one["worst_group"], one["floor"], ranges.get("before"), ranges.get("after"))
+    return (name, who, percent(one["before"]), _estimated(one, "\n"), *map(percent, others))
+
+
+def _estimated(one: Document, gap: str = " ") -> str:
+    """A success with its interval, where it is estimated."""
+    low, high = one.get("low"), one.get("high")
+    return percent(one["after"]) if low is None else f"{percent(one['after'])}{gap}({percent(low)} to {percent(high)})"
+
+
+def above_sentence(learners: Mapping[str, Document]) -> str:
+    """Where somebody who reads the release is right more often than the promise says: both numbers, for the worst."""
+    above = {name: told for name, told in learners.items() if told["above"]}
+    if not above:
+        return ""
+    name = max(above, key=lambda name: _learnt(above[name])["after"])
+    told, learnt = above[name], _estimated(_learnt(above[name]))
+    others = f", and likewise {some([other for other in above if other != name])}"
+    return (
+        f"However, the promised {percent(told['promised'])} for {name} is for somebody who expects what "
+        f"the prior says; somebody who has learnt the distribution is right in about {learnt} of all cases"
+        f"{others if len(above) > 1 else ''}."
+    )
+
+
+def _learnt(told: Document) -> Document:
+    """Whoever knows most."""
+    return dict(told["conditional"] or told["marginal"] or {})
+
+
+def guesser_notes(learners: Mapping[str, Document]) -> list[str]:
+    """What was promised and what can be learnt, both in one sentence; why it is not less; what to mind."""
+    names: dict[str, list[str]] = {}
+    for name, told in learners.items():
+        why = _learnt(told).get("crowd")
+        floor = [f"with sets that hold the true value it cannot be less than the floor: {why}"] if why else []
+        for text in (told["sentence"], *floor, *told["warnings"]):
+            names.setdefault(text, []).append(name)
+    return [f"{some(whose)}: {text}" for text, whose in names.items()]
