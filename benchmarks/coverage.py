@@ -18,7 +18,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyseme.studies.coverage import DESIGNS, QUESTIONS, TRUTHS, Found, Scene, simulate
+from polyseme.studies.choices import DESIGNS, TRUTHS
+from polyseme.studies.coverage import QUESTIONS, Found, Scene, simulate
 
 LEAST = 0.92
 LOOKS = (1, 4, 12)

@@ -10,7 +10,8 @@ from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import estimate_parts, estimate_table
 from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.parts import Part
-from polyseme.studies.coverage import DESIGNS, Scene, simulate
+from polyseme.studies.choices import DESIGNS
+from polyseme.studies.coverage import Scene, simulate
 from polyseme.studies.income import INCOME_POLICY, income_table
 
 LEAST = 0.92

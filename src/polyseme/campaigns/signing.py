@@ -10,16 +10,11 @@ from pathlib import Path
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
-    load_pem_private_key,
-    load_pem_public_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from polyseme.errors import CampaignError
 
-__all__ = ["public_key_text", "read_private_key", "read_public_key", "sign", "signature_holds"]
+__all__ = ["read_private_key", "sign", "signature_holds"]
 
 _MAKE = "make one with: openssl genpkey -algorithm ed25519 -out key.pem"
 _CONTEXT = b"polyseme-campaign-1 signature\n"
@@ -49,19 +44,3 @@ def read_private_key(path: Path) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise CampaignError(f"{path}: expected an Ed25519 key", _MAKE)
     return key
-
-
-def read_public_key(path: Path) -> Ed25519PublicKey:
-    """An Ed25519 public key in PEM."""
-    try:
-        key = load_pem_public_key(path.read_bytes())
-    except (ValueError, UnsupportedAlgorithm):
-        raise CampaignError(f"{path}: not a public key in PEM", "openssl pkey -in key.pem -pubout") from None
-    if not isinstance(key, Ed25519PublicKey):
-        raise CampaignError(f"{path}: expected an Ed25519 key", _MAKE)
-    return key
-
-
-def public_key_text(key: Ed25519PrivateKey) -> str:
-    """The public half, in PEM."""
-    return key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")

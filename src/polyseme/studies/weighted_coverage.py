@@ -20,7 +20,7 @@ from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.parts import Part
 from polyseme.randomness import experiment
 from polyseme.results.summary import Summary
-from polyseme.studies.coverage import DESIGNS, TRUTHS
+from polyseme.studies.choices import DESIGNS, TRUTHS
 
 __all__ = ["WeightedScene", "weighted_coverage"]
 
