@@ -22,7 +22,10 @@ def unpacked(columns: list[pa.Array], size: int, candidates: int) -> Ints:
     numbers = [column.to_pylist() for column in columns]
     return np.array(
         [
-            [numbers[place // together][row] >> place % together * bits & (1 << bits) - 1 for place in range(candidates)]
+            [
+                numbers[place // together][row] >> place % together * bits & (1 << bits) - 1
+                for place in range(candidates)
+            ]
             for row in range(len(numbers[0]))
         ]
     )
@@ -79,4 +82,4 @@ def test_codes_of_any_width_are_packed(kind: type) -> None:
 def test_packing_needs_no_spark() -> None:
     """These tests run where PySpark is not installed."""
     program = "import sys; sys.modules['pyspark'] = None; import polyseme.spark.packing, polyseme.spark.engine"
-    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603
+    subprocess.run([sys.executable, "-c", program], check=True)
