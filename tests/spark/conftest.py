@@ -130,3 +130,9 @@ def sail(sail_session: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 def spark(request: pytest.FixtureRequest) -> Any:
     """A session of each kind in turn."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["sail", "local_spark"])
+def sail_or_classic(request: pytest.FixtureRequest) -> Any:
+    """Two sessions that have no line of code in common but ours."""
+    return request.getfixturevalue(request.param)

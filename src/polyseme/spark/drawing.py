@@ -32,11 +32,16 @@ __all__ = ["Check", "Draw", "DrawOnce", "Layout", "Prints", "Reported", "Sealed"
 
 PIECE = 100_000
 """Rows that are handed over at a time."""
+FEW = 64
+"""Values up to which sets travel as codes, and Spark looks up their labels in a constant; labels of others travel
+themselves. Sail 0.7 makes a copy of the constant for every row: 20,000 rows took five times as long with 10,000 values
+as with 1,000, and failed with 70,000."""
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Published records as they travel: columns by number, sets as codes, and the key that puts them in order.
+    """Published records as they travel: columns by number, sets as codes where values are few, and the key that puts
+    them in order.
 
     Names of columns are the users' own, and may be anything; Spark sees them last.
     """
@@ -49,19 +54,27 @@ class Layout:
 
     @property
     def packings(self) -> tuple[Packing | None, ...]:
-        """How the sets of each column of the job travel; None for a column of something else."""
+        """How the codes of each column of the job travel; None for a column that travels as it is published."""
         long = self.job.form == "long"
-        columns = self.job.columns
         return tuple(
-            Packing(item.domain.size, 1 if long else item.l) if isinstance(item, Sets) else None for item in columns
+            Packing(item.domain.size, 1 if long else item.l)
+            if isinstance(item, Sets) and item.domain.size <= FEW
+            else None
+            for item in self.job.columns
         )
 
     def schema(self) -> pa.Schema:
         fields, plain = [], iter(self.kinds)
-        for number, packing in enumerate(self.packings):
-            names = self.names(number)
-            fields += [pa.field(name, next(plain) if packing is None else packing.type) for name in names]
+        for number, (item, packing) in enumerate(zip(self.job.columns, self.packings)):
+            kind = self._set_type(item, packing) if isinstance(item, Sets) else next(plain)
+            fields += [pa.field(name, kind) for name in self.names(number)]
         return pa.schema([*fields, pa.field("place", pa.int64()), *(KEYS if self.dealing is not None else ())])
+
+    def _set_type(self, item: Sets, packing: Packing | None) -> pa.DataType:
+        if packing is not None:
+            return packing.type
+        inner = self.job.labels[item.name].type
+        return inner if self.job.form == "long" else pa.list_(inner)
 
     def names(self, number: int) -> list[str]:
         """Of what a column of the job becomes."""
@@ -78,12 +91,22 @@ class Layout:
         """Rows with their places in the release, and what they are ranked by where they are dealt."""
         columns: list[pa.Array] = []
         for item, packing, column in zip(self.job.columns, self.packings, published.columns):
-            if packing is None:
+            if not isinstance(item, Sets):
                 columns.append(carried(column, item.name))
                 continue
             flat = column.flatten() if pa.types.is_fixed_size_list(column.type) else column
-            columns += packing.packed(flat.to_numpy(zero_copy_only=False).reshape(-1, packing.candidates))
+            if packing is None:
+                columns.append(self._labels(item, flat))
+            else:
+                columns += packing.packed(flat.to_numpy(zero_copy_only=False).reshape(-1, packing.candidates))
         return pa.RecordBatch.from_arrays([*columns, pa.array(places), *map(pa.array, keys)], schema=self.schema())
+
+    def _labels(self, item: Sets, codes: pa.Array) -> pa.Array:
+        """The candidates of each row, as they are published."""
+        labels = self.job.labels[item.name].take(codes)
+        if self.job.form == "long":
+            return labels
+        return pa.ListArray.from_arrays(pa.array(np.arange(0, len(labels) + 1, item.l, dtype=np.int32)), labels)
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,10 @@ from polyseme.spark.jobs import finished
 from polyseme.spark.labels import labelled
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import BATCH_ROWS, refuse_alike, session, settings
-from polyseme.spark.source import Rebased, SparkSource, quoted, spark_schema
+from polyseme.spark.source import Rebased, SparkSource, spark_schema
 from polyseme.spark.tasks import Tasks
 from polyseme.spark.types import carried_type, refuse_uncarried
+from polyseme.spark.watching import tell
 from polyseme.tables.counting.tally import Tallied
 from polyseme.verbs.dealing import DealtSource
 
@@ -86,7 +87,7 @@ class SparkEngine:
         work = _Work(spark, run, target.folder, self.files)
         with settings(spark, _SETTINGS), plain_errors():
             paths = work.published()
-            _tell(spark, paths, run, watch)
+            tell(spark, paths, run, watch)
         target.adopt_files(paths)
         return lambda release: read_by(spark, release, rows=run.outcome.rows)
 
@@ -310,27 +311,3 @@ def _tidied(folder: Path, rows: int) -> list[Path]:
     for path, name in zip(kept, named):
         path.replace(name)
     return named
-
-
-def _tell(spark: SparkSession, paths: list[Path], run: Run, watch: Watch) -> None:
-    """How many records share what can tell them apart, for those who watch."""
-    from pyspark.sql import functions as sql
-
-    if not watch.names or not paths:
-        return
-    words = list(run.job.missing_values)
-    # With a schema that is known Spark does not look for it in the files first.
-    written = pa.parquet.read_schema(paths[0])
-    schema = pa.schema([(name, carried_type(written.field(name).type)) for name in watch.names])
-    frame = spark.read.schema(spark_schema(schema)).parquet(*map(_address, paths))
-    texts = {item.name for item in schema if pa.types.is_string(item.type)}
-    columns = [sql.col(quoted(name)) for name in watch.names]
-    keys = [
-        (sql.when(column.isin(words), None).otherwise(column) if name in texts else column).alias(f"k{number}")
-        for number, (name, column) in enumerate(zip(watch.names, columns))
-    ]
-    sizes = frame.select(*keys).groupBy(*(f"k{number}" for number in range(len(keys)))).count()
-    small = sizes.where(sql.col("count") < watch.safe * run.job.rows_per_record).groupBy("count").agg(sql.count("*"))
-    watch.counted(
-        run.outcome.rows, {int(row[0]): int(row[1]) for row in finished(spark, run.cancellation, small.collect)}
-    )

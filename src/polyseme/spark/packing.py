@@ -43,7 +43,9 @@ class Packing:
         shifts = np.arange(self.candidates) % self._together * self._bits
         moved = codes.astype(self._type) << shifts.astype(self._type)
         firsts = np.arange(0, self.candidates, self._together)
-        return [pa.array(column) for column in np.add.reduceat(moved, firsts, axis=1).T.copy()]
+        # Without its type a sum of small numbers would be twice as wide.
+        sums = np.add.reduceat(moved, firsts, axis=1, dtype=self._type)
+        return [pa.array(column) for column in sums.T.copy()]
 
     def code(self, names: list[str], candidate: int) -> Column:
         """The code of a candidate in columns with these names."""

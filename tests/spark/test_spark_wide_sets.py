@@ -1,0 +1,101 @@
+"""Sets whose codes take several numbers on their way, or whose labels travel: every one is right when it arrives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from comparing import rows_of
+
+import polyseme as ps
+from polyseme import spark as on_spark
+from polyseme.randomness import new_key
+from polyseme.spark import drawing
+from polyseme.spark.packing import Packing
+
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+
+ROWS = 400
+MANY = [f"code {number}, 'x'" for number in range(70_000)]
+PAY = list(range(0, 4_000, 100))
+L = {"many": 4, "pay": 25}
+ROLES = {"id": {"role": "identifier"}, "town": {"role": "quasi-identifier"}, "row": {"role": "insensitive"}}
+SETS = {
+    name: {"role": "sensitive", "domain": domain, "protect": {"diversity": {"l": L[name]}}}
+    for name, domain in (("many", MANY), ("pay", PAY))
+}
+POLICY = ps.Policy.from_dict({"attributes": ROLES | SETS, "record-key": "id"})
+
+
+def people() -> pl.DataFrame:
+    rng = np.random.default_rng(4)
+    ends = [0, 1, 2**16 - 1, 2**16, len(MANY) - 1]
+    return pl.DataFrame(
+        {
+            "id": np.arange(ROWS),
+            "town": rng.choice(["Ulm", "Köln", None], ROWS).tolist(),
+            "row": np.arange(ROWS),
+            "many": [MANY[code] for code in [*ends, *rng.integers(0, len(MANY), ROWS - len(ends))]],
+            "pay": rng.choice(PAY, ROWS),
+        }
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    for number, part in enumerate(people().iter_slices(250)):
+        part.write_parquet(tmp_path / "data" / f"{number}.parquet", row_group_size=100)
+    return tmp_path
+
+
+def test_these_sets_travel_in_both_ways() -> None:
+    assert len(PAY) <= drawing.FEW < len(MANY)
+    assert Packing(len(PAY), L["pay"]).columns == 3
+
+
+def test_labels_of_files_and_of_frames_are_those_of_one_machine(sail_or_classic: Any, folder: Path) -> None:
+    """A key makes sets a function of the person: what is staged, too, must be what one machine draws."""
+    new_key(folder / "key")
+    more: dict[str, Any] = {"key_file": folder / "key"}
+    local = rows_of(ps.anonymize(folder / "data", POLICY, **more))
+    files = on_spark.anonymize(folder / "data", POLICY, folder / "files", spark=sail_or_classic, files=2, **more)
+    assert rows_of(files).equals(local)
+    read = sail_or_classic.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
+    frame = on_spark.anonymize(read, POLICY, folder / "frame", spark=sail_or_classic, files=2, **more)
+    assert rows_of(frame).equals(local)
+
+
+def test_labels_in_the_long_form_are_those_of_one_machine(sail_or_classic: Any, folder: Path) -> None:
+    """A row has one candidate of each set: a hundred rows a person."""
+    asked: dict[str, Any] = {"seed": 3, "form": "long"}
+    local = ps.anonymize(folder / "data", POLICY, **asked)
+    other = on_spark.anonymize(folder / "data", POLICY, folder / "out", spark=sail_or_classic, **asked)
+    assert other.manifest.rows == ROWS * L["many"] * L["pay"]
+    assert rows_of(other).equals(rows_of(local))
+
+
+@pytest.mark.parametrize("form", ["set", "long"])
+@pytest.mark.parametrize("staged", [False, True], ids=["files", "frame"])
+def test_labels_beside_groups_that_are_dealt(sail: Any, folder: Path, form: str, staged: bool) -> None:
+    """Who is in a group is drawn; but every set has `l` candidates, and the value of the person is one of them."""
+    attributes = {**ROLES, "ill": {"role": "sensitive"}, **SETS}
+    policy = ps.Policy.from_dict({"attributes": attributes, "method": {"anatomy": {"l": 3, "attribute": "ill"}}})
+    ill = pl.Series("ill", ["flu", "rash", "burn", "ulcer"] * (ROWS // 4))
+    for path, part in zip(sorted((folder / "data").iterdir()), people().with_columns(ill).iter_slices(250)):
+        part.write_parquet(path, row_group_size=100)
+    read = sail.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
+    release = on_spark.anonymize(read if staged else folder / "data", policy, folder / "out", spark=sail, form=form)
+    frame = release.to_polars().with_columns(pl.col("many").cast(pl.List(pl.String) if form == "set" else pl.String))
+    if form == "long":
+        frame = frame.group_by("row").agg(pl.col("many", "pay").unique(), pl.col("ill").first())
+    true = frame.join(people().with_columns(ill).select("row", *L, "ill"), on="row", suffix=" true")
+    assert true.height == ROWS
+    for name, l in L.items():
+        assert (true[name].list.n_unique() == l).all()
+        assert true.select(pl.col(name).list.contains(pl.col(f"{name} true")).all()).item(), name
+    members = true.with_columns(pl.col("ill").cast(pl.List(pl.String)))
+    assert members.select(pl.col("ill").list.contains(pl.col("ill true")).all()).item()
