@@ -32,6 +32,10 @@ $(SPARK): $(DEV)
 demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 	$(BIN)/polyseme demo --out demo-out --force
 
+# Where Python is told not to keep what it compiled, each of the hundreds of processes that tests start would compile the
+# package anew.
+test test-slow test-lanes test-spark: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(DEV)  ## every test but the slow studies of accuracy (test-slow) and those in a browser (test-lanes) or on Spark (test-spark)
 	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane and not browser and not spark"
 	@echo "Skipped: studies of accuracy (make test-slow); a browser, crashes and floods (make test-lanes);"
