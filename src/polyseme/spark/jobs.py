@@ -31,11 +31,20 @@ def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[
             spark.addTag(tag)
         return action()
 
+    def stop() -> None:
+        with suppress(Exception):
+            spark.interruptTag(tag)
+
     with ThreadPoolExecutor(1) as pool:
         doing = pool.submit(tagged)
-        while not wait([doing], _LOOK).done:
-            if cancellation.cancelled:
-                with suppress(Exception):
-                    spark.interruptTag(tag)
+        try:
+            while not wait([doing], _LOOK).done:
+                if cancellation.cancelled:
+                    stop()
+        except BaseException:
+            # A signal raises wherever we are, and the pool would then wait until Spark is through with the work.
+            while not wait([doing], _LOOK).done:
+                stop()
+            raise
         cancellation.check()
         return doing.result()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.extras import pip_line, require
-from polyseme.spark.addresses import is_local, require_address, require_java
+from polyseme.spark.addresses import is_local, require_address, require_java, shown
 from polyseme.spark.failing import named
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _made(master: str | None) -> SparkSession:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, there is no session; and messages may have secrets
         raise QuestionError(
-            f"no Spark session on {master or 'this machine'} ({named(error)})",
+            f"no Spark session on {shown(master) if master else 'this machine'} ({named(error)})",
             "a classic session needs Java 17 or 21 (JAVA_HOME); a Spark Connect server is named sc://HOST:PORT",
         ) from None
 
