@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from concurrent.futures import wait
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from polyseme.cancellation import Cancellation
 from polyseme.errors import Cancelled
 from polyseme.spark import jobs
+from polyseme.spark.session import _own_interruption
 
 
 class Session:
@@ -27,8 +30,23 @@ class Session:
         if tag in self.tags:
             self.interrupted.set()
 
+    @property
+    def sparkContext(self) -> Any:  # noqa: N802
+        raise AttributeError("not with Connect")
+
     def work(self) -> bool:
         return self.interrupted.wait(20)
+
+
+class ClassicSession(Session):
+    """A session that finds no tags of other threads, as PySpark's classic one."""
+
+    def interruptTag(self, tag: str) -> None:  # noqa: N802
+        pass
+
+    @property
+    def sparkContext(self) -> Any:  # noqa: N802
+        return SimpleNamespace(addJobTag=self.addTag, cancelJobsWithTag=super().interruptTag)
 
 
 def test_a_signal_does_not_wait_for_spark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,8 +64,9 @@ def test_a_signal_does_not_wait_for_spark(monkeypatch: pytest.MonkeyPatch) -> No
     assert session.interrupted.is_set()
 
 
-def test_a_token_stops_spark() -> None:
-    session, token = Session(), Cancellation()
+@pytest.mark.parametrize("kind", [Session, ClassicSession])
+def test_a_token_stops_spark(kind: type[Session]) -> None:
+    session, token = kind(), Cancellation()
     token.cancel()
     with pytest.raises(Cancelled):
         jobs.finished(session, token, session.work)  # type: ignore[arg-type]
@@ -58,3 +77,15 @@ def test_work_that_nobody_stops_gives_its_result() -> None:
     session: Any = Session()
     assert jobs.finished(session, Cancellation(), lambda: 7) == 7
     assert not session.interrupted.is_set()
+
+
+def test_whoever_handles_an_interruption_goes_on_to_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark puts a handler of its own in the place of ours, unless there was none."""
+    handlers: dict[int, Any] = {}
+    monkeypatch.setattr(signal, "getsignal", handlers.get)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    for ours, left in ((print, print), (signal.default_int_handler, repr), (None, repr), (signal.SIG_DFL, repr)):
+        handlers[signal.SIGINT] = ours
+        with _own_interruption():
+            handlers[signal.SIGINT] = repr
+        assert handlers[signal.SIGINT] is left

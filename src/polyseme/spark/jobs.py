@@ -26,14 +26,19 @@ def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[
     tag = f"polyseme-{secrets.token_hex(8)}"
 
     def tagged() -> Found:
+        # A server that knows no tags works to the end.
         with suppress(Exception):
-            # A server that knows no tags works to the end.
             spark.addTag(tag)
+        with suppress(Exception):
+            spark.sparkContext.addJobTag(tag)
         return action()
 
     def stop() -> None:
         with suppress(Exception):
             spark.interruptTag(tag)
+        # A classic session knows its tags only in the thread that set them; its context knows them in all.
+        with suppress(Exception):
+            spark.sparkContext.cancelJobsWithTag(tag)
 
     with ThreadPoolExecutor(1) as pool:
         doing = pool.submit(tagged)
