@@ -59,7 +59,7 @@ def refused(*arguments: str) -> str:
 
 @pytest.mark.parametrize("master", ["sparky", "spark://", "sc://:x", "sc://[", "locals", "local[2]x"])
 def test_what_is_no_address_is_refused(master: str) -> None:
-    with pytest.raises(ps.QuestionError, match=r"(?s)is no address of Spark.*sc://HOST:15002"):
+    with pytest.raises(ps.QuestionError, match=r"(?s)is not an address of Spark.*sc://HOST:15002"):
         addresses.require_address(master)
 
 
@@ -87,10 +87,10 @@ def test_an_address_where_somebody_answers_is_taken(listening: int, direct: None
 
 
 def test_an_address_where_nobody_answers_is_refused(direct: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ps.QuestionError, match=r"nobody answers at 127.0.0.1:1") as told:
+    with pytest.raises(ps.QuestionError, match=r"nothing answers at 127.0.0.1:1") as told:
         addresses.require_address("sc://127.0.0.1:1/;token=secret")
     assert "secret" not in str(told.value)
-    with pytest.raises(ps.QuestionError, match="nobody answers"):
+    with pytest.raises(ps.QuestionError, match="nothing answers"):
         addresses.require_address("spark://127.0.0.1:1")
     monkeypatch.setenv("https_proxy", "http://proxy.invalid")
     addresses.require_address("sc://127.0.0.1:1")  # a proxy may find it
@@ -99,7 +99,7 @@ def test_an_address_where_nobody_answers_is_refused(direct: None, monkeypatch: p
 def test_a_machine_without_java_is_told_what_else_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ps.QuestionError, match=r"(?s)runs in Java, and there is none.*Spark Connect server"):
+    with pytest.raises(ps.QuestionError, match=r"(?s)needs Java, and there is none.*Spark Connect server"):
         addresses.require_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(ps.QuestionError, match="JAVA_HOME names a folder without bin/java"):

@@ -97,7 +97,7 @@ def test_nothing_there(tmp_path: Path) -> None:
     text(tmp_path / "empty" / "_SUCCESS", "")
     with pytest.raises(TableError, match=r"empty: no files in this folder(.|\n)*begin with _"):
         open_table(tmp_path / "empty")
-    with pytest.raises(TableError, match="no file has such a name"):
+    with pytest.raises(TableError, match="no file matches this pattern"):
         open_table(tmp_path / "empty" / "*.parquet")
     with pytest.raises(TableError, match="there is no folder"):
         open_table(tmp_path / "none" / "*.parquet")
@@ -152,9 +152,9 @@ def test_all_differences_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(TableError) as caught:
         open_table(tmp_path)
     told = [str(problem) for problem in caught.value.problems]
-    assert told[0] == "b.parquet: other columns than a.parquet: column 'n' is string, not int64"
+    assert told[0] == "b.parquet: its columns differ from those of a.parquet: column 'n' is string, not int64"
     assert told[1].startswith(
-        "c.parquet: other columns than a.parquet: no column 'sex'; a column 'sox' too many\n  hint:"
+        "c.parquet: its columns differ from those of a.parquet: no column 'sex'; an extra column 'sox'\n  hint:"
     )
     for number in range(30):
         parquet(tmp_path / f"d{number}.parquet", n=[1])
@@ -168,8 +168,8 @@ def test_headers_of_texts_are_not_quoted(tmp_path: Path) -> None:
     text(tmp_path / "c.csv", "name\nann\n")
     with pytest.raises(TableError) as caught:
         open_table(tmp_path)
-    assert "b.csv: other columns than a.csv: another name of columns 1 and 2" in str(caught.value)
-    assert "c.csv: other columns than a.csv: 1 column, not 2" in str(caught.value)
+    assert "b.csv: its columns differ from those of a.csv: a different name for columns 1 and 2" in str(caught.value)
+    assert "c.csv: its columns differ from those of a.csv: 1 column, not 2" in str(caught.value)
     assert "bob" not in str(caught.value)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.command("anonymize")
 @click.argument("policy", type=PathType)
 @click.argument("data", type=TableType)
-@click.option("--out", type=PathType, help="The folder of the release; must not exist yet. Needed but for --preview.")
+@click.option("--out", type=PathType, help="The folder of the release; must not exist yet. Required unless --preview is given.")
 @click.option(
     "--form",
     type=click.Choice(["set", "long"]),
@@ -100,14 +100,14 @@ if TYPE_CHECKING:
     "--rows-per-file",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Write as many data files as it takes, with N rows each at the most, instead of one. Rows are shuffled over "
-    "all of them.",
+    help="Write several data files with at most N rows each, instead of one; rows are shuffled over all of them. For "
+    "the local engine.",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="What the local engine may take while sets are drawn and rows are put in order, such as 2GB. Rows that "
-    "do not fit wait in temporary files beside the release. About half a gigabyte unless told.",
+    help="The most memory that the local engine may take while it draws and shuffles, such as 2GB (default: about half "
+    "a gigabyte). Rows that do not fit wait in temporary files beside the release.",
 )
 @click.option(
     "--preview",
@@ -116,7 +116,7 @@ if TYPE_CHECKING:
     help="Show N random records before and after, on a terminal only, and write nothing.",
 )
 @click.option(
-    "--force-preview", is_flag=True, help="With --preview, show original values although nobody watches a terminal."
+    "--force-preview", is_flag=True, help="With --preview, show original values even if the output is not a terminal."
 )
 @allow_outside_option
 @force_option
@@ -152,13 +152,15 @@ def command(
 ) -> None:
     """Publish the table DATA as POLICY says, into the folder --out.
 
-    The table streams through in bounded memory. Rows come out in random order; identifiers do not come out.
-    Nothing is written when anything is wrong, and with exit code 1 when a model of the policy does not hold.
+    DATA is a file, a folder, a quoted pattern or an address; with --engine spark also the name of a table in
+    Spark's catalog. It streams through in bounded memory. Rows are published in random order, without identifiers.
+    If anything is wrong, nothing is written; exit code 1 means that a model of the policy does not hold.
 
     \b
     Examples:
       polyseme anonymize policy.yaml people.csv --out release
       polyseme anonymize policy.yaml 'people-*.csv' --out parts --rows-per-file 1000000
+      polyseme anonymize policy.yaml db.people --out release --engine spark --master sc://HOST:15002
     """
     from polyseme.cli.replacing import is_explanation
     from polyseme.files.whole import require_place

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
-    help="With --engine spark, how many random records are looked at, about (default: 100,000).",
+    help="With --engine spark, about how many random records to look at (default: 100,000).",
 )
 @json_option
 def command(

@@ -21,7 +21,7 @@ def engine_options(command: Command) -> Command:
         "--master",
         metavar="ADDRESS",
         help="With --engine spark, where: local[4], spark://HOST:7077, yarn, k8s://URL, or sc://HOST:15002 for a Spark "
-        "Connect server; all cores of this machine unless told.",
+        "Connect server. Default: what spark-submit or SPARK_REMOTE says, or all cores of this machine.",
     )(command)
     return click.option(
         "--engine",

@@ -34,7 +34,7 @@ def bytes_of(size: str | int) -> int:
         return size
     found = _SIZE.fullmatch(size) if isinstance(size, str) else None
     if found is None:
-        raise QuestionError(Problem("memory", "expected a size", "a number with its unit, such as 2GB or 512MB"))
+        raise QuestionError(Problem("memory", f"expected a size, got '{size}'", "a number with its unit, such as 2GB or 512MB"))
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
@@ -44,6 +44,6 @@ def shuffling_memory(size: str | int) -> int:
     if room < LEAST:
         least = -(-(FIXED + COPIES * LEAST) // 10**6)
         raise QuestionError(
-            Problem("memory", f"the program needs more than that, {least} MB at the least", f"--memory {least}MB")
+            Problem("memory", f"{size} is too little: the program itself needs {least} MB", f"--memory {least}MB")
         )
     return room

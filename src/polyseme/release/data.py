@@ -101,13 +101,13 @@ def require_data(folder: Path, data: Mapping[str, Any]) -> None:
     ]
     if problems:
         more = len(problems) - _SHOWN
-        last = [Problem(str(folder), f"{more:,} more files are missing, changed or too many")] if more > 0 else []
+        last = [Problem(str(folder), f"{more:,} more files are missing, changed or not in the manifest")] if more > 0 else []
         raise ReleaseError([*problems[:_SHOWN], *last])
 
 
 def _missing(folder: Path, item: DataFile, files: int) -> Problem:
     which = f"one of {files:,} data files" if files > 1 else "the data file"
-    return Problem("", f"{folder}: {which}, '{item.file}', is missing")
+    return Problem("", f"{folder}: {which}, '{item.file}', is missing", "copy the release again, with all its files")
 
 
 def _changed(folder: Path, item: DataFile, owner: str | None) -> Problem:
@@ -119,7 +119,7 @@ def _changed(folder: Path, item: DataFile, owner: str | None) -> Problem:
 
 
 def _extra(path: Path) -> Problem:
-    return Problem("", f"{path}: not in the manifest", "whoever reads the folder would take it for a part: remove it")
+    return Problem("", f"{path}: not in the manifest", "programs that read the folder would read it too: remove it")
 
 
 def _others(folder: Path, files: Sequence[DataFile]) -> list[str]:

@@ -40,7 +40,7 @@ def in_memory(manifest: Manifest, table: pa.Table) -> Release:
 def require_rows_per_file(rows: Any) -> None:
     """Raise for what is no number of rows that a file can have."""
     if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 1):
-        raise QuestionError(Problem("rows_per_file", "expected a whole number of at least 1"))
+        raise QuestionError(Problem("rows_per_file", f"expected a whole number of at least 1, got {rows!r}"))
 
 
 class ReleaseWriter:

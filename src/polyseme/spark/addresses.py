@@ -1,4 +1,4 @@
-"""Where Spark is: looked at before it is asked, since Spark itself takes minutes to say that nobody is there."""
+"""Where Spark is: looked at before it is asked, since Spark itself takes minutes to say that nothing is there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from polyseme.errors import Problem, QuestionError
 
-__all__ = ["is_local", "require_address", "require_java"]
+__all__ = ["is_local", "require_address", "require_java", "shown"]
 
 _LOCAL = re.compile(r"local(-cluster)?(\[[\d*,\s]+\])?")
 _PORTS = {"spark": 7077, "sc": 15002}
@@ -30,20 +30,29 @@ def is_local(master: str) -> bool:
     return _LOCAL.fullmatch(master) is not None
 
 
+def shown(master: str) -> str:
+    """An address without its options, one of which may be a token.
+
+    >>> shown("sc://host:15002/;use_ssl=true;token=secret")
+    'sc://host:15002'
+    """
+    return master.partition(";")[0].rstrip("/") if ";" in master else master
+
+
 def require_address(master: str) -> None:
-    """Raise for what is no address of Spark, and where nobody answers at one."""
+    """Raise for what is not an address of Spark, and where nothing answers at one."""
     if is_local(master) or master == "yarn":
         return
     kind, mark, rest = master.partition("://")
     if not mark or not rest:
-        raise QuestionError(Problem("master", f"'{master}' is no address of Spark", _HINT))
+        raise QuestionError(Problem("master", f"'{shown(master)}' is not an address of Spark", _HINT))
     if kind not in _PORTS or (kind == "sc" and _through_proxy()):
         return
     places = [_place(master, one, _PORTS[kind]) for one in re.split("[/;]", rest)[0].split(",")]
     if not any(_answers(host, port) for host, port in places):
         named = ", ".join(f"{host}:{port}" for host, port in places)
         raise QuestionError(
-            Problem("master", f"nobody answers at {named}", "is it running, and can it be reached from here?")
+            Problem("master", f"nothing answers at {named}", "is it running, and can it be reached from here?")
         )
 
 
@@ -54,7 +63,7 @@ def _place(master: str, written: str, usual: int) -> tuple[str, int]:
     except ValueError:
         host, port = None, None
     if not host:
-        raise QuestionError(Problem("master", f"'{master}' is no address of Spark", _HINT))
+        raise QuestionError(Problem("master", f"'{shown(master)}' is not an address of Spark", _HINT))
     return host, port or usual
 
 
@@ -76,11 +85,11 @@ def require_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if home and not os.access(Path(home, "bin", "java"), os.X_OK):
         raise QuestionError(
-            "a Spark session of this machine runs in Java, and JAVA_HOME names a folder without bin/java",
-            "let JAVA_HOME name the folder of Java 17 or 21",
+            "a Spark session on this machine needs Java, and JAVA_HOME names a folder without bin/java",
+            "set JAVA_HOME to the folder of Java 17 or 21",
         )
     if not home and shutil.which("java") is None:
         raise QuestionError(
-            "a Spark session of this machine runs in Java, and there is none: JAVA_HOME is not set, no java on PATH",
+            "a Spark session on this machine needs Java, and there is none: JAVA_HOME is not set, no java on PATH",
             "install Java 17 or 21 (Debian: openjdk-17-jre-headless), or name a Spark Connect server: sc://HOST:15002",
         )

@@ -24,6 +24,7 @@ from polyseme.errors import InvalidInput
 from polyseme.randomness import RecordStream, StreamKey
 from polyseme.release import Sets
 from polyseme.spark.dealing import KEYS, Dealing, Veil, codes_in
+from polyseme.spark.failing import RECOUNTED
 from polyseme.spark.packing import Packing
 from polyseme.spark.tasks import TASK_ROWS, Tasks, numbers
 from polyseme.spark.types import carried
@@ -182,7 +183,7 @@ class Draw:
                 yield from self._rows(batch, np.arange(row, row + batch.num_rows))
                 row += batch.num_rows
             if row - task.first != task.rows:
-                raise ValueError("the table has changed since its rows were counted")
+                raise ValueError(RECOUNTED)
 
     def _rows(self, batch: pa.RecordBatch, rows: Ints) -> Iterator[pa.RecordBatch]:
         published, tally = publish_batch(self.layout.job, batch, self.decoys.records(rows))

@@ -207,10 +207,10 @@ class _Work:
 
     def _checked(self, tasks: Tasks, sealed: Sealed) -> list[Reported]:
         """What each task found, in their order; what stops one of them stops all."""
-        with stage("Checking the table", len(tasks.tasks)) as told:
+        # Without a total: until Spark is through it tells nobody how far it is.
+        with stage("Checking the table"):
             frame = tasks.frame(self.spark).mapInArrow(Check(self.job, tasks, sealed), Check.SCHEMA)
             found: dict[int, Reported] = {row[0]: sealed.open(bytes(row[1])) for row in self._finished(frame.collect)}
-            told.advance(len(found))
         if sorted(found) != list(range(len(tasks.tasks))):
             raise InternalError("a task did not report")
         errors = [item.error for item in found.values() if item.error is not None]
@@ -255,10 +255,9 @@ class _Work:
         rows, data = self.run.outcome.rows, self.folder / "data"
         files = self.files or max(-(-rows // FILE_ROWS), 1)
         ordered = drawn.repartition(files, "place").sortWithinPartitions("place")
-        with stage("Drawing and writing", rows) as told:
+        with stage("Drawing and writing"):
             writer = labelled(ordered, layout).write.option("compression", "zstd")
             self._finished(lambda: writer.parquet(_address(data)))
-            told.advance(rows)
         return _tidied(data, rows)
 
 

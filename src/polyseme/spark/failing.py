@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from polyseme.errors import TableError
+from polyseme.tables.io.dataset import CHANGED
 from polyseme.version import __version__
 
-__all__ = ["SAME_NAMES", "UNSEEN", "named", "of_spark", "plain_errors"]
+__all__ = ["RECOUNTED", "SAME_NAMES", "UNSEEN", "named", "of_spark", "plain_errors"]
 
 UNSEEN = "a worker cannot read this file"
 """What workers say of a file that is here, and not where they are."""
@@ -17,10 +18,15 @@ SAME_NAMES = (
     "workers open the files of a table themselves, under the names they have here: put them where all machines find "
     "them, or give a frame, or the name of a table that Spark knows"
 )
+RECOUNTED = "the table has changed since its rows were counted"
+"""What workers say when a file has other rows than a moment ago."""
 _THEIRS = frozenset({"pyspark", "py4j", "grpc"})
 _MODULE = re.compile(r"No module named '([A-Za-z_][\w.]*)'")
+_CHANGED_HINT = "run it again when nothing writes to the table"
 _KNOWN = {
     UNSEEN: ("the workers cannot read the files of the table", SAME_NAMES),
+    RECOUNTED: ("the table was changed while it was read", _CHANGED_HINT),
+    CHANGED: ("the table was changed while it was read", _CHANGED_HINT),
     "PYTHON_VERSION_MISMATCH": (
         "the workers run another version of Python",
         "PYSPARK_PYTHON names the interpreter of the workers; it must be of the version that runs here",
@@ -29,7 +35,7 @@ _KNOWN = {
         "Spark does not find the files of the release",
         "it reads them under the names they have here: put the release where all machines find it",
     ),
-    "StatusCode.UNAVAILABLE": ("the Spark Connect server does not answer any more", "start it again, and see its log"),
+    "StatusCode.UNAVAILABLE": ("the Spark Connect server no longer answers", "start it again, and see its log"),
 }
 _OTHERWISE = (
     "its own log says why (polyseme -v shows it); the workers need this version of polyseme, and the files of the "

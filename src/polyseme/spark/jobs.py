@@ -26,16 +26,30 @@ def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[
     tag = f"polyseme-{secrets.token_hex(8)}"
 
     def tagged() -> Found:
+        # A server that knows no tags works to the end.
         with suppress(Exception):
-            # A server that knows no tags works to the end.
             spark.addTag(tag)
+        with suppress(Exception):
+            spark.sparkContext.addJobTag(tag)
         return action()
+
+    def stop() -> None:
+        with suppress(Exception):
+            spark.interruptTag(tag)
+        # A classic session knows its tags only in the thread that set them; its context knows them in all.
+        with suppress(Exception):
+            spark.sparkContext.cancelJobsWithTag(tag)
 
     with ThreadPoolExecutor(1) as pool:
         doing = pool.submit(tagged)
-        while not wait([doing], _LOOK).done:
-            if cancellation.cancelled:
-                with suppress(Exception):
-                    spark.interruptTag(tag)
+        try:
+            while not wait([doing], _LOOK).done:
+                if cancellation.cancelled:
+                    stop()
+        except BaseException:
+            # A signal raises wherever we are, and the pool would then wait until Spark is through with the work.
+            while not wait([doing], _LOOK).done:
+                stop()
+            raise
         cancellation.check()
         return doing.result()

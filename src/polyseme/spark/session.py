@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.extras import pip_line, require
-from polyseme.spark.addresses import is_local, require_address, require_java
+from polyseme.spark.addresses import is_local, require_address, require_java, shown
 from polyseme.spark.failing import named
 
 if TYPE_CHECKING:
@@ -72,21 +74,27 @@ def _made(master: str | None) -> SparkSession:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it is, there is no session; and messages may have secrets
         raise QuestionError(
-            f"no Spark session on {master or 'this machine'} ({named(error)})",
+            f"no Spark session on {shown(master) if master else 'this machine'} ({named(error)})",
             "a classic session needs Java 17 or 21 (JAVA_HOME); a Spark Connect server is named sc://HOST:PORT",
         ) from None
 
 
 def _classic(builder: Any, master: str | None) -> SparkSession:
-    made = builder.appName("polyseme").config("spark.ui.showConsoleProgress", "false")
+    from pyspark import SparkConf, SparkContext
+
+    wanted = {"spark.app.name": "polyseme", "spark.ui.showConsoleProgress": "false"}
     if _SUBMITTED not in os.environ:
         require_java()
         if master is None or is_local(master):
             # Its workers are on this machine: they find what this interpreter finds.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Where no master is named Spark takes all cores of this machine, unless spark-submit was told another.
+    if master is not None:
+        wanted["spark.master"] = master
     with _quiet():
-        return cast("SparkSession", (made if master is None else made.master(master)).getOrCreate())
+        with _own_interruption():
+            SparkContext.getOrCreate(SparkConf().setAll(list(wanted.items())))
+        return cast("SparkSession", builder.config(map=wanted).getOrCreate())
 
 
 @contextmanager
@@ -101,6 +109,19 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         del os.environ[_JAVA_OPTIONS]
+
+
+@contextmanager
+def _own_interruption() -> Iterator[None]:
+    """Whoever handles Ctrl-C goes on to do so: PySpark's handler asks Java something in the middle of another call.
+
+    Where nobody does, as in a notebook, PySpark's is better than none.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    ours = callable(before) and before is not signal.default_int_handler
+    if ours and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, before)
 
 
 def _own_logging() -> bool:

@@ -247,7 +247,7 @@ def _check_local(engine: Any, out: Any, rows_per_file: int | None, memory: str |
             shuffling_memory(memory)
     else:
         given = {"rows_per_file": rows_per_file, "memory": memory}
-        hint = "Spark is told how much memory its workers have, and how many files there are, in its own ways"
+        hint = "Spark's own settings say how much memory workers have, and files= of spark.anonymize how many files"
         problems += [Problem(name, "for the local engine only", hint) for name, value in given.items() if value]
     if problems:
         raise QuestionError(problems)

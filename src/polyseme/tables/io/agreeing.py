@@ -46,7 +46,8 @@ def agreed_schema(schemas: Mapping[str, pa.Schema], quoted: bool = True) -> pa.S
 
 
 def _disagreement(problems: Mapping[str, str], reference: str) -> TableError:
-    shown = [Problem(file, f"other columns than {reference}: {what}", "") for file, what in problems.items()][:_SHOWN]
+    differ = f"its columns differ from those of {reference}"
+    shown = [Problem(file, f"{differ}: {what}", "") for file, what in problems.items()][:_SHOWN]
     more = len(problems) - len(shown)
     last = Problem("", f"{numbered(len(problems), 'files')} in all", _HINT) if more else None
     return TableError([*shown, last] if last else [*shown[:-1], Problem(shown[-1].where, shown[-1].what, _HINT)])
@@ -56,13 +57,13 @@ def _columns_flaw(first: pa.Schema, schema: pa.Schema, quoted: bool) -> list[str
     absent = [name for name in first.names if name not in schema.names]
     new = [name for name in schema.names if name not in first.names]
     if quoted:
-        return [f"no column '{name}'" for name in absent] + [f"a column '{name}' too many" for name in new]
+        return [f"no column '{name}'" for name in absent] + [f"an extra column '{name}'" for name in new]
     if not absent and not new:
         return []
     if len(first) != len(schema):
         return [f"{numbered(len(schema), 'columns')}, not {len(first)}"]
     places = [str(place) for place, name in enumerate(schema.names, 1) if name in new]
-    return [f"another name of {'column' if len(places) == 1 else 'columns'} {_listed(places)}"]
+    return [f"a different name for {'column' if len(places) == 1 else 'columns'} {_listed(places)}"]
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -17,11 +17,12 @@ from polyseme.tables.io.parts import Part, RowIn
 from polyseme.tables.io.places import Place
 from polyseme.tables.io.source import Source
 
-__all__ = ["FilesSource", "Opener"]
+__all__ = ["CHANGED", "FilesSource", "Opener"]
 
 Opener = Callable[[Any], Source]
 """Opens one file; it must be possible to pickle it, since other processes read parts of a table too."""
 
+CHANGED = "the file was changed while the table was read"
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -101,7 +102,7 @@ class FilesSource(Source):
     def _opened(self, file: _File) -> Source:
         source = self._opener(file.path)
         if tuple(source.parts()) != file.parts or set(source.schema.names) != set(self._stored.names):
-            raise TableError(f"{file.path}: the file was changed while the table was read")
+            raise TableError(f"{file.path}: {CHANGED}", "run it again when nothing writes to the table")
         return source
 
     def _of_file(self, file: _File, source: Source, part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

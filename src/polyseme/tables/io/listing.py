@@ -23,7 +23,7 @@ _WILD = frozenset("*?[")
 _DEEP = "**"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """What Hive, Spark and others call the folder of records without a value."""
-_HIDDEN = "names that begin with _ or . are left out"
+_HIDDEN = "names that begin with _ or . are skipped"
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ def files_like(pattern: Place) -> list[Listed]:
     fixed = next(place for place, name in enumerate(pattern.parts) if is_pattern(name))
     folder = Path(*pattern.parts[:fixed]) if isinstance(pattern, Path) else pattern.above(fixed)
     if not folder.is_dir():
-        raise TableError(f"{pattern}: there is no folder {folder}")
+        raise TableError(f"{pattern}: there is no folder {folder}", "folders before the first *, ? or [ must exist")
     found = _sorted(folder, _walk(folder, pattern.parts[fixed:]))
     if not found:
-        raise TableError(f"{pattern}: no file has such a name", f"`**` stands for any folders; {_HIDDEN}")
+        raise TableError(f"{pattern}: no file matches this pattern", f"`**` matches any number of folders; {_HIDDEN}")
     return found
 
 

@@ -105,7 +105,7 @@ def _open_path(path: Place, stored: _Stored) -> Source:
     if not path.exists():
         if is_pattern(str(path)):
             return _open_files(str(path), files_like(path), stored)
-        raise TableError(f"{path}: no such file")
+        raise TableError(f"{path}: no such file or folder")
     return _open_file(_kind_of(path), path, stored)
 
 
@@ -113,7 +113,8 @@ def _open_files(name: str, files: Sequence[Listed], stored: _Stored) -> Source:
     """Several files as one table; they must be of one kind, and of one that can be read piece by piece."""
     empty = [item for item in files if size_of(item.path) == 0]
     if empty:
-        raise TableError(Problem(str(item.path), "the file is empty") for item in empty[:_SHOWN])
+        hint = "remove it, or use a pattern that leaves it out"
+        raise TableError(Problem(str(item.path), "the file is empty", hint) for item in empty[:_SHOWN])
     kinds: dict[str, list[str]] = {}
     for item in files:
         kinds.setdefault(_kind_of(item.path), []).append(item.relative)
@@ -135,7 +136,7 @@ _STREAMED = frozenset({"Parquet", "Arrow", "text"})
 def _mixed(name: str, kinds: dict[str, list[str]]) -> TableError:
     told = ", ".join(f"{numbered(len(files), 'files')} of kind {kind} ({files[0]})" for kind, files in kinds.items())
     if len(kinds) > 1:
-        return TableError(f"{name}: files of different kinds: {told}", "name those that are meant: 'folder/*.parquet'")
+        return TableError(f"{name}: files of different kinds: {told}", "use a pattern for those you mean: 'folder/*.parquet'")
     hint = "a table of several files must be Parquet, Arrow or text; give one of them"
     return TableError(f"{name}: {told} cannot be put together", hint)
 
