@@ -7,7 +7,7 @@ its way to its place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,12 +40,11 @@ class Packing:
 
     def packed(self, codes: Ints) -> list[pa.Array]:
         """The columns of some sets: (sets, candidates)."""
-        shifts = np.arange(self.candidates) % self._together * self._bits
-        moved = codes.astype(self._type) << shifts.astype(self._type)
-        firsts = np.arange(0, self.candidates, self._together)
-        # Without its type a sum of small numbers would be twice as wide.
-        sums = np.add.reduceat(moved, firsts, axis=1, dtype=self._type)
-        return [pa.array(column) for column in sums.T.copy()]
+        numbers = np.zeros((self.columns, len(codes)), dtype=self._type)
+        for candidate in range(self.candidates):
+            number, place = divmod(candidate, self._together)
+            numbers[number] |= codes[:, candidate].astype(self._type) << (place * self._bits)
+        return [pa.array(column) for column in numbers]
 
     def code(self, names: list[str], candidate: int) -> Column:
         """The code of a candidate in columns with these names."""
@@ -65,5 +64,5 @@ class Packing:
         return _BITS // self._bits
 
     @property
-    def _type(self) -> np.dtype[np.int32] | np.dtype[np.int64]:
+    def _type(self) -> Any:
         return np.dtype(np.int32 if min(self.candidates, self._together) * self._bits < 32 else np.int64)
