@@ -77,6 +77,26 @@ def test_a_sample_that_is_everybody_finds_what_all_records_show(sail: Any, relea
         assert there[name].success == pytest.approx(finding.success, abs=room), name
 
 
+def test_a_sample_agrees_with_the_whole_within_its_errors(sail: Any, tmp_path: Path, seeded: None) -> None:
+    """Illnesses that go with age and sex: there is something to learn."""
+    rng = np.random.default_rng(8)
+    age, sex = rng.integers(0, 4, 12_000), rng.integers(0, 2, 12_000)
+    ill = np.where(rng.random(12_000) < 0.6, (age + sex) % 6, rng.integers(0, 6, 12_000))
+    people = pl.DataFrame({"age": age, "sex": np.array(["f", "m"])[sex], "ill": np.array(list("abcdef"))[ill]})
+    ps.anonymize(people, POLICY, tmp_path / "release", seed=2)
+    here = by_name(ps.attack(tmp_path / "release"))
+    there = by_name(on_spark.attack(tmp_path / "release", sample=4_000, spark=sail))
+    assert here.keys() == there.keys()
+    for name, finding in there.items():
+        if name[0] in ("published-estimate", "definetti"):
+            assert 0.005 < finding.detail["error"] < 0.02
+            assert finding.success == pytest.approx(here[name].success, abs=3 * finding.detail["error"]), name
+            assert finding.success > 0.6, "half would be right without"
+        else:
+            assert finding.success == pytest.approx(here[name].success, abs=1e-9), name
+        assert not finding.exceeded
+
+
 def test_the_sample_is_made_of_rows_of_the_release(sail: Any, release: Path, seeded: None) -> None:
     opened = on_spark.open_release(release, spark=sail)
     some, others = (attacking.sampled(opened, 1_000) for _ in range(2))
