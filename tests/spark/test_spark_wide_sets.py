@@ -13,14 +13,14 @@ from comparing import rows_of
 import polyseme as ps
 from polyseme import spark as on_spark
 from polyseme.randomness import new_key
-from polyseme.spark import drawing
-from polyseme.spark.packing import Packing
+from polyseme.spark.packing import FEW, Packing
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
 
 ROWS = 400
 MANY = [f"code {number}, 'x'" for number in range(70_000)]
 PAY = list(range(0, 4_000, 100))
+ILL = ["flu", "rash", "burn", "ulcer"]
 L = {"many": 4, "pay": 25}
 ROLES = {"id": {"role": "identifier"}, "town": {"role": "quasi-identifier"}, "row": {"role": "insensitive"}}
 SETS = {
@@ -53,7 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_these_sets_travel_in_both_ways() -> None:
-    assert len(PAY) <= drawing.FEW < len(MANY)
+    assert len(PAY) <= FEW < len(MANY)
     assert Packing(len(PAY), L["pay"]).columns == 3
 
 
@@ -78,13 +78,18 @@ def test_labels_in_the_long_form_are_those_of_one_machine(sail_or_classic: Any, 
     assert rows_of(other).equals(rows_of(local))
 
 
-@pytest.mark.parametrize("form", ["set", "long"])
-@pytest.mark.parametrize("staged", [False, True], ids=["files", "frame"])
-def test_labels_beside_groups_that_are_dealt(sail: Any, folder: Path, form: str, staged: bool) -> None:
+@pytest.mark.parametrize(
+    ("staged", "illnesses", "form"),
+    [(False, MANY, "set"), (True, MANY, "long"), (True, ILL, "set"), (False, ILL, "long")],
+    ids=["many-in-files", "many-in-a-frame-long", "few-in-a-frame", "few-in-files-long"],
+)
+def test_labels_of_groups_that_are_dealt_and_beside_them(
+    sail: Any, folder: Path, staged: bool, illnesses: list[str], form: str
+) -> None:
     """Who is in a group is drawn; but every set has `l` candidates, and the value of the person is one of them."""
-    attributes = {**ROLES, "ill": {"role": "sensitive"}, **SETS}
+    attributes = {**ROLES, "ill": {"role": "sensitive", "domain": illnesses}, **SETS}
     policy = ps.Policy.from_dict({"attributes": attributes, "method": {"anatomy": {"l": 3, "attribute": "ill"}}})
-    ill = pl.Series("ill", ["flu", "rash", "burn", "ulcer"] * (ROWS // 4))
+    ill = pl.Series("ill", [illnesses[code] for code in (0, 1, 10 % len(illnesses), -1)] * (ROWS // 4))
     for path, part in zip(sorted((folder / "data").iterdir()), people().with_columns(ill).iter_slices(250)):
         part.write_parquet(path, row_group_size=100)
     read = sail.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
@@ -99,3 +104,5 @@ def test_labels_beside_groups_that_are_dealt(sail: Any, folder: Path, form: str,
         assert true.select(pl.col(name).list.contains(pl.col(f"{name} true")).all()).item(), name
     members = true.with_columns(pl.col("ill").cast(pl.List(pl.String)))
     assert members.select(pl.col("ill").list.contains(pl.col("ill true")).all()).item()
+    order = {label: code for code, label in enumerate(illnesses)}
+    assert all(values == sorted(values, key=order.__getitem__) for values in members["ill"].to_list())

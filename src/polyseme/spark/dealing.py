@@ -37,6 +37,10 @@ KEYS = (pa.field("cell", pa.int64()), pa.field("key", pa.int64()), pa.field("tie
 _LANE = 1
 """Of the stream that puts rows in order; its first lane is for the places of rows."""
 _CODE_BITS = np.int64((1 << 31) - 1)
+_DIGITS = 10
+"""Of the code in front of a label, by which labels are in the order of the domain."""
+_LONGEST = (1 << 31) - 1
+"""Characters of a text that Spark knows."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -159,18 +163,27 @@ class Veil:
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Ranks become groups; records without one are left out."""
+    """Ranks become groups; records without one are left out.
+
+    texts  what stands for each code afterwards; None for the code itself
+    """
 
     schema: pa.Schema
     dealing: Dealing
     starts: Ints = field(repr=False)
+    texts: pa.Array | None = field(repr=False)
 
     def __call__(self, batches: Batches) -> Batches:
         for batch in batches:
             named = _named(batch, self.schema)
-            ranks = self.starts[codes_in(named, "cell")] + codes_in(named, "rank")
+            ranks, codes = (
+                self.starts[codes_in(named, "cell")] + codes_in(named, "rank"),
+                named.column(self.dealing.values),
+            )
             groups = self.dealing.places.group_of(codes_in(named, self.dealing.values), ranks)
             made = {self.dealing.group: pa.array(groups + 1)}
+            if self.texts is not None:
+                made[self.dealing.values] = self.texts.take(codes)
             names = self.schema.names[: -len(KEYS) - 1]
             arrays = [made.get(name, named.column(name)) for name in names]
             yield pa.RecordBatch.from_arrays(arrays, names=names).filter(pa.array(groups != SUPPRESSED))
@@ -186,11 +199,13 @@ def dealt(
     dealing: Dealing,
     starts: Ints,
     mapped: Callable[[DataFrame, Callable[[Batches], Batches], pa.Schema], DataFrame],
+    labels: pa.Array | None = None,
 ) -> DataFrame:
     """Records with their groups, and with all values of it in the place of their own, in the order of the domain.
 
     schema  of what was drawn
     starts  the rank with which each cell begins
+    labels  of all values, to be shown as texts; None for codes
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sql
@@ -198,8 +213,26 @@ def dealt(
     order = Window.partitionBy("cell").orderBy("key", "tie")
     # In the long form the rows of a record share its rank.
     ranked = drawn.withColumn("rank", (sql.dense_rank().over(order) - 1).cast("long"))
-    work = _Group(schema.append(pa.field("rank", pa.int64())), dealing, starts)
-    grouped = mapped(ranked, work, pa.schema(list(schema)[: -len(KEYS)]))
+    texts = None if labels is None else _in_order(labels)
+    work = _Group(schema.append(pa.field("rank", pa.int64())), dealing, starts, texts)
+    made = pa.schema(list(schema)[: -len(KEYS)])
+    if texts is not None:
+        made = made.set(made.get_field_index(dealing.values), pa.field(dealing.values, texts.type))
+    grouped = mapped(ranked, work, made)
     # No value is twice in a group, so that the rows of a record may again come several times.
     values = sql.collect_set(dealing.values).over(Window.partitionBy(dealing.group))
-    return grouped.withColumn(dealing.values, sql.sort_array(values))
+    found = grouped.withColumn(dealing.values, sql.sort_array(values))
+    if texts is None:
+        return found
+    bare = sql.transform(sql.col(dealing.values), lambda text: text.substr(_DIGITS + 1, _LONGEST))
+    return found.withColumn(dealing.values, bare)
+
+
+def _in_order(labels: pa.Array) -> pa.Array:
+    """Labels behind their codes: as texts they have the order of the domain.
+
+    >>> _in_order(pa.array(["b", "a"])).to_pylist()
+    ['0000000000b', '0000000001a']
+    """
+    texts = labels.cast(pa.string()).to_pylist()
+    return pa.array([f"{code:0{_DIGITS}d}{text}" for code, text in enumerate(texts)], pa.string())

@@ -25,7 +25,7 @@ from polyseme.randomness import RecordStream, StreamKey
 from polyseme.release import Sets
 from polyseme.spark.dealing import KEYS, Dealing, Veil, codes_in
 from polyseme.spark.failing import RECOUNTED
-from polyseme.spark.packing import Packing
+from polyseme.spark.packing import FEW, Packing
 from polyseme.spark.tasks import TASK_ROWS, Tasks, numbers
 from polyseme.spark.types import carried
 
@@ -33,10 +33,6 @@ __all__ = ["Check", "Draw", "DrawOnce", "Layout", "Prints", "Reported", "Sealed"
 
 PIECE = 100_000
 """Rows that are handed over at a time."""
-FEW = 64
-"""Values up to which sets travel as codes, and Spark looks up their labels in a constant; labels of others travel
-themselves. Sail 0.7 makes a copy of the constant for every row: 20,000 rows took five times as long with 10,000 values
-as with 1,000, and failed with 70,000."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,12 +32,13 @@ from polyseme.engines.tallies import BatchTally, Print, Problems
 from polyseme.errors import InternalError, InvalidInput, Problem, QuestionError, TableError
 from polyseme.progress import stage
 from polyseme.randomness import StreamKey
-from polyseme.release import Release
+from polyseme.release import Grouped, Release
 from polyseme.spark.dealing import CountCells, Dealing, Veil, dealt
 from polyseme.spark.drawing import Check, Draw, DrawOnce, Layout, Prints, Reported, Sealed, StagedPrints
 from polyseme.spark.failing import of_spark, plain_errors
 from polyseme.spark.jobs import finished
-from polyseme.spark.labels import labelled
+from polyseme.spark.labels import group_labels, labelled
+from polyseme.spark.packing import FEW
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import BATCH_ROWS, refuse_alike, session, settings
 from polyseme.spark.source import Rebased, SparkSource, spark_schema
@@ -237,7 +238,10 @@ class _Work:
         starts = dealing.starts(found)
         outcome.records -= dealing.places.suppressed
         outcome.rows = outcome.records * self.job.rows_per_record
-        return dealt(drawn, layout.schema(), dealing, starts, self._mapped)
+        item = next(item for item in self.job.columns if isinstance(item, Grouped) and item.name == dealing.attribute)
+        labels = group_labels(item)
+        many = labels if len(labels) > FEW else None
+        return dealt(drawn, layout.schema(), dealing, starts, self._mapped, many)
 
     def _mapped(self, frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
         return frame.mapInArrow(work, spark_schema(schema))

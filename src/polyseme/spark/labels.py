@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from polyseme.release import Grouped
 from polyseme.spark.drawing import Layout
+from polyseme.spark.packing import FEW
 from polyseme.spark.types import spark_type
 from polyseme.tables.coding.codes import label_array
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["labelled"]
+__all__ = ["group_labels", "labelled"]
 
 
 def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
@@ -36,12 +37,20 @@ def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
 
 
 def _of_group(item: Grouped, codes: str) -> Column:
-    """All values of a group."""
+    """All values of a group; where the domain has many, they have come as texts."""
     from pyspark.sql import functions as sql
 
-    domain = item.attribute.domain
-    labels = _labels(label_array(domain.values if domain is not None else ()))
+    values = group_labels(item)
+    if len(values) > FEW:
+        return _typed(sql.col(codes), values.type)
+    labels = _labels(values)
     return sql.transform(sql.col(codes), lambda code: sql.element_at(labels, code + 1))
+
+
+def group_labels(item: Grouped) -> pa.Array:
+    """The values of an attribute that is published by group, by code."""
+    domain = item.attribute.domain
+    return label_array(domain.values if domain is not None else ())
 
 
 def _labels(labels: pa.Array) -> Column:
@@ -51,9 +60,12 @@ def _labels(labels: pa.Array) -> Column:
     texts = [str(text) for text in labels.cast(pa.string()).to_pylist()]
     mark = _unused(texts)
     # An empty label at the end must stay: no limit on the number of pieces.
-    array = sql.split(sql.lit(mark.join(texts)), mark, -1)
-    inner = spark_type(labels.type)
-    return array if labels.type == pa.string() else array.cast(f"array<{inner.simpleString()}>")
+    return _typed(sql.split(sql.lit(mark.join(texts)), mark, -1), labels.type)
+
+
+def _typed(texts: Column, kind: pa.DataType) -> Column:
+    """Labels in their own type."""
+    return texts if kind == pa.string() else texts.cast(f"array<{spark_type(kind).simpleString()}>")
 
 
 def _unused(texts: list[str]) -> str:
