@@ -37,7 +37,7 @@ demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 test test-slow test-lanes test-spark: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEV)  ## every test but the slow studies of accuracy (test-slow) and those in a browser (test-lanes) or on Spark (test-spark)
-	$(BIN)/python -m pytest -q -n auto -m "not slow and not lane and not browser and not spark"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not lane and not browser and not spark"
 	@echo "Skipped: studies of accuracy (make test-slow); a browser, crashes and floods (make test-lanes);"
 	@echo "Spark and Sail, which want Java 17 or later and PySpark (make test-spark)"
 

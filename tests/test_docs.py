@@ -92,8 +92,10 @@ ELSEWHERE = (
     ("of disease", "of income"),
     ("--out campaign", "--out campaign-2"),
     ("collect purge", "collect purge --yes"),
+    ("collect demo", "collect demo --devices 200"),
+    ("reproduce posterior", "reproduce posterior --jobs 1"),
 )
-"""What the examples leave out, or call by another name than the table at hand."""
+"""What the examples leave out, call by another name than the table at hand, or do at a length that tests need not."""
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
+from command_line import polyseme
 from hospital import patients
 from polyseme.cli.anonymize import column_lines
 from polyseme.release import Manifest
@@ -234,11 +235,6 @@ def test_classes_of_columns_of_any_type_are_those_of_their_texts() -> None:
 # -- what happened ---------------------------------------------------------------------------------------------------
 
 
-def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "polyseme", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd)
-
-
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     people().write_csv(tmp_path / "people.csv")
@@ -248,7 +244,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def test_the_command_lists_every_column_and_warns_last(work: Path) -> None:
-    done = run("anonymize", "raw.yaml", "people.csv", "--out", "r", cwd=work)
+    done = polyseme("anonymize", "raw.yaml", "people.csv", "--out", "r", cwd=work)
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if not line.startswith("─")]
     assert lines[:6] == [
@@ -268,17 +264,17 @@ def test_the_command_lists_every_column_and_warns_last(work: Path) -> None:
 
 
 def test_the_command_refuses_with_exit_code_1_and_accepts_when_told(work: Path) -> None:
-    refused = run("anonymize", "missed.yaml", "people.csv", "--out", "r", cwd=work)
+    refused = polyseme("anonymize", "missed.yaml", "people.csv", "--out", "r", cwd=work)
     assert refused.returncode == 1
     assert "k-anonymity (k = 5) does not hold" in refused.stderr
     assert MARK not in refused.stderr
     assert not (work / "r").exists()
-    done = run("anonymize", "missed.yaml", "people.csv", "--out", "r", "--accept-risk", "--json", cwd=work)
+    done = polyseme("anonymize", "missed.yaml", "people.csv", "--out", "r", "--accept-risk", "--json", cwd=work)
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert document["accepted_risk"] == ["k-anonymity"]
     assert document["columns"][0] == {"name": "name", "role": "identifier", "published": "not published"}
-    assert run("verify", "r", cwd=work).returncode == 1
+    assert polyseme("verify", "r", cwd=work).returncode == 1
 
 
 def test_members_of_a_joint_attribute_and_new_columns_are_listed() -> None:
@@ -351,16 +347,16 @@ def test_a_preview_of_no_records_is_refused(records: Any) -> None:
 
 def test_a_preview_is_for_a_terminal(work: Path) -> None:
     before = sorted(work.iterdir())
-    refused = run("anonymize", "raw.yaml", "people.csv", "--preview", 2, cwd=work)
+    refused = polyseme("anonymize", "raw.yaml", "people.csv", "--preview", 2, cwd=work)
     assert refused.returncode == 2
     assert "no terminal" in " ".join(refused.stderr.split())
     assert MARK not in refused.stdout + refused.stderr
-    assert run("anonymize", "raw.yaml", "people.csv", "--preview", 2, "--json", cwd=work).returncode == 2
-    forced = run("anonymize", "raw.yaml", "people.csv", "--preview", 2, "--force-preview", cwd=work)
+    assert polyseme("anonymize", "raw.yaml", "people.csv", "--preview", 2, "--json", cwd=work).returncode == 2
+    forced = polyseme("anonymize", "raw.yaml", "people.csv", "--preview", 2, "--force-preview", cwd=work)
     assert forced.returncode == 0
     assert forced.stdout.count(MARK) == 2
     assert sorted(work.iterdir()) == before
-    assert run("anonymize", "raw.yaml", "people.csv", cwd=work).returncode == 2
+    assert polyseme("anonymize", "raw.yaml", "people.csv", cwd=work).returncode == 2
 
 
 def test_on_a_terminal_a_preview_is_shown(work: Path) -> None:

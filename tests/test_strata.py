@@ -362,12 +362,28 @@ def truth(table: pl.DataFrame, by: dict[str, tuple[Any, ...]]) -> np.ndarray[Any
     return out
 
 
+@pytest.fixture(scope="module")
+def releases_of_a_table() -> tuple[pl.DataFrame, list[ps.Release]]:
+    """60 of the same people."""
+    table, rules = people(3_000), policy()
+    return table, [ps.anonymize(table, rules, seed=seed) for seed in range(60)]
+
+
+@pytest.fixture(scope="module")
+def releases_of_tables() -> list[ps.Release]:
+    """80 of other people each time."""
+    rules = policy()
+    return [ps.anonymize(people(1_000, seed=seed), rules, seed=seed) for seed in range(80)]
+
+
 @pytest.mark.parametrize("estimator", ["inverse", "ml"])
-def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(estimator: str) -> None:
-    table, covered, errors = people(3_000), {"": [], "sex": []}, []
+def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(
+    releases_of_a_table: tuple[pl.DataFrame, list[ps.Release]], estimator: str
+) -> None:
+    table, releases = releases_of_a_table
+    covered, errors = {"": [], "sex": []}, []
     widths, values = {"": [], "sex": []}, {"": [], "sex": []}
-    for seed in range(60):
-        release = ps.anonymize(table, policy(), seed=seed)
+    for release in releases:
         for by, hits in covered.items():
             found = ps.estimate(release, of=["disease"], by=[by] if by else [], estimator=estimator)
             real = truth(table, dict(found.by))
@@ -392,14 +408,13 @@ def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(estima
 
 
 @pytest.mark.parametrize("estimator", ["inverse", "ml"])
-def test_intervals_about_the_population_cover_its_numbers(estimator: str) -> None:
+def test_intervals_about_the_population_cover_its_numbers(releases_of_tables: list[ps.Release], estimator: str) -> None:
     expected = np.zeros(len(CODES))
     for (sex, share), age in itertools.product({"male": 0.5, "female": 0.4, "unknown": 0.1}.items(), range(1, 6)):
         weights = np.linspace(1, 3, len(CODES)) * [code not in excluded(sex, age) for code in CODES]
         expected += 1_000 * share / 5 * weights / weights.sum()
     hits, widths, values = [], [], []
-    for seed in range(80):
-        release = ps.anonymize(people(1_000, seed=seed), policy(), seed=seed)
+    for release in releases_of_tables:
         found = ps.estimate(release, of=["disease"], estimator=estimator, population="super")
         hits.append((found.low[0] <= expected) & (expected <= found.high[0]))
         widths.append(found.high[0] - found.low[0])

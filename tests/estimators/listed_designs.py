@@ -86,7 +86,10 @@ class Listed(_ListedChannel, SetDistribution):
         self._sets = valid_sets(structure, l)
         theta = np.ones(structure.size)
         for _ in range(0 if target is None else 4000):
-            theta *= (target / self._inclusion(theta)) ** 0.7
+            off = target / self._inclusion(theta)
+            theta *= off**0.7
+            if np.abs(off - 1.0).max() < 1e-14:
+                break
         self._blind = self._probability(theta)
         self._rho = self._inclusion(theta)
         self._channel = np.zeros((structure.size, len(self._sets)))

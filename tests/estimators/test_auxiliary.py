@@ -270,7 +270,8 @@ def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
     assert (fit.variance >= best.variance).all()
 
 
-@pytest.mark.parametrize("population", ["finite", "super"])
+# Of the records themselves "a column that helps" in test_coverage_of_questions.py tells, sooner.
+@pytest.mark.parametrize("population", [pytest.param("finite", marks=pytest.mark.slow), "super"])
 def test_intervals_cover(population):
     inside, widths, honest = [], [], []
     for seed in range(12):

@@ -44,7 +44,19 @@ SCENES = {
 }
 
 
-@pytest.mark.parametrize("name", SCENES)
+MORE = {
+    "12 strata of 500 records: 65%",
+    "12 strata, one value",
+    "99% in one value, epsilon 1: 89%",
+    "20 records a person: 37%",
+    "priors that are out of date",
+}
+"""Other numbers for what a scene beside them asks: they take their time in `make test-slow`."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in MORE else name for name in SCENES]
+)
 def test_intervals_hold_the_truth(name):
     scene, releases, questions = SCENES[name]
     honest = answers(with_inverse(scene), releases, questions, seed=1)
