@@ -170,6 +170,9 @@ def command(
 
     if engine == "spark" and file_format != "parquet":
         raise click.UsageError("--engine spark writes --format parquet only.")
+    for name, given in (("--rows-per-file", rows_per_file), ("--memory", memory)):
+        if engine == "spark" and given is not None:
+            raise click.UsageError(f"{name} is for --engine local.")
     by_spark = require_spark(engine, master=master)
     if preview is not None:
         _require_terminal(force_preview, as_json)
