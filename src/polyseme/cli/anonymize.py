@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 @click.command("anonymize")
 @click.argument("policy", type=PathType)
 @click.argument("data", type=TableType)
-@click.option("--out", type=PathType, help="The folder of the release; must not exist yet. Required unless --preview is given.")
+@click.option(
+    "--out", type=PathType, help="The folder of the release; must not exist yet. Required unless --preview is given."
+)
 @click.option(
     "--form",
     type=click.Choice(["set", "long"]),

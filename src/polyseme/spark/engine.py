@@ -83,7 +83,7 @@ class SparkEngine:
     files: int | None = None
 
     def __post_init__(self) -> None:
-        files = self.files
+        files: Any = self.files
         if files is not None and (not isinstance(files, int) or isinstance(files, bool) or files < 1):
             what = f"expected a whole number of at least 1, got {files!r}"
             raise QuestionError(Problem("files", what, "leave it out for one file per two million rows"))
