@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 @click.command("anonymize")
 @click.argument("policy", type=PathType)
 @click.argument("data", type=TableType)
-@click.option("--out", type=PathType, help="The folder of the release; must not exist yet. Required unless --preview is given.")
+@click.option(
+    "--out", type=PathType, help="The folder of the release; must not exist yet. Required unless --preview is given."
+)
 @click.option(
     "--form",
     type=click.Choice(["set", "long"]),
@@ -170,6 +172,9 @@ def command(
 
     if engine == "spark" and file_format != "parquet":
         raise click.UsageError("--engine spark writes --format parquet only.")
+    for name, given in (("--rows-per-file", rows_per_file), ("--memory", memory)):
+        if engine == "spark" and given is not None:
+            raise click.UsageError(f"{name} is for --engine local.")
     by_spark = require_spark(engine, master=master)
     if preview is not None:
         _require_terminal(force_preview, as_json)

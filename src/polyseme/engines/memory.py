@@ -34,7 +34,9 @@ def bytes_of(size: str | int) -> int:
         return size
     found = _SIZE.fullmatch(size) if isinstance(size, str) else None
     if found is None:
-        raise QuestionError(Problem("memory", f"expected a size, got '{size}'", "a number with its unit, such as 2GB or 512MB"))
+        raise QuestionError(
+            Problem("memory", f"expected a size, got '{size}'", "a number with its unit, such as 2GB or 512MB")
+        )
     return int(float(found[1]) * _UNITS[found[2].upper()])
 
 

@@ -101,7 +101,11 @@ def require_data(folder: Path, data: Mapping[str, Any]) -> None:
     ]
     if problems:
         more = len(problems) - _SHOWN
-        last = [Problem(str(folder), f"{more:,} more files are missing, changed or not in the manifest")] if more > 0 else []
+        last = (
+            [Problem(str(folder), f"{more:,} more files are missing, changed or not in the manifest")]
+            if more > 0
+            else []
+        )
         raise ReleaseError([*problems[:_SHOWN], *last])
 
 

@@ -16,6 +16,7 @@ serverless offerings run the same code. Needs `polyseme[spark]`, here and on the
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,10 +69,11 @@ def anonymize(
     rules = policy_given(policy)
     source = open_table(data, rules, spark=spark, master=master)
     refuse_existing(Path(out), bool(options.get("overwrite")))
+    engine = SparkEngine(spark, master, files)  # what is wrong with its options is told before Spark starts
     found = session(spark, master)
     if SparkSource.beneath(source) is None:
         source = CountedByWorkers(source, found)
-    return local_anonymize.anonymize(source, rules, out, engine=SparkEngine(found, files=files), **options)
+    return local_anonymize.anonymize(source, rules, out, engine=replace(engine, spark=found), **options)
 
 
 def open_table(data: Any, policy: Policy | str | Path, *, spark: Any = None, master: str | None = None) -> Source:

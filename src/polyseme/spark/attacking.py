@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,8 +29,11 @@ __all__ = ["attack_by_sample", "sampled"]
 
 def attack_by_sample(release: Release, sample: int) -> Findings:
     """What adversaries find in about so many records of a release that Spark reads."""
-    if sample < 1:
-        raise QuestionError(Problem("sample", "expected a number of records, 1 or more", "sample=100_000"))
+    asked: Any = sample
+    if not isinstance(asked, int) or asked < 1:
+        raise QuestionError(
+            Problem("sample", f"expected a number of records, 1 or more, got {sample!r}", "sample=1000")
+        )
     require_attackable(release)
     _refuse_classes(release)
     return Findings(attack_sample(release, sampled(release, sample)))

@@ -78,10 +78,17 @@ class SparkEngine:
     """No machine has to hold all records: methods that look at the whole table look at counts."""
     deals: ClassVar[bool] = True
     """It deals records to groups that were planned from counts."""
+    formats: ClassVar[tuple[str, ...]] = ("parquet",)
 
     spark: Any = None
     master: str | None = None
     files: int | None = None
+
+    def __post_init__(self) -> None:
+        files: Any = self.files
+        if files is not None and (not isinstance(files, int) or isinstance(files, bool) or files < 1):
+            what = f"expected a whole number of at least 1, got {files!r}"
+            raise QuestionError(Problem("files", what, "leave it out for one file per two million rows"))
 
     def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
         spark = session(self.spark, self.master)
@@ -257,6 +264,9 @@ class _Work:
 
     def _written(self, drawn: DataFrame, layout: Layout) -> list[Path]:
         rows, data = self.run.outcome.rows, self.folder / "data"
+        if not rows:
+            # Some engines write no file then; that there are no records is told by whoever describes the release.
+            return []
         files = self.files or max(-(-rows // FILE_ROWS), 1)
         ordered = drawn.repartition(files, "place").sortWithinPartitions("place")
         with stage("Drawing and writing"):

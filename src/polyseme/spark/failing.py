@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from polyseme.errors import TableError
+from polyseme.errors import InvalidInput, Problem, TableError
 from polyseme.tables.io.dataset import CHANGED
 from polyseme.version import __version__
 
-__all__ = ["RECOUNTED", "SAME_NAMES", "UNSEEN", "named", "of_spark", "plain_errors"]
+__all__ = ["RECOUNTED", "SAME_NAMES", "UNSEEN", "named", "of_spark", "plain_errors", "told_by_workers"]
 
 UNSEEN = "a worker cannot read this file"
 """What workers say of a file that is here, and not where they are."""
@@ -23,6 +25,8 @@ RECOUNTED = "the table has changed since its rows were counted"
 _THEIRS = frozenset({"pyspark", "py4j", "grpc"})
 _MODULE = re.compile(r"No module named '([A-Za-z_][\w.]*)'")
 _CHANGED_HINT = "run it again when nothing writes to the table"
+_PROBLEMS = re.compile(r"polyseme-problems:([A-Za-z0-9+/=]+):")
+"""Problems with a table in the text of Spark's error; encoded, since Spark breaks and indents what it quotes."""
 _KNOWN = {
     UNSEEN: ("the workers cannot read the files of the table", SAME_NAMES),
     RECOUNTED: ("the table was changed while it was read", _CHANGED_HINT),
@@ -54,6 +58,16 @@ def plain_errors() -> Iterator[None]:
         raise _told(error) from None
 
 
+@contextmanager
+def told_by_workers() -> Iterator[None]:
+    """Around what workers do: problems that they find with a table come back as they are, through Spark's error."""
+    try:
+        yield
+    except InvalidInput as error:
+        problems = [[problem.where, problem.what, problem.hint] for problem in error.problems]
+        raise ValueError(f"polyseme-problems:{b64encode(json.dumps(problems).encode()).decode()}:") from None
+
+
 def of_spark(error: Exception) -> bool:
     """Whether it comes from PySpark, or from what PySpark speaks through."""
     return any(kind.__module__.partition(".")[0] in _THEIRS for kind in type(error).__mro__)
@@ -67,6 +81,8 @@ def named(error: Exception) -> str:
 
 def _told(error: Exception) -> TableError:
     text = str(error)
+    if found := _PROBLEMS.search(text):
+        return TableError(Problem(*problem) for problem in json.loads(b64decode(found[1])))
     if lacking := _MODULE.search(text):
         hint = f"install polyseme {__version__} on every worker, for the interpreter that PYSPARK_PYTHON names there"
         return TableError(f"the workers do not have the Python package '{lacking[1].partition('.')[0]}'", hint)

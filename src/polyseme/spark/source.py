@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.errors import TableError
-from polyseme.spark.failing import plain_errors
+from polyseme.spark.failing import plain_errors, told_by_workers
 from polyseme.spark.tasks import Tasks, numbers
 from polyseme.spark.types import carried, carried_type, spark_type
 from polyseme.tables.io.frames import FrameSource
@@ -194,6 +194,7 @@ class _Read:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in numbers(batches):
-            for batch in self.tasks.batches(number, self.names):
-                columns = [carried(column, name) for column, name in zip(batch.columns, self.names)]
-                yield pa.RecordBatch.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])
+            with told_by_workers():
+                for batch in self.tasks.batches(number, self.names):
+                    columns = [carried(column, name) for column, name in zip(batch.columns, self.names)]
+                    yield pa.RecordBatch.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])

@@ -112,9 +112,9 @@ def anonymize(
     `RiskError` is raised and nothing is written.
     """
     policy = policy_given(policy)
-    _check_options(form, file_format, records_per_person)
-    asked = _ledger(ledger, people, seed)
     run = engine_named(engine) if isinstance(engine, str) else engine
+    _check_options(form, file_format, records_per_person, getattr(run, "formats", FORMATS))
+    asked = _ledger(ledger, people, seed)
     _check_local(engine, out, rows_per_file, memory)
     cancellation = cancellation or Cancellation()
     source: Source = Watched(source_given(data, policy), cancellation)
@@ -223,13 +223,19 @@ def _tell(warn: Warn | None, category: type[PolysemeWarning], texts: Iterable[st
             warn(text)
 
 
-def _check_options(form: str, file_format: str, records_per_person: float | None = None) -> None:
+def _check_options(
+    form: str, file_format: str, records_per_person: float | None = None, written: Sequence[str] = FORMATS
+) -> None:
+    """Raise for options that nobody knows; `written` are the formats that the engine writes."""
     asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
     problems = [
         Problem(name, f"unknown word '{given}'", nearest(str(given), known))
         for name, given, known in asked
         if given not in known
     ]
+    if file_format in FORMATS and file_format not in written:
+        what = f"this engine does not write '{file_format}'"
+        problems.append(Problem("file_format", what, f"file_format='{written[0]}', or engine='local'"))
     if records_per_person is not None and not 1 <= records_per_person < math.inf:
         problems.append(Problem("records_per_person", "expected a number of at least 1"))
     if problems:

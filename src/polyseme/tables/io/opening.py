@@ -136,7 +136,9 @@ _STREAMED = frozenset({"Parquet", "Arrow", "text"})
 def _mixed(name: str, kinds: dict[str, list[str]]) -> TableError:
     told = ", ".join(f"{numbered(len(files), 'files')} of kind {kind} ({files[0]})" for kind, files in kinds.items())
     if len(kinds) > 1:
-        return TableError(f"{name}: files of different kinds: {told}", "use a pattern for those you mean: 'folder/*.parquet'")
+        return TableError(
+            f"{name}: files of different kinds: {told}", "use a pattern for those you mean: 'folder/*.parquet'"
+        )
     hint = "a table of several files must be Parquet, Arrow or text; give one of them"
     return TableError(f"{name}: {told} cannot be put together", hint)
 
