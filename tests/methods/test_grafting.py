@@ -67,6 +67,7 @@ def as_recoding(data, made):
     return Recoding(classes.reshape(-1), shown, made.cells)
 
 
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     asked=st.sampled_from(GOALS),

@@ -11,9 +11,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from polyseme.cancellation import Cancellation
@@ -52,8 +53,8 @@ class SparkWorkers:
         yield from self._batches(self._counted(work))
 
     def finished(self, work: Work, finish: Callable[[pa.RecordBatch], Found], parts: int) -> Iterator[Found]:
-        sealed, part = Sealed(secrets.token_bytes(32)), work.names[0]
-        together = self._counted(work).repartition(parts, part).sortWithinPartitions(part)
+        sealed = Sealed(secrets.token_bytes(32))
+        together = _together(self._counted(work), work.names[0], parts)
         made = together.mapInArrow(_Finished(tuple(work.names), finish, sealed), _Finished.SCHEMA)
         for row in self._done(made.collect):
             yield sealed.open(bytes(row[0]))
@@ -67,11 +68,23 @@ class SparkWorkers:
 
     def _batches(self, frame: DataFrame) -> Batches:
         table: pa.Table = self._done(frame.toArrow)
-        yield from table.to_batches()
+        yield from (batch for batch in table.to_batches() if batch.num_rows)
 
     def _done(self, action: Callable[[], Any]) -> Any:
         with settings(self.frame.sparkSession, _SETTINGS), plain_errors():
             return finished(self.frame.sparkSession, self.cancellation, action)
+
+
+def _together(rows: DataFrame, part: str, parts: int) -> DataFrame:
+    """The rows of each part next to each other, on one worker.
+
+    Sail leaves out a sort of which it does not see that somebody needs it. It sees that a rank does.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as sql
+
+    rank = sql.row_number().over(Window.partitionBy(part).orderBy(part))
+    return rows.repartition(parts, part).withColumn("rank", rank)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +96,13 @@ class _Counted:
 
     def __call__(self, batches: Batches) -> Batches:
         for batch in batches:
-            yield self.work(self.read(batch))
+            if batch.num_rows:
+                yield self.work(self.read(batch))
 
 
 @dataclass(frozen=True, eq=False)
 class _Finished:
-    """All rows of one part after the other: they come sorted by it."""
+    """All rows of one part, and then of the next; a part that comes again is refused."""
 
     SCHEMA = "found binary"
     names: tuple[str, ...]
@@ -96,25 +110,22 @@ class _Finished:
     sealed: Sealed
 
     def __call__(self, batches: Batches) -> Batches:
-        held: list[pa.RecordBatch] = []
+        done = set[int]()
+        for part, pieces in groupby(self._pieces(batches), key=lambda piece: piece.column(0)[0].as_py()):
+            if part in done:
+                raise ValueError("the rows of a part are not together")
+            done.add(part)
+            yield self._found(list(pieces))
+
+    def _pieces(self, batches: Batches) -> Batches:
+        """Pieces that have one part each."""
         for batch in batches:
-            for piece in _by_part(pa.RecordBatch.from_arrays(batch.columns, names=list(self.names))):
-                if held and held[0].column(0)[0] != piece.column(0)[0]:
-                    yield self._found(held)
-                    held = []
-                held.append(piece)
-        if held:
-            yield self._found(held)
+            rows = pa.RecordBatch.from_arrays(batch.columns[: len(self.names)], names=list(self.names))
+            parts = rows.column(0).to_numpy(zero_copy_only=False)
+            begins = np.flatnonzero(np.diff(parts, prepend=-1, append=-1)).tolist()
+            for start, end in pairwise(begins):
+                yield rows.slice(start, end - start)
 
     def _found(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         (whole,) = pa.Table.from_batches(held).combine_chunks().to_batches()
         return pa.RecordBatch.from_pydict({"found": pa.array([self.sealed.seal(self.finish(whole))], pa.binary())})
-
-
-def _by_part(batch: pa.RecordBatch) -> Batches:
-    """A batch that is sorted by its first column, in pieces that have one value in it each."""
-    parts = batch.column(0).to_numpy(zero_copy_only=False)
-    begins = [0, *((parts[1:] != parts[:-1]).nonzero()[0] + 1).tolist(), len(parts)]
-    for start, end in pairwise(begins):
-        if end > start:
-            yield batch.slice(start, end - start)
