@@ -130,15 +130,21 @@ def test_parts_of_files(spark: Any, folder: Path, samples: list[pa.RecordBatch])
     require_parts(release, spark, folder, samples)
 
 
-def test_parts_of_a_frame(spark: Any, folder: Path, samples: list[pa.RecordBatch]) -> None:
-    read = spark.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
-    release = on_spark.anonymize(read, folder / "p.yaml", folder / "out", spark=spark, files=2)
-    require_parts(release, spark, folder, samples)
+@pytest.fixture(params=["local_spark", "sail"])
+def other(request: pytest.FixtureRequest) -> Any:
+    """A session with Java, and one without."""
+    return request.getfixturevalue(request.param)
 
 
-def test_the_same_seed_gives_the_same_parts(local_spark: Any, folder: Path) -> None:
+def test_parts_of_a_frame(other: Any, folder: Path, samples: list[pa.RecordBatch]) -> None:
+    read = other.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
+    release = on_spark.anonymize(read, folder / "p.yaml", folder / "out", spark=other, files=2)
+    require_parts(release, other, folder, samples)
+
+
+def test_the_same_seed_gives_the_same_parts(sail: Any, folder: Path) -> None:
     made = [
-        on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=local_spark, seed=seed)
+        on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=sail, seed=seed)
         for name, seed in (("one", 5), ("two", 5), ("other", 6))
     ]
     one, two, other = (release.to_polars().sort("weight") for release in made)
@@ -147,13 +153,13 @@ def test_the_same_seed_gives_the_same_parts(local_spark: Any, folder: Path) -> N
 
 
 def test_below_the_limit_nothing_is_cut_in_parts(
-    spark: Any, folder: Path, samples: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch
+    other: Any, folder: Path, samples: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = ps.anonymize(people(), POLICY)
     # Rows beyond the limit, but not rows that differ; and not even those.
     for name, held in (("some", ROWS - 1), ("all", ROWS)):
         monkeypatch.setattr(scaled, "HELD", held)
-        release = on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=spark)
+        release = on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=other)
         assert rows_of(release).equals(rows_of(whole))
         assert release.manifest.applied == whole.manifest.applied
     assert not samples

@@ -49,10 +49,10 @@ from polyseme.verbs.treating import Treated, domain_labels, ruled
 __all__ = ["CLASSES", "PART_ROWS", "divide"]
 
 PART_ROWS = 1_000_000
-"""Different rows of a part, about: a worker cuts them in some seconds, in some hundred megabytes."""
+"""Different rows of a part, about: a worker cuts them in some ten seconds, in some hundred megabytes."""
 CLASSES = 5_000_000
-"""Classes beyond which no tree is made: it is held here and by every worker that recodes records, at about 50 bytes for
-each class, and goes with every task at about 10; a Spark Connect server takes no message beyond 128 MB."""
+"""Classes beyond which no tree is made: it is held here and by every worker that recodes records, at about 60 bytes for
+each class, and goes with every task at about 15; a Spark Connect server takes no message beyond 128 MB."""
 _UNEVEN = 4
 """How many times its share of all classes a part may have before it only says how many."""
 _SAMPLED = 500

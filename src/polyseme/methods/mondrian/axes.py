@@ -90,7 +90,7 @@ class Ordered(Axis):
         if _missing(self.ladder):
             # A missing value meets others at the last level only.
             shown[(shown[:, 1] == last) & (shown[:, 0] < last)] = 0, last
-        pairs, cell = np.unique(shown, axis=0, return_inverse=True)
+        pairs, cell = _different(shown, self.ladder.leaves)
         labels = [self._label(low, high) for low, high in pairs.tolist()]
         # Ranges share the numbers that they are made of: there may be millions of them.
         leaves = np.arange(self.ladder.leaves)
@@ -152,11 +152,17 @@ class Hierarchical(Axis):
         return children
 
     def cells(self, extents: Ints) -> tuple[Ints, Cells]:
-        pairs, cell = np.unique(extents, axis=0, return_inverse=True)
+        pairs, cell = _different(extents, self.ladder.leaves)
         levels = {level: Cells.of_level(self.ladder, level) for level in np.unique(pairs[:, 0]).tolist()}
         found = [(levels[level].labels[group], levels[level].leaves[group], level) for level, group in pairs.tolist()]
         told = _told_apart([(label, level) for label, _, level in found])
         return cell, Cells(told, tuple(leaves for _, leaves, _ in found))
+
+
+def _different(pairs: Ints, span: int) -> tuple[Ints, Ints]:
+    """The different pairs of numbers, in order, and the place of each; the second number is below `span`."""
+    found, place = np.unique(pairs[:, 0] * span + pairs[:, 1], return_inverse=True)
+    return np.column_stack(np.divmod(found, max(span, 1))), place
 
 
 def _told_apart(shown: list[tuple[str | None, int]]) -> tuple[str | None, ...]:

@@ -77,7 +77,7 @@ class CutTree:
     shown     the cells of the nodes that are not cut: (ends, q)
 
     Some millions of classes go with every task to the workers. So numbers are as small as will do, and only what the
-    others follow from is pickled: about 5 bytes for each class, and 1 to 3 for each quasi-identifier of it.
+    others follow from is pickled: 15 bytes for each of half a million classes of five quasi-identifiers.
     """
 
     groups: tuple[Ints, ...] = field(repr=False)
@@ -97,12 +97,12 @@ class CutTree:
     def _of(cls, groups: tuple[Ints, ...], cuts: Cuts, nodes: Ints, shown: Ints) -> CutTree:
         parents = cuts.parents.astype(np.int64)
         order = np.lexsort((cuts.values, parents))
-        axis, level = np.full((2, len(cuts) + 1), _UNCUT, dtype=np.int16)
+        axis, level = np.full((2, len(cuts) + 1), _UNCUT)
         axis[parents], level[parents] = cuts.axis, cuts.level
         first = np.searchsorted(parents[order], np.arange(len(axis)))
         first[nodes] = np.arange(len(nodes))
         keys = parents[order] * _span(groups) + cuts.values[order]
-        return cls(groups, axis, level, small(first), small(order + 1), keys, shown.astype(np.int32))
+        return cls(groups, small(axis), small(level), small(first), small(order + 1), keys, shown.astype(np.int32))
 
     def __reduce__(self) -> tuple[Any, ...]:
         ends = self.ends
