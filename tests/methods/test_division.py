@@ -59,9 +59,10 @@ def test_parts_that_do_not_reach_the_goal_are_joined():
 
 
 @pytest.mark.parametrize("parts", [1, 7, 40])
-def test_parts_are_about_as_many_as_asked_for_and_alike_in_size(parts):
+@pytest.mark.parametrize("ordered", [True, False])
+def test_parts_are_about_as_many_as_asked_for_and_alike_in_size(parts, ordered):
     data = table(1)
-    division = divided(among(data, np.arange(600)), parts)
+    division = divided(among(data, np.arange(600)), parts, {ladder.name: ordered for ladder in data.ladders})
     part = division.parts_of(data.codes)
     assert set(np.unique(part)) <= set(division.numbers)
     assert parts <= len(division.numbers) <= 2 * parts

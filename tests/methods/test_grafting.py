@@ -48,10 +48,10 @@ def counted(data):
     return replace(data, codes=rows[:, :-1], sensitive={"s": secret}, counts=counts)
 
 
-def in_parts(data, asked, sample, parts, ordered=None):
+def in_parts(data, asked, sample, parts, ordered=None, halved=True):
     """The table cut in parts: the division, the branch of each part, and the whole."""
     goal = Goal.of(asked, data)
-    first = divided(among(data, sample), parts, ordered)
+    first = divided(among(data, sample), parts, ordered, halved)
     division = settled(first, first.parts_of(data.codes), goal)
     branches = {}
     for number in division.numbers.tolist():
@@ -74,14 +74,15 @@ def as_recoding(data, made):
     share=st.sampled_from([0.05, 0.3, 1.0]),
     parts=st.integers(1, 12),
     ordered=st.booleans(),
+    halved=st.booleans(),
 )
-def test_the_whole_is_its_parts(seed, asked, share, parts, ordered):
+def test_the_whole_is_its_parts(seed, asked, share, parts, ordered, halved):
     data = random_data(seed, rows=120)
     known = {ladder.name: ordered for ladder in data.ladders}
     goal = Goal.of(asked, data)
     sample = np.flatnonzero(np.random.default_rng(seed).random(data.rows) < share)
     try:
-        division, branches, made = in_parts(data, asked, sample, parts, known)
+        division, branches, made = in_parts(data, asked, sample, parts, known, halved)
     except ps.ImpossibleError:
         with pytest.raises(ps.ImpossibleError):
             mondrian(data, goal, STREAM, ordered=known)
@@ -152,6 +153,14 @@ def test_parts_lose_little(ordered, asked):
     assert lost == pytest.approx(Loss("loss").of_recoding(data, whole), rel=0.1)
     # The mean size of a class, within a tenth.
     assert made.classes == pytest.approx(len(whole.shown), rel=0.1)
+
+
+def test_a_part_is_cut_alike_in_whatever_order_its_rows_come():
+    data = counted(table(6))
+    order = np.random.default_rng(1).permutation(data.rows)
+    moved = replace(among(data, order), counts=data.counts[order])
+    one, two = (cut_part(some, Goal.of(GOALS[0], some), Goal.of(GOALS[0], some).totals()) for some in (data, moved))
+    assert pickle.dumps((one.cuts, one.ends, one.extents)) == pickle.dumps((two.cuts, two.ends, two.extents))
 
 
 def test_a_part_that_does_not_reach_the_goal_is_refused():

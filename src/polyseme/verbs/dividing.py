@@ -126,9 +126,12 @@ class _Finish:
         codes = np.empty((rows.num_rows, len(ladders)), dtype=np.int32)
         for place, name in enumerate(_leaves(len(ladders))):
             codes[:, place] = read[name]
-        secret = zip(self.domains.items(), _values(len(self.domains)))
-        sensitive = {name: Sensitive(name, read[column], values) for (name, values), column in secret}
-        return Microdata(ladders, codes, sensitive, counts=read[_COUNT])
+        secret = {name: read[column] for name, column in zip(self.domains, _values(len(self.domains)))}
+        return Microdata(ladders, codes, self.sensitive(secret), counts=read[_COUNT])
+
+    def sensitive(self, codes: Mapping[str, Ints]) -> dict[str, Sensitive]:
+        """The sensitive attributes of some records, from their codes."""
+        return {name: Sensitive(name, codes[name], values) for name, values in self.domains.items()}
 
     def goal(self, data: Microdata) -> Goal:
         """What classes of some records must reach."""
@@ -162,7 +165,8 @@ def divide(
     parts = max(-(-different // PART_ROWS), 1)
     _log.info("mondrian: %d different rows, in about %d parts", different, parts)
     finish = _finish(read, asked_of_classes(policy, resolved))
-    division, goal = _settled(_first_cuts(read, workers, source.count(), parts, seed), read, workers, finish)
+    first = _first_cuts(read, workers, finish, source.count(), parts, seed)
+    division, goal = _settled(first, read, workers, finish)
     found = _grafted(division, goal, read, workers, finish)
     _require_apart(found, goal, spec)
     applied = Applied(spec.name, spec.parameters, classes=found.classes)
@@ -174,15 +178,21 @@ def _finish(read: ReadColumns, models: Sequence[Mapping[str, Any]]) -> _Finish:
     return _Finish(read.ladders, domains, tuple(models), background_of(read.sensitive))
 
 
-def _first_cuts(read: ReadColumns, workers: Workers, rows: int, parts: int, seed: int | None) -> Division:
+def _first_cuts(
+    read: ReadColumns, workers: Workers, finish: _Finish, rows: int, parts: int, seed: int | None
+) -> Division:
     """Parts as a sample cuts them; whether they reach anything is not known yet."""
     share = max(SAMPLE, _SAMPLED * parts) / max(rows, 1)
     stream = SystemStream() if seed is None else SystemStream.seeded(f"{seed} sample")
     with stage("Drawing a sample"):
         sample = workers.sample(share, int(stream.integers(1 << 62, 1)[0]))
-        pieces = [read.coding.coded(batch)[1] for batch in sample]
-    leaves = np.concatenate([np.zeros((0, len(read.ladders)), dtype=np.int64), *pieces])
-    return divided(Microdata(read.ladders, leaves), parts)
+        pieces = [read.coding.coded(batch)[1:] for batch in sample]
+    nobody = np.zeros((0, len(read.ladders)), dtype=np.int64)
+    leaves = np.concatenate([nobody, *(leaves for leaves, _ in pieces)])
+    secret = {name: np.concatenate([nobody[:, 0], *(found[name] for _, found in pieces)]) for name in finish.domains}
+    data = Microdata(read.ladders, leaves, finish.sensitive(secret))
+    # Where classes that look alike may fail together, there should be few of them.
+    return divided(data, parts, halved=finish.goal(data).additive)
 
 
 def _settled(division: Division, read: ReadColumns, workers: Workers, finish: _Finish) -> tuple[Division, Goal]:
@@ -235,7 +245,7 @@ def _require_apart(found: Grafted, goal: Goal, spec: MethodSpec) -> None:
     """Raise where classes of two parts look alike, and nobody knows whether they reach the goal as one.
 
     A sample does not see every branch of a hierarchy. One that it has not seen is in some part beside others, and both
-    are then shown as what is above them, which another part may be shown as too.
+    may be shown as what is above them, as those of another part are. For most models that does no harm.
     """
     if goal.additive or found.classes == found.ends:
         return

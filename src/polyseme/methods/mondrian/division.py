@@ -72,12 +72,16 @@ class Division:
         return replace(self, joint=joint)
 
 
-def divided(sample: Microdata, parts: int, ordered: Mapping[str, bool] | None = None) -> Division:
-    """At least about so many parts, at most twice as many, each with about equally many records of the sample."""
+def divided(sample: Microdata, parts: int, ordered: Mapping[str, bool] | None = None, halved: bool = True) -> Division:
+    """At least about so many parts, at most twice as many, each with about equally many records of the sample.
+
+    halved  whether the children of a node may be divided among two parts. Otherwise each is a part of its own, and a
+            node with many children, or with a small one, cannot be cut; but fewer classes of two parts look alike
+    """
     least = max(1, sample.records // (2 * max(parts, 1)))
     # Nothing is asked of parts but their size: what they must reach is counted in all records.
     judge = Judge(Goal((), {}, sample.counts), least, {})
-    search = Search(axes_of(sample, ordered or {}), judge, "strict")
+    search = Search(axes_of(sample, ordered or {}), judge, "strict", halved=halved)
     whole = Parts(np.arange(sample.rows), np.array([0]), np.array([0]))
     _, nodes = search.run(whole)
     tree = search.tree.grown(sample.ladders, nodes, np.zeros((len(nodes), 0), dtype=np.int64))

@@ -100,13 +100,15 @@ class _Open:
 class Search:
     """Along which axes classes are cut, what their parts must meet, and how equal values are treated.
 
-    tree  the cuts so far; in the relaxed mode they separate equal values, and none is kept
+    tree    the cuts so far; in the relaxed mode they separate equal values, and none is kept
+    halved  whether the children of a node are put into two halves, in their order, in place of a part for each
     """
 
     axes: Sequence[Axis]
     judge: Judge
     mode: Mode
     tree: Growing = field(default_factory=Growing)
+    halved: bool = False
 
     def whole(self, rows: Ints) -> Parts:
         """The table as one class, if that meets the goal."""
@@ -199,7 +201,7 @@ class Search:
         places = sort_within(owner, values)
         records, values = records[places], values[places]
         changes = np.diff(values, prepend=-1) != 0
-        ordered = np.array([isinstance(axis, Ordered) for axis in self.axes])[along]
+        ordered = np.array([self.halved or isinstance(axis, Ordered) for axis in self.axes])[along]
         begins = changes & ~ordered[owner]
         begins[classes.starts] = True
         if self.mode == "relaxed":
