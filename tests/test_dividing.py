@@ -120,7 +120,7 @@ def test_a_table_is_published_in_parts(small: pytest.MonkeyPatch, models: str, s
     assert manifest.applied.classes <= 1.15 * here.classes
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), rows=st.integers(40, 250), k=st.integers(2, 6), parts=st.integers(10, 80))
 def test_whatever_the_table(monkeypatch: pytest.MonkeyPatch, seed: int, rows: int, k: int, parts: int) -> None:
     table, asked = people(seed, rows), policy(f"[{{k-anonymity: {{k: {k}}}}}, {{closeness: {{t: 0.45}}}}]")
@@ -166,7 +166,7 @@ def test_a_table_with_few_different_rows_is_cut_as_a_whole(small: pytest.MonkeyP
 def divided(table: pl.DataFrame, asked: ps.Policy, source: Source | None = None, seed: int = 1) -> Treated:
     read = in_memory(table)
     workers = WorkersHere(source or read, ["age", "town", "ill"])
-    return dividing.divide(asked, resolved_for(asked, read), read, workers, workers.different(), seed)
+    return dividing.divide(asked, resolved_for(asked, read), read, workers, table.height, workers.different(), seed)
 
 
 def test_what_was_decided_follows_from_the_sample(small: pytest.MonkeyPatch) -> None:
@@ -255,12 +255,33 @@ method: mondrian
     source = in_memory(table.with_columns(pl.Series("ill", ills).sample(404, with_replacement=True, seed=1)))
     workers = Blind(source, ["town", "ill"])
     if absent == "violates":
-        made = dividing.divide(asked, resolved_for(asked, source), source, workers, 200)
+        made = dividing.divide(asked, resolved_for(asked, source), source, workers, 404, 200)
         assert made.applied.classes == 1
         assert pl.concat([pl.DataFrame(batch) for batch in made.source.batches()])["town"].unique().to_list() == ["all"]
     else:
         with pytest.raises(ps.ImpossibleError, match="look alike, and together need not meet delta-disclosure of ill"):
-            dividing.divide(asked, resolved_for(asked, source), source, workers, 200)
+            dividing.divide(asked, resolved_for(asked, source), source, workers, 404, 200)
+
+
+SEMANTIC = """
+attributes:
+  age: {role: quasi-identifier, hierarchy: {intervals: [5, 20, 60], missing: wildcard}}
+  town: {role: quasi-identifier, hierarchy: {tree: {all: {north: [a, b], south: [c, d], east: [e]}}}}
+  ill: {role: sensitive, missing: drop, distance: {tree: {any: {air: [flu, cold], skin: [rash, burn]}}}}
+  weight: {role: identifier}
+table: {missing-values: ['?']}
+models: [{k-anonymity: {k: 5}}, {semantic-diversity: {l: 2, d: 2, reading: exists, attribute: ill}}]
+method: mondrian
+"""
+
+
+def test_models_that_need_a_distance_travel(small: pytest.MonkeyPatch) -> None:
+    release = published(people(), ps.Policy.loads(SEMANTIC), Scaled())
+    assert ps.verify(release).holds
+    here = published(people(), ps.Policy.loads(SEMANTIC), "local", seed=1)
+    assert release.manifest.applied is not None
+    assert here.manifest.applied is not None
+    assert release.manifest.applied.classes == pytest.approx(here.manifest.applied.classes, rel=0.15)
 
 
 def test_stages_are_told(small: pytest.MonkeyPatch) -> None:

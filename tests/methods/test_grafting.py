@@ -113,7 +113,7 @@ def test_the_whole_is_its_parts(seed, asked, share, parts, ordered, halved):
     assert goal.fine(*goal.counted(whole.classes, made.classes)).all()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), ordered=st.booleans())
 def test_one_part_is_the_whole_table(seed, ordered):
     """So it is where nobody was drawn for the sample."""

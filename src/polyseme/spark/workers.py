@@ -68,7 +68,7 @@ class SparkWorkers:
 
     def _batches(self, frame: DataFrame) -> Batches:
         table: pa.Table = self._done(frame.toArrow)
-        yield from (batch for batch in table.to_batches() if batch.num_rows)
+        yield from (batch for batch in table.combine_chunks().to_batches() if batch.num_rows)
 
     def _done(self, action: Callable[[], Any]) -> Any:
         with settings(self.frame.sparkSession, _SETTINGS), plain_errors():

@@ -1,6 +1,6 @@
 """Mondrian where no machine holds even the records that differ: first cuts from a sample, the rest in the workers.
 
-    made = divide(policy, resolved, source, workers)        # a `Treated`, as `treat` gives it for smaller tables
+    made = divide(policy, resolved, source, workers, rows, different)   # as `treat` gives it for smaller tables
 
     each column by itself   counted                         how rows become codes
     a sample                brought here                    the first cuts: boxes with about equally many records
@@ -149,12 +149,19 @@ class _Piece:
 
 
 def divide(
-    policy: Policy, resolved: Resolved, source: Source, workers: Workers, different: int, seed: int | None = None
+    policy: Policy,
+    resolved: Resolved,
+    source: Source,
+    workers: Workers,
+    rows: int,
+    different: int,
+    seed: int | None = None,
 ) -> Treated:
     """Cut a table in parts that workers finish.
 
-    workers    who read the columns that `Coding.reading` names
-    different  how many different rows they have there
+    workers    who read its quasi-identifiers and sensitive attributes
+    rows       how many it has
+    different  how many differ in these columns
     seed       of the sample, for experiments
     """
     spec = policy.grouping
@@ -165,7 +172,7 @@ def divide(
     parts = max(-(-different // PART_ROWS), 1)
     _log.info("mondrian: %d different rows, in about %d parts", different, parts)
     finish = _finish(read, asked_of_classes(policy, resolved))
-    first = _first_cuts(read, workers, finish, source.count(), parts, seed)
+    first = _first_cuts(read, workers, finish, rows, parts, seed)
     division, goal = _settled(first, read, workers, finish)
     found = _grafted(division, goal, read, workers, finish)
     _require_apart(found, goal, spec)

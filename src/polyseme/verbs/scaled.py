@@ -70,11 +70,11 @@ def treat_counted(
         return deal_counted(policy, resolved, source)
     if not method.counts(spec.parameters):
         raise ImpossibleError(_needs_records(spec))
-    if spec.name == "mondrian" and hire is not None and earlier is None and source.count() > HELD:
+    if spec.name == "mondrian" and hire is not None and earlier is None and (rows := source.count()) > HELD:
         workers = hire(columns_read(match_columns(policy, source)))
         different = 0 if workers is None else _different(workers)
         if workers is not None and different > HELD:
-            return divide(policy, resolved, source, workers, different, seed)
+            return divide(policy, resolved, source, workers, rows, different, seed)
     return treat(policy, resolved, source, None, cancellation or Cancellation(), earlier)
 
 

@@ -102,7 +102,8 @@ def settled(division: Division, parts: Ints, goal: Goal) -> Division:
             return division
         if 0 in failing:
             names = [demand.name for demand in goal.demands if not demand.score(sizes, counts).fine.all()]
+            hint = "then no partition does: ask for less" if goal.additive else "Mondrian starts there: ask for less"
             what = f"the whole table as one class, of {sizes.sum():,} records, does not meet {', '.join(names)}"
-            raise ImpossibleError(what, "then no partition does: ask for less" if goal.additive else "ask for less")
+            raise ImpossibleError(what, hint)
         division = division.joined(np.unique(division.tree.parents[failing]))
         nodes = division.joint[nodes]
