@@ -29,7 +29,7 @@ from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import WIDEN
 from polyseme.tables.io.source import Source
 
-__all__ = ["Coding", "ReadColumns", "ReadTable", "read_columns", "read_microdata", "read_values"]
+__all__ = ["Coding", "ReadColumns", "ReadTable", "columns_read", "read_columns", "read_microdata", "read_values"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +94,11 @@ def read_microdata(policy: Policy, schema: Schema, source: Source, distinct: boo
     distinct  whether records that are alike may share a row
     """
     return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct)
+
+
+def columns_read(policy: Policy) -> list[str]:
+    """The columns that it looks at."""
+    return Reading.of(policy, (*_keys(policy), *_secret(policy))).names
 
 
 def read_values(policy: Policy, schema: Schema, source: Source) -> ReadTable:

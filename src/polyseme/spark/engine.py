@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -25,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from polyseme.cancellation import Cancellation
 from polyseme.engines import Target, Watch
 from polyseme.engines.batch import Job, publish_batch
 from polyseme.engines.run import Run, fill, stream_keys
@@ -41,11 +42,13 @@ from polyseme.spark.labels import group_labels, labelled
 from polyseme.spark.packing import FEW
 from polyseme.spark.reading import read_by
 from polyseme.spark.session import BATCH_ROWS, refuse_alike, session, settings
-from polyseme.spark.source import Rebased, SparkSource, spark_schema
+from polyseme.spark.source import Rebased, SparkSource, spark_schema, through_workers
 from polyseme.spark.tasks import Tasks
 from polyseme.spark.types import carried_type, refuse_uncarried
 from polyseme.spark.watching import tell
+from polyseme.spark.workers import SparkWorkers
 from polyseme.tables.counting.tally import Tallied
+from polyseme.tables.io.source import Source
 from polyseme.verbs.dealing import DealtSource
 
 if TYPE_CHECKING:
@@ -98,6 +101,17 @@ class SparkEngine:
             tell(spark, paths, run, watch)
         target.adopt_files(paths)
         return lambda release: read_by(spark, release, rows=run.outcome.rows)
+
+    def workers(self, source: Source, cancellation: Cancellation, columns: Sequence[str]) -> SparkWorkers | None:
+        """Who works where the rows of a table are; None where Spark has no type for one of these columns."""
+        spark = session(self.spark, self.master)
+        if any(carried_type(source.schema.field(name).type) is None for name in columns):
+            return None
+        if (framed := SparkSource.beneath(source)) is None:
+            framed = through_workers(spark, source, columns)
+            source = framed
+        rebased = Rebased.of(source, columns)
+        return SparkWorkers(framed.chosen(rebased.columns), rebased, cancellation)
 
 
 publish = SparkEngine()

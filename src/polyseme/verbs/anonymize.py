@@ -181,7 +181,8 @@ def _treated(
 ) -> Treated | Dealt | None:
     """The table after its grouping method; None where the policy names none.
 
-    engine  says whether no single machine may have to hold all records (`scaled`), and whether it deals them to groups
+    engine  says whether no single machine may have to hold all records (`scaled`), whether it deals them to groups, and
+            who works where the rows are (`workers`)
     """
     if policy.grouping is None:
         return None
@@ -191,7 +192,9 @@ def _treated(
 
     pattern = release_given(apply).manifest if apply is not None else None
     if getattr(engine, "scaled", False):
-        made = treat_counted(policy, resolved, source, cancellation, pattern)
+        workers = getattr(engine, "workers", None)
+        hire = None if workers is None else partial(workers, source, cancellation)
+        made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)
         return made if getattr(engine, "deals", False) else require_treated(made, policy.grouping)
     return treat(policy, resolved, source, seed, cancellation, pattern)
 

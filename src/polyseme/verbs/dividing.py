@@ -1,227 +1,265 @@
 """Mondrian where no machine holds even the records that differ: first cuts from a sample, the rest in the workers.
 
-    made = divide_counted(policy, resolved, source, sample, parts=200)
-    divider = made.divider                              # pickles
-    kept, parts = divider.divide(batch)                 # a map: the part of each record, by which they are put together
-    piece = divider.finish(batch)                       # all records of one part, in one place: as they are published
-    made.finished(pieces)                               # columns and what was done, from what each worker says of it
+    made = divide(policy, resolved, source, workers, rows, different)   # as `treat` gives it for smaller tables
 
-Three things are counted in all records: the values of each column by itself, and the sensitive values of each part.
-The latter is an aggregate of what `divider.tally(batch)` gives, its `count` summed for each combination of the others;
-`tally` says who does that, and by default it is done here, batch by batch. Parts that do not reach the goal are joined
-before anything is published, so that every class reaches it, whatever the sample was.
+    each column by itself   counted                         how rows become codes
+    a sample                brought here                    the first cuts: boxes with about equally many records
+    part, sensitive values  counted, exactly                parts that do not reach the goal are joined
+    part, all codes         counted, and put together by    the cuts of each part, and how far its classes reach
+                            part: workers finish the parts
+    all cuts                brought here                    one tree, which is a rule for any record
+
+No worker sends a record, or writes one: what comes back is a tree of cuts. Every class reaches the goal, whatever the
+sample was, since each part does before it is cut, and is compared with the whole table where models do that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
-from polyseme.errors import TableError
+from polyseme.arrays import Ints
+from polyseme.engines.workers import Workers
+from polyseme.errors import ImpossibleError, Problem, TableError
 from polyseme.methods import grouping_named
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import require_goal
-from polyseme.methods.microdata import Cells, Ladder, Microdata, Recoding, Sensitive
-from polyseme.methods.mondrian.division import Division, divided, settled
-from polyseme.methods.mondrian.partitioning import mondrian
+from polyseme.methods.microdata import Ladder, Microdata, Sensitive
+from polyseme.methods.mondrian import Branch, Division, Grafted, cut_part, divided, grafted, settled
+from polyseme.methods.mondrian.division import SAMPLE
 from polyseme.models import Background, background_of
-from polyseme.policy import Policy
+from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import Coding, ReadColumns, read_columns
 from polyseme.policy.resolving import match_columns
+from polyseme.progress import stage
 from polyseme.randomness import SystemStream
-from polyseme.release import Applied, AsIs, Column
+from polyseme.release import Applied
 from polyseme.schema import Resolved
+from polyseme.spelling import Label
 from polyseme.tables.io.source import Source
 from polyseme.verbs.recoding import asked_of_classes, promised
-from polyseme.verbs.treating import Decided, cell_labels, domain_labels, generalized_column
+from polyseme.verbs.treating import Treated, domain_labels, ruled
 
-__all__ = ["Divided", "Divider", "Piece", "Summary", "Tally", "divide_counted"]
+__all__ = ["CLASSES", "PART_ROWS", "divide"]
 
+PART_ROWS = 1_000_000
+"""Different rows of a part, about: a worker cuts them in some ten seconds, in some hundred megabytes."""
+CLASSES = 5_000_000
+"""Classes beyond which no tree is made: it is held here and by every worker that recodes records, at about 60 bytes for
+each class, and goes with every task at about 15; a Spark Connect server takes no message beyond 128 MB."""
+_UNEVEN = 4
+"""How many times its share of all classes a part may have before it only says how many."""
+_SAMPLED = 500
+"""Records of the sample that each part has at least, about."""
 _PART, _COUNT = "part", "count"
-_VALUE = "value {}"
-
-Tally: TypeAlias = Callable[[Callable[[pa.RecordBatch], pa.RecordBatch]], Iterable[pa.RecordBatch]]
-"""Given what to do with a batch, what came of all batches; counts may or may not be summed yet."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
-    """What a worker says of its part: how many classes there are, and the cells that it shows, by column."""
-
-    classes: int
-    cells: Mapping[str, Cells] = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """The records of one part: which rows are kept, these as they are published, and what is told of them."""
-
-    kept: Bools = field(repr=False)
-    batch: pa.RecordBatch = field(repr=False)
-    summary: Summary
-
-
-@dataclass(frozen=True, eq=False)
-class Divider:
-    """How any record comes to its part, and how a part is cut. It can be pickled.
-
-    coding      how rows become codes
-    division    the parts
-    models      what classes must reach, and what is known beside the table
-    totals      how often each sensitive value occurs in the whole table
-    records     how many records the whole table has; 0 until they were counted
-    """
+class _Counted:
+    """The rows of a batch as codes: their part, their leaves where these are asked for, their sensitive values."""
 
     coding: Coding
-    ladders: tuple[Ladder, ...] = field(repr=False)
     division: Division
-    models: tuple[Mapping[str, Any], ...]
-    background: Background = field(repr=False)
-    labels: Mapping[str, pa.Array] = field(repr=False)
-    totals: Mapping[str, Ints] = field(default_factory=dict, repr=False)
-    records: int = 0
+    leaves: bool
 
     @property
-    def needs(self) -> list[str]:
-        """The columns that it looks at."""
-        return self.coding.reading.names
+    def names(self) -> list[str]:
+        leaves = _leaves(len(self.coding.hierarchies)) if self.leaves else []
+        return [_PART, *leaves, *_values(len(self.coding.domains)), _COUNT]
 
-    def divide(self, batch: pa.RecordBatch) -> tuple[Bools, Ints]:
-        """Which rows are records, and the part of each of these."""
-        kept, leaves, _ = self.coding.coded(batch)
-        return kept, self.division.parts_of(leaves)
-
-    def tally(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """How many records of a batch have which sensitive values in which part."""
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         _, leaves, secret = self.coding.coded(batch)
-        columns = {_PART: self.division.parts_of(leaves)}
-        columns |= {_VALUE.format(place): codes for place, codes in enumerate(secret.values())}
-        return _summed(pl.DataFrame(columns).with_columns(pl.lit(1, pl.Int64).alias(_COUNT)))
+        columns = [self.division.parts_of(leaves), *(leaves.T if self.leaves else ()), *secret.values()]
+        keys = self.names[:-1]
+        rows = pl.DataFrame({name: codes.astype(np.int64) for name, codes in zip(keys, columns, strict=True)})
+        summed = rows.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
+        return pa.RecordBatch.from_arrays([series.rechunk().to_arrow() for series in summed], names=summed.columns)
 
-    def finish(self, batch: pa.RecordBatch) -> Piece:
-        """All records of one part, in their classes."""
-        kept, leaves, secret = self.coding.coded(batch)
-        data = Microdata(self.ladders, leaves, self._sensitive(secret))
-        goal = self.goal(data)
-        made = mondrian(data, goal, SystemStream(), totals=self.totals)
-        there = batch if kept.all() else batch.filter(pa.array(kept))
-        columns = self._shown(made) | {name: self.labels[name].take(pa.array(codes)) for name, codes in secret.items()}
-        arrays = [columns.get(name, there.column(place)) for place, name in enumerate(batch.schema.names)]
-        cells = dict(zip(data.names, made.cells, strict=True))
-        return Piece(
-            kept, pa.RecordBatch.from_arrays(arrays, names=batch.schema.names), Summary(len(made.shown), cells)
-        )
+
+def _leaves(count: int) -> list[str]:
+    return [f"q{place}" for place in range(count)]
+
+
+def _values(count: int) -> list[str]:
+    return [f"s{place}" for place in range(count)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Finish:
+    """Cuts a part. It can be pickled.
+
+    ladders     of the quasi-identifiers
+    domains     the values of each sensitive attribute
+    models      what classes must reach, and what is known beside the table
+    totals      how often each sensitive value occurs in the whole table
+    room        classes for each record beyond which only their number is told
+    """
+
+    ladders: tuple[Ladder, ...] = field(repr=False)
+    domains: Mapping[str, tuple[Label, ...]] = field(repr=False)
+    models: tuple[Mapping[str, Any], ...]
+    background: Background = field(repr=False)
+    totals: Mapping[str, Ints] = field(default_factory=dict, repr=False)
+    room: float = np.inf
+
+    def __call__(self, batch: pa.RecordBatch) -> _Piece:
+        part = int(batch.column(_PART)[0].as_py())
+        data = self.data(batch, self.ladders)
+        try:
+            branch = cut_part(data, self.goal(data), self.totals)
+        except ImpossibleError:
+            # It did before, so the table is another one now.
+            return _Piece(part, data.records, 0, None)
+        classes = len(branch.ends)
+        return _Piece(part, data.records, classes, branch if classes <= self.room * data.records else None)
+
+    def data(self, rows: pa.RecordBatch, ladders: tuple[Ladder, ...] = ()) -> Microdata:
+        """Counted rows; without ladders, of their sensitive values only."""
+        read = {name: rows.column(name).to_numpy(zero_copy_only=False) for name in rows.schema.names}
+        codes = np.empty((rows.num_rows, len(ladders)), dtype=np.int32)
+        for place, name in enumerate(_leaves(len(ladders))):
+            codes[:, place] = read[name]
+        secret = {name: read[column] for name, column in zip(self.domains, _values(len(self.domains)))}
+        return Microdata(ladders, codes, self.sensitive(secret), counts=read[_COUNT])
+
+    def sensitive(self, codes: Mapping[str, Ints]) -> dict[str, Sensitive]:
+        """The sensitive attributes of some records, from their codes."""
+        return {name: Sensitive(name, codes[name], values) for name, values in self.domains.items()}
 
     def goal(self, data: Microdata) -> Goal:
         """What classes of some records must reach."""
         return Goal.of(self.models, data, self.background)
 
-    def settled(self, tallies: Iterable[pa.RecordBatch]) -> Divider:
-        """The same with parts that reach the goal, from the tallies of all records."""
-        rows = pl.DataFrame(_summed(pl.concat(pl.DataFrame(batch) for batch in tallies)))
-        secret = {name: rows[_VALUE.format(place)].to_numpy() for place, name in enumerate(self.coding.domains)}
-        counts = rows[_COUNT].to_numpy()
-        data = Microdata((), np.zeros((len(counts), 0), dtype=np.int64), self._sensitive(secret), counts=counts)
-        goal = self.goal(data)
-        require_goal(goal, "mondrian")
-        division = settled(self.division, rows[_PART].to_numpy(), goal)
-        return replace(self, division=division, totals=goal.totals(), records=data.records)
 
-    def _sensitive(self, secret: Mapping[str, Ints]) -> dict[str, Sensitive]:
-        return {name: Sensitive(name, codes, tuple(self.labels[name].to_pylist())) for name, codes in secret.items()}
+@dataclass(frozen=True)
+class _Piece:
+    """What a worker says of its part; no branch where there are far too many classes, or none could be formed."""
 
-    def _shown(self, made: Recoding) -> dict[str, pa.Array]:
-        names = [ladder.name for ladder in self.ladders]
-        return {
-            name: cell_labels(made.cells[place]).take(pa.array(made.shown[made.classes, place]))
-            for place, name in enumerate(names)
-        }
+    part: int
+    records: int
+    classes: int
+    branch: Branch | None = field(repr=False)
 
 
-def _summed(rows: pl.DataFrame) -> pa.RecordBatch:
-    """Rows that are alike put together, their counts summed."""
-    keys = [name for name in rows.columns if name != _COUNT]
-    summed = rows.group_by(keys).agg(pl.col(_COUNT).sum())
-    return pa.RecordBatch.from_arrays([series.to_arrow() for series in summed], names=summed.columns)
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Divided(Decided):
-    """A table in parts; how many classes there are, and what they show, is known when all parts are finished."""
-
-    divider: Divider
-    listed: frozenset[str] = frozenset()
-
-    def finished(self, pieces: Iterable[Summary]) -> Divided:
-        """With all that is told of the classes."""
-        pieces = list(pieces)
-        columns: dict[str, Column] = dict(self.columns)
-        for ladder in self.divider.ladders:
-            cells = _joined([piece.cells[ladder.name] for piece in pieces])
-            columns[ladder.name] = generalized_column(ladder, cells, ladder.name in self.listed)
-        applied = replace(self.applied, classes=sum(piece.classes for piece in pieces))
-        return replace(self, columns=columns, applied=applied)
-
-
-def _joined(pieces: Iterable[Cells]) -> Cells:
-    """The different cells of all pieces; one label stands for the same leaves in all of them."""
-    found = {label: leaves for cells in pieces for label, leaves in zip(cells.labels, cells.leaves, strict=True)}
-    return Cells(tuple(found), tuple(found.values()))
-
-
-def divide_counted(
+def divide(
     policy: Policy,
     resolved: Resolved,
     source: Source,
-    sample: Source,
-    parts: int,
-    tally: Tally | None = None,
-) -> Divided:
-    """Divide a table into about so many parts that can be finished one by one.
+    workers: Workers,
+    rows: int,
+    different: int,
+    seed: int | None = None,
+) -> Treated:
+    """Cut a table in parts that workers finish.
 
-    sample  some of its rows, drawn at random: `polyseme.methods.mondrian.division.SAMPLE` or more
-    tally   sums up what a function gives for all batches of the table; on this machine unless given
+    workers    who read its quasi-identifiers and sensitive attributes
+    rows       how many it has
+    different  how many differ in these columns
+    seed       of the sample, for experiments
     """
     spec = policy.grouping
     if spec is None or spec.name != "mondrian" or spec.parameters["mode"] != "strict":
         raise ValueError("only the strict mode of mondrian works in parts")
     read = read_columns(match_columns(policy, source), resolved.schema, source)
     models = promised(policy, grouping_named(spec.name), spec, {item.name: item for item in read.sensitive})
-    divider = _first_cuts(read, asked_of_classes(policy, resolved), sample, parts)
-    tallies = list((tally or _here(source, divider.needs))(divider.tally))
-    if not any(batch.num_rows for batch in tallies):
-        raise TableError(f"{source.name}: no records to publish")
-    divider = divider.settled(tallies)
-    columns: dict[str, Column] = {
-        ladder.name: generalized_column(ladder, Cells((), ()), listed=False) for ladder in read.ladders
-    }
-    columns |= {item.name: AsIs(item) for item in read.sensitive}
-    return Divided(
-        columns=columns,
-        applied=Applied(spec.name, spec.parameters),
-        records=divider.records,
-        recoded=frozenset(columns),
-        dropped=read.dropped,
-        models=models,
-        divider=divider,
-        listed=read.listed,
-    )
+    parts = max(-(-different // PART_ROWS), 1)
+    _log.info("mondrian: %d different rows, in about %d parts", different, parts)
+    finish = _finish(read, asked_of_classes(policy, resolved))
+    first = _first_cuts(read, workers, finish, rows, parts, seed)
+    division, goal = _settled(first, read, workers, finish)
+    found = _grafted(division, goal, read, workers, finish)
+    _require_apart(found, goal, spec)
+    applied = Applied(spec.name, spec.parameters, classes=found.classes)
+    return ruled(read, source, found.tree, found.cells, applied, _records(goal), models)
 
 
-def _first_cuts(read: ReadColumns, models: Sequence[Mapping[str, Any]], sample: Source, parts: int) -> Divider:
+def _finish(read: ReadColumns, models: Sequence[Mapping[str, Any]]) -> _Finish:
+    domains = {item.name: tuple(domain_labels(item).to_pylist()) for item in read.sensitive}
+    return _Finish(read.ladders, domains, tuple(models), background_of(read.sensitive))
+
+
+def _first_cuts(
+    read: ReadColumns, workers: Workers, finish: _Finish, rows: int, parts: int, seed: int | None
+) -> Division:
     """Parts as a sample cuts them; whether they reach anything is not known yet."""
-    pieces = [read.coding.coded(batch)[1] for batch in sample.batches(read.coding.reading.names)]
-    leaves = np.concatenate([np.zeros((0, len(read.ladders)), dtype=np.int64), *pieces])
-    labels = {item.name: domain_labels(item) for item in read.sensitive}
-    division = divided(Microdata(read.ladders, leaves), parts)
-    return Divider(read.coding, read.ladders, division, tuple(models), background_of(read.sensitive), labels)
+    share = max(SAMPLE, _SAMPLED * parts) / max(rows, 1)
+    stream = SystemStream() if seed is None else SystemStream.seeded(f"{seed} sample")
+    with stage("Drawing a sample"):
+        sample = workers.sample(share, int(stream.integers(1 << 62, 1)[0]))
+        pieces = [read.coding.coded(batch)[1:] for batch in sample]
+    nobody = np.zeros((0, len(read.ladders)), dtype=np.int64)
+    leaves = np.concatenate([nobody, *(leaves for leaves, _ in pieces)])
+    secret = {name: np.concatenate([nobody[:, 0], *(found[name] for _, found in pieces)]) for name in finish.domains}
+    data = Microdata(read.ladders, leaves, finish.sensitive(secret))
+    # Where classes that look alike may fail together, there should be few of them.
+    return divided(data, parts, halved=finish.goal(data).additive)
 
 
-def _here(source: Source, needs: list[str]) -> Tally:
-    return lambda count: map(count, source.batches(needs))
+def _settled(division: Division, read: ReadColumns, workers: Workers, finish: _Finish) -> tuple[Division, Goal]:
+    """Parts that reach the goal, and the goal for the counts of all records."""
+    with stage("Counting values in each part"):
+        tallies = list(workers.summed(_Counted(read.coding, division, leaves=False)))
+    rows = pa.Table.from_batches(tallies).combine_chunks().to_batches() if tallies else []
+    if not rows:
+        raise TableError("no records to publish")
+    data = finish.data(rows[0])
+    goal = finish.goal(data)
+    require_goal(goal, "mondrian")
+    return settled(division, rows[0].column(_PART).to_numpy(zero_copy_only=False), goal), goal
+
+
+def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers, finish: _Finish) -> Grafted:
+    """All parts finished, as one tree."""
+    work, records = _Counted(read.coding, division, leaves=True), _records(goal)
+    finish = replace(finish, totals=goal.totals(), room=_UNEVEN * CLASSES / records)
+    pieces = _pieces(division, workers, work, finish, records)
+    if any(piece.branch is None for piece in pieces):
+        # Together they are few enough, after all.
+        pieces = _pieces(division, workers, work, replace(finish, room=np.inf), records)
+    with stage("Putting parts together"):
+        branches = {piece.part: piece.branch for piece in pieces if piece.branch is not None}
+        return grafted(division, branches, read.ladders)
+
+
+def _pieces(division: Division, workers: Workers, work: _Counted, finish: _Finish, records: int) -> list[_Piece]:
+    """What workers say of all parts; refuses more classes than anybody should hold."""
+    numbers = division.numbers
+    with stage("Cutting parts", len(numbers)) as told:
+        pieces = list(workers.finished(work, finish, len(numbers)))
+        told.advance(len(pieces))
+    changed = [piece for piece in pieces if not piece.classes]
+    there = sorted(piece.part for piece in pieces) == numbers.tolist()
+    if changed or not there or sum(piece.records for piece in pieces) != records:
+        raise TableError(
+            "the table changed while it was read, or the frame is not the same each time it is computed",
+            "nothing was published; try again, or write the frame to files first",
+        )
+    classes = sum(piece.classes for piece in pieces)
+    if classes > CLASSES:
+        what = f"{classes:,} classes would be formed, more than the {CLASSES:,} that every worker can be told of"
+        raise ImpossibleError(Problem("$.method.mondrian", what, "ask for larger classes (k), or use full-domain"))
+    return pieces
+
+
+def _require_apart(found: Grafted, goal: Goal, spec: MethodSpec) -> None:
+    """Raise where classes of two parts look alike, and nobody knows whether they reach the goal as one.
+
+    A sample does not see every branch of a hierarchy. One that it has not seen is in some part beside others, and both
+    may be shown as what is above them, as those of another part are. For most models that does no harm.
+    """
+    if goal.additive or found.classes == found.ends:
+        return
+    names = ", ".join(demand.name for demand in goal.demands if demand.merging == "neither")
+    what = f"classes of two parts of the table look alike, and together need not meet {names}"
+    raise ImpossibleError(Problem(f"$.method.{spec.name}", what, "try again with another sample, or use full-domain"))
+
+
+def _records(goal: Goal) -> int:
+    return 0 if goal.weights is None else int(goal.weights.sum())

@@ -11,8 +11,9 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
 `made.recoded`, leaves out records that lack a value or are withheld, and passes every other column through.
 
     full-domain       from counts of records that are alike; nothing is lost
-    mondrian          the same in the strict mode; where too many records differ, `polyseme.verbs.dividing` cuts the
-                      table in parts by a sample, and workers finish them. The relaxed mode is refused
+    mondrian          the same in the strict mode. Where more than `HELD` rows differ and the engine has workers, the
+                      table is cut in parts by a sample, and workers finish them: see `polyseme.verbs.dividing`. What
+                      comes of it is the same kind of rule. The relaxed mode is refused
     anatomy, buckets  from counts of sensitive values. Which record is in which group is drawn, and needs two aggregates
                       and a join: `made` is then a `Dealt`, see `polyseme.verbs.dealing`
     rules             needs single records, and is refused
@@ -21,18 +22,28 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
 from __future__ import annotations
 
 from polyseme.cancellation import Cancellation
+from polyseme.engines.workers import Hire, Workers
 from polyseme.errors import ImpossibleError, Problem
 from polyseme.methods import grouping_named
 from polyseme.methods.grouping import DealingMethod
 from polyseme.policy import MethodSpec, Policy
+from polyseme.policy.microdata import columns_read
+from polyseme.policy.resolving import match_columns
+from polyseme.progress import stage
 from polyseme.release import Manifest
 from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
 from polyseme.verbs.dealing import Dealt, deal_counted
+from polyseme.verbs.dividing import divide
 from polyseme.verbs.recoding import no_levels, treat
 from polyseme.verbs.treating import Treated
 
-__all__ = ["require_treated", "treat_counted"]
+__all__ = ["HELD", "require_treated", "treat_counted"]
+
+HELD = 20_000_000
+"""Rows that differ up to which Mondrian cuts them here. Brought as counts and made into codes, with what the search and
+the last check need beside them, two million rows of five columns took 0.9 GB more here than in parts: so many are some
+10 GB, and some minutes of one core."""
 
 
 def treat_counted(
@@ -41,12 +52,14 @@ def treat_counted(
     source: Source,
     cancellation: Cancellation | None = None,
     earlier: Manifest | None = None,
+    hire: Hire | None = None,
+    seed: int | None = None,
 ) -> Treated | Dealt:
     """Decide from counts what records show; refuses a method that has to look at each record by itself.
 
     earlier  a release whose levels of generalization are taken over, so that nothing is searched
-
-    Where too many records differ for one machine, `divide_counted` does the same for mondrian with a sample.
+    hire     finds those who work where the rows are, for tables that are cut in parts
+    seed     of the sample by which these are found, for experiments
     """
     spec = policy.grouping
     if spec is None:
@@ -58,7 +71,17 @@ def treat_counted(
         return deal_counted(policy, resolved, source)
     if not method.counts(spec.parameters):
         raise ImpossibleError(_needs_records(spec))
+    if spec.name == "mondrian" and hire is not None and earlier is None and (rows := source.count()) > HELD:
+        workers = hire(columns_read(match_columns(policy, source)))
+        different = 0 if workers is None else _different(workers)
+        if workers is not None and different > HELD:
+            return divide(policy, resolved, source, workers, rows, different, seed)
     return treat(policy, resolved, source, None, cancellation or Cancellation(), earlier)
+
+
+def _different(workers: Workers) -> int:
+    with stage("Counting rows that differ"):
+        return workers.different()
 
 
 def require_treated(made: Treated | Dealt, spec: MethodSpec) -> Treated:

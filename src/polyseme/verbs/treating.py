@@ -17,7 +17,7 @@ from polyseme.methods.grouping import grouped_attribute
 from polyseme.methods.microdata import BLANK, Cells, Ladder, Recoding, Sensitive
 from polyseme.methods.showing import Showing
 from polyseme.policy import MethodSpec
-from polyseme.policy.microdata import Coding, ReadTable
+from polyseme.policy.microdata import Coding, ReadColumns, ReadTable
 from polyseme.release import Applied, AsIs, Column, Generalized, Grouped
 from polyseme.results.explanation import Explanation
 from polyseme.schema import Attribute, Domain, Role
@@ -38,6 +38,7 @@ __all__ = [
     "group_lists",
     "grouped",
     "grouped_columns",
+    "ruled",
 ]
 
 _GROUP = "group"
@@ -200,18 +201,47 @@ def _by_rule(read: ReadTable, found: Recoding, columns: Mapping[str, Column], ap
     """A table whose records are recoded as they are read."""
     if found.showing is None or found.replaced:
         raise ValueError("what was decided does not follow from the leaves of a record")
-    labels = {name: cell_labels(cells) for name, cells in zip(read.data.names, found.cells, strict=True)}
-    labels |= {name: label_array(domain.values) for name, domain in read.coding.domains.items()}
+    labels = _labels(read.coding, found.cells)
     rule = Generalizer(read.coding, found.showing, labels, applied.withheld)
-    records = read.data.records
+    return _recoded(read.source, rule, columns, applied, read.data.records, read.dropped)
+
+
+def ruled(
+    read: ReadColumns,
+    source: Source,
+    showing: Showing,
+    cells: Sequence[Cells],
+    applied: Applied,
+    records: int,
+    models: tuple[Mapping[str, Any], ...],
+) -> Treated:
+    """The same where nobody has looked at whole rows but those who counted them; no record is suppressed."""
+    shown = zip(read.ladders, cells, strict=True)
+    columns: dict[str, Column] = {
+        ladder.name: generalized_column(ladder, there, ladder.name in read.listed) for ladder, there in shown
+    }
+    columns |= {item.name: AsIs(item) for item in read.sensitive}
+    rule = Generalizer(read.coding, showing, _labels(read.coding, cells))
+    return replace(_recoded(source, rule, columns, applied, records, read.dropped), models=models)
+
+
+def _labels(coding: Coding, cells: Sequence[Cells]) -> dict[str, pa.Array]:
+    """What is shown for each cell and each value."""
+    labels = {name: cell_labels(there) for name, there in zip(coding.hierarchies, cells, strict=True)}
+    return labels | {name: label_array(domain.values) for name, domain in coding.domains.items()}
+
+
+def _recoded(
+    source: Source, rule: Generalizer, columns: Mapping[str, Column], applied: Applied, records: int, dropped: int
+) -> Treated:
     kept = records - (applied.suppressed if applied.withheld else 0)
     return Treated(
-        source=RuledSource(read.source, rule, kept),
+        source=RuledSource(source, rule, kept),
         columns=columns,
         applied=applied,
         records=records,
-        recoded=frozenset(labels),
-        dropped=read.dropped,
+        recoded=frozenset(rule.labels),
+        dropped=dropped,
         rule=rule,
     )
 

@@ -16,13 +16,27 @@ Each quasi-identifier is shown as narrow as the class is: a single value, a rang
 is this range, or the label of the lowest node. A missing value and others together are shown as the last level.
 
 All classes of a depth are cut at once. Memory: about 100 bytes for each record, and 8 for each quasi-identifier of it;
-in the strict mode for each different one. Tables that are too large for that are cut in parts: see `division`.
+in the strict mode for each different one. Tables that are too large for that are cut in parts: see `division` and
+`grafting`.
 
 LeFevre, DeWitt and Ramakrishnan (2006), Mondrian multidimensional k-anonymity.
 """
 
 from polyseme.methods.mondrian.axes import Axis, axis_of
 from polyseme.methods.mondrian.division import Division, divided, settled
+from polyseme.methods.mondrian.grafting import Branch, Grafted, cut_part, grafted
 from polyseme.methods.mondrian.partitioning import Mode, mondrian
 
-__all__ = ["Axis", "Division", "Mode", "axis_of", "divided", "mondrian", "settled"]
+__all__ = [
+    "Axis",
+    "Branch",
+    "Division",
+    "Grafted",
+    "Mode",
+    "axis_of",
+    "cut_part",
+    "divided",
+    "grafted",
+    "mondrian",
+    "settled",
+]

@@ -45,8 +45,8 @@ class Axis(ABC):
         """What the records are cut by; `owner` is the class of each."""
 
     @abstractmethod
-    def cells(self, extents: Ints, of_part: bool = False) -> tuple[Ints, Cells]:
-        """The cell of each class, and the different cells; `of_part` where other classes are not seen here."""
+    def cells(self, extents: Ints) -> tuple[Ints, Cells]:
+        """The cell of each class, and the different cells."""
 
 
 def axis_of(ladder: Ladder, codes: Ints, ordered: bool | None = None) -> Axis:
@@ -84,15 +84,17 @@ class Ordered(Axis):
     def values(self, records: Ints, owner: Ints, extents: Ints) -> Ints:
         return self.codes[records].astype(np.int64)
 
-    def cells(self, extents: Ints, of_part: bool = False) -> tuple[Ints, Cells]:
+    def cells(self, extents: Ints) -> tuple[Ints, Cells]:
         shown = extents.copy()
         last = self.ladder.leaves - 1
         if _missing(self.ladder):
             # A missing value meets others at the last level only.
             shown[(shown[:, 1] == last) & (shown[:, 0] < last)] = 0, last
-        pairs, cell = np.unique(shown, axis=0, return_inverse=True)
+        pairs, cell = _different(shown, self.ladder.leaves)
         labels = [self._label(low, high) for low, high in pairs.tolist()]
-        return cell, Cells(tuple(labels), tuple(np.arange(low, high + 1) for low, high in pairs.tolist()))
+        # Ranges share the numbers that they are made of: there may be millions of them.
+        leaves = np.arange(self.ladder.leaves)
+        return cell, Cells(tuple(labels), tuple(leaves[low : high + 1] for low, high in pairs.tolist()))
 
     def _label(self, low: int, high: int) -> str | None:
         leaves = self.ladder.labels[0]
@@ -149,24 +151,18 @@ class Hierarchical(Axis):
         children: Ints = self._groups[extents[owner, 0] - 1, self.codes[records]]
         return children
 
-    def cells(self, extents: Ints, of_part: bool = False) -> tuple[Ints, Cells]:
-        pairs, cell = np.unique(extents, axis=0, return_inverse=True)
+    def cells(self, extents: Ints) -> tuple[Ints, Cells]:
+        pairs, cell = _different(extents, self.ladder.leaves)
         levels = {level: Cells.of_level(self.ladder, level) for level in np.unique(pairs[:, 0]).tolist()}
         found = [(levels[level].labels[group], levels[level].leaves[group], level) for level, group in pairs.tolist()]
-        shown = [(label, level) for label, _, level in found]
-        told = tuple(map(self._apart, shown)) if of_part else _told_apart(shown)
+        told = _told_apart([(label, level) for label, _, level in found])
         return cell, Cells(told, tuple(leaves for _, leaves, _ in found))
 
-    def _apart(self, shown: tuple[str | None, int]) -> str | None:
-        """A label with its level where a level below has the same, whether or not that is shown anywhere."""
-        label, level = shown
-        return f"{label} (level {level})" if level > self._lowest[label] else label
 
-    @cached_property
-    def _lowest(self) -> dict[str | None, int]:
-        """The lowest level of each label."""
-        levels = reversed(list(enumerate(self.ladder.labels)))
-        return {label: level for level, labels in levels for label in labels}
+def _different(pairs: Ints, span: int) -> tuple[Ints, Ints]:
+    """The different pairs of numbers, in order, and the place of each; the second number is below `span`."""
+    found, place = np.unique(pairs[:, 0] * span + pairs[:, 1], return_inverse=True)
+    return np.column_stack(np.divmod(found, max(span, 1))), place
 
 
 def _told_apart(shown: list[tuple[str | None, int]]) -> tuple[str | None, ...]:

@@ -60,9 +60,16 @@ class Judge:
             fine[fine] = np.logical_and.reduceat(self._counted(counted), counted.firsts)
         return fine
 
+    def fine(self, classes: Ints, number: int) -> Bools:
+        """Whether each class does, from the class of each row, numbered from 0 without gaps."""
+        return self.goal.fine(*self._compared(*self.goal.counted(classes, number)))
+
     def _counted(self, parts: Parts) -> Bools:
         return self.goal.fine(*self._tallied(parts))
 
     def _tallied(self, parts: Parts) -> tuple[Ints, dict[str, Counts]]:
-        sizes, counts = self.goal.counted(parts.numbers(), len(parts.starts), parts.records)
+        return self._compared(*self.goal.counted(parts.numbers(), len(parts.starts), parts.records))
+
+    def _compared(self, sizes: Ints, counts: Mapping[str, Counts]) -> tuple[Ints, dict[str, Counts]]:
+        """With the whole table for those who compare classes with it."""
         return sizes, {name: replace(held, total=self.totals[name]) for name, held in counts.items()}

@@ -32,7 +32,6 @@ def mondrian(
     mode: Mode = "strict",
     ordered: Mapping[str, bool] | None = None,
     cancellation: Cancellation | None = None,
-    totals: Mapping[str, Ints] | None = None,
 ) -> Recoding:
     """Classes as small as cuts can make them, each of which fulfils the goal. No record is suppressed.
 
@@ -40,8 +39,6 @@ def mondrian(
              seeded for experiments only
     ordered  for some quasi-identifiers, whether they are cut along the order of their leaves; the others are if their
              leaves are ascending numbers, and along their hierarchy otherwise
-    totals   how often each sensitive value occurs in a table that these records are part of, where they are a part; the
-             labels of cells then do not depend on which others there are, so that all parts have the same
 
     Refuses a goal that the whole table as one class does not meet.
     """
@@ -49,12 +46,11 @@ def mondrian(
     _check(data, goal, mode, known)
     axes = axes_of(data, known)
     if not data.records:
-        return _recoding(data, axes, Parts.classes([]), totals is not None)
+        return _recoding(data, axes, Parts.classes([]))
     rows = stream.permutation(data.rows) if mode == "relaxed" else np.arange(data.rows)
-    judge = Judge.of(goal, data.records, totals)
-    search = Search(axes, judge, mode)
-    classes, nodes = search.run(_whole(judge, rows), cancellation)
-    made = _recoding(data, axes, classes, totals is not None)
+    search = Search(axes, Judge.of(goal, data.records), mode)
+    classes, nodes = search.run(search.whole(rows), cancellation)
+    made = _recoding(data, axes, classes)
     return made if mode == "relaxed" else _ruled(made, data, classes, nodes, search.tree)
 
 
@@ -89,19 +85,6 @@ def _check(data: Microdata, goal: Goal, mode: str, ordered: Mapping[str, bool]) 
         raise PolicyError(problems)
 
 
-def _whole(judge: Judge, rows: Ints) -> Parts:
-    """The table as one class, if that meets the goal."""
-    whole = Parts(rows, np.array([0]), np.array([0]))
-    failing = judge.failing(whole)
-    if failing:
-        additive = judge.goal.additive
-        raise ImpossibleError(
-            f"the whole table as one class, of {judge.sizes(whole)[0]:,} records, does not meet {', '.join(failing)}",
-            "then no partition does: ask for less" if additive else "Mondrian starts there: try method: buckets",
-        )
-    return whole
-
-
 @dataclass(frozen=True, eq=False)
 class _Open:
     """Classes, and the node of the tree that each is."""
@@ -117,13 +100,31 @@ class _Open:
 class Search:
     """Along which axes classes are cut, what their parts must meet, and how equal values are treated.
 
-    tree  the cuts so far; in the relaxed mode they separate equal values, and none is kept
+    tree    the cuts so far; in the relaxed mode they separate equal values, and none is kept
+    halved  whether the children of a node are put into two halves, in their order, in place of a part for each
     """
 
     axes: Sequence[Axis]
     judge: Judge
     mode: Mode
     tree: Growing = field(default_factory=Growing)
+    halved: bool = False
+
+    def whole(self, rows: Ints) -> Parts:
+        """The table as one class, if that meets the goal."""
+        whole = Parts(rows, np.array([0]), np.array([0]))
+        failing = self.judge.failing(whole)
+        if failing:
+            additive, records = self.judge.goal.additive, self.judge.sizes(whole)[0]
+            raise ImpossibleError(
+                f"the whole table as one class, of {records:,} records, does not meet {', '.join(failing)}",
+                "then no partition does: ask for less" if additive else "Mondrian starts there: try method: buckets",
+            )
+        return whole
+
+    def extents(self, classes: Parts) -> list[Ints]:
+        """How far each class reaches along each axis."""
+        return [axis.extents(classes.records, classes.starts) for axis in self.axes]
 
     def run(self, whole: Parts, cancellation: Cancellation | None = None) -> tuple[Parts, Ints]:
         """Classes that are cut no further, and the node of the tree that each is."""
@@ -146,7 +147,7 @@ class Search:
         nodes: list[Ints] = [np.zeros(0, dtype=np.int64)]
         classes = open_.parts
         if len(classes.starts) and self.axes:
-            extents = [axis.extents(classes.records, classes.starts) for axis in self.axes]
+            extents = self.extents(classes)
             widths = np.column_stack([axis.widths(extent) for axis, extent in zip(self.axes, extents)])
             ranking = np.argsort(-widths, axis=1, kind="stable")
             waiting = np.ones(len(widths), dtype=bool)
@@ -200,7 +201,7 @@ class Search:
         places = sort_within(owner, values)
         records, values = records[places], values[places]
         changes = np.diff(values, prepend=-1) != 0
-        ordered = np.array([isinstance(axis, Ordered) for axis in self.axes])[along]
+        ordered = np.array([self.halved or isinstance(axis, Ordered) for axis in self.axes])[along]
         begins = changes & ~ordered[owner]
         begins[classes.starts] = True
         if self.mode == "relaxed":
@@ -231,12 +232,12 @@ class Search:
         return Parts.classes(pieces), cut
 
 
-def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts, of_part: bool) -> Recoding:
+def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts) -> Recoding:
     """What is shown; classes that look alike are one."""
     cells, shown = [], np.zeros((len(classes.starts), len(axes)), dtype=np.int64)
     for place, axis in enumerate(axes):
         extents = axis.extents(classes.records, classes.starts) if data.records else np.zeros((0, 2), dtype=np.int64)
-        shown[:, place], found = axis.cells(extents, of_part)
+        shown[:, place], found = axis.cells(extents)
         cells.append(found)
     shown, number = np.unique(shown, axis=0, return_inverse=True)
     of_row = np.empty(data.rows, dtype=np.int64)
