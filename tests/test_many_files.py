@@ -206,7 +206,7 @@ def deleted(data: Path) -> str:
 
 def renamed(data: Path) -> str:
     (data / "part-00001.parquet").rename(data / "part-00007.parquet")
-    return "part-00001.parquet', is missing\n.*part-00007.parquet: not in the manifest"
+    return "part-00001.parquet', is missing\n(.|\n)*part-00007.parquet: not in the manifest"
 
 
 def swapped(data: Path) -> str:
@@ -331,7 +331,7 @@ def test_a_part_with_other_columns(copied: Path) -> None:
         data.update(data_entry(data_files(data), "parquet"))
 
     forged(copied, digested)
-    with pytest.raises(ReleaseError, match=r"data/part-00001.parquet: other columns .*: no column 'age'"):
+    with pytest.raises(ReleaseError, match=r"data/part-00001.parquet: its columns differ .*: no column 'age'"):
         ps.Release.open(copied).source  # noqa: B018
 
 
@@ -344,7 +344,7 @@ def test_a_thousand_files(tmp_path: Path) -> None:
     assert str(ps.estimate(opened, "level")) == str(ps.estimate(made, "level"))
     for path in sorted((tmp_path / "r" / "data").iterdir())[100:150]:
         path.unlink()
-    with pytest.raises(ReleaseError, match="38 more files are missing, changed or too many"):
+    with pytest.raises(ReleaseError, match="38 more files are missing, changed or not in the manifest"):
         ps.Release.open(tmp_path / "r")
 
 

@@ -162,7 +162,6 @@ def command(
     Examples:
       polyseme anonymize policy.yaml people.csv --out release
       polyseme anonymize policy.yaml 'people-*.csv' --out parts --rows-per-file 1000000
-      polyseme anonymize policy.yaml db.people --out release --engine spark --master sc://HOST:15002
     """
     from polyseme.cli.replacing import is_explanation
     from polyseme.files.whole import require_place
