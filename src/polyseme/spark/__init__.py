@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polyseme.cancellation import Cancellation
 from polyseme.errors import PolicyError, QuestionError
 from polyseme.files.whole import refuse_existing
 from polyseme.policy import Policy
@@ -67,21 +68,29 @@ def anonymize(
     options  as for `polyseme.anonymize`
     """
     rules = policy_given(policy)
-    source = open_table(data, rules, spark=spark, master=master)
+    token: Cancellation | None = options.get("cancellation")
+    source = open_table(data, rules, spark=spark, master=master, cancellation=token)
     refuse_existing(Path(out), bool(options.get("overwrite")))
     engine = SparkEngine(spark, master, files)  # what is wrong with its options is told before Spark starts
     found = session(spark, master)
     if SparkSource.beneath(source) is None:
-        source = CountedByWorkers(source, found)
+        source = CountedByWorkers(source, found, token)
     return local_anonymize.anonymize(source, rules, out, engine=replace(engine, spark=found), **options)
 
 
-def open_table(data: Any, policy: Policy | str | Path, *, spark: Any = None, master: str | None = None) -> Source:
+def open_table(
+    data: Any,
+    policy: Policy | str | Path,
+    *,
+    spark: Any = None,
+    master: str | None = None,
+    cancellation: Cancellation | None = None,
+) -> Source:
     """What `anonymize` reads: files that the workers open themselves, by their whole names, or a frame."""
     if isinstance(data, Source):
         return data
     if is_frame(data) or _is_name(data):
-        return _framed(session(spark, master), data)
+        return _framed(session(spark, master), data, cancellation)
     return source_given(_whole_name(data), policy_given(policy))
 
 
@@ -176,9 +185,9 @@ def _is_name(data: Any) -> bool:
     return all(part.isidentifier() for part in parts) and parts[-1].lower() not in _SUFFIXES
 
 
-def _framed(spark: Any, data: Any) -> SparkSource:
+def _framed(spark: Any, data: Any, cancellation: Cancellation | None = None) -> SparkSource:
     if not isinstance(data, str):
-        return SparkSource(data)
+        return SparkSource(data, cancellation=cancellation)
     from pyspark.errors import PySparkException
 
     try:
@@ -188,4 +197,4 @@ def _framed(spark: Any, data: Any) -> SparkSource:
         raise QuestionError(
             f"neither a file nor a table that Spark knows is called '{data}'", "tables are named as in db.visits"
         ) from None
-    return SparkSource(frame, data)
+    return SparkSource(frame, data, cancellation=cancellation)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from polyseme.cancellation import Cancellation
 from polyseme.errors import TableError
 from polyseme.spark.failing import plain_errors, told_by_workers
+from polyseme.spark.jobs import finished
 from polyseme.spark.tasks import Tasks, numbers
 from polyseme.spark.types import carried, carried_type, spark_type
 from polyseme.tables.io.frames import FrameSource
@@ -44,10 +46,20 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 class SparkSource(Source):
-    """A frame; its rows have no order and no numbers, and are counted where they are."""
+    """A frame; its rows have no order and no numbers, and are counted where they are.
 
-    def __init__(self, frame: DataFrame, name: str = "frame", rows: int | None = None) -> None:
+    cancellation  who may stop what Spark does for it
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        name: str = "frame",
+        rows: int | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> None:
         self.frame, self.name, self._rows = frame, name, rows
+        self._cancellation = cancellation or Cancellation()
         with plain_errors():
             names = frame.columns
             # Columns by number on the way: two names may differ in their case only, or have dots.
@@ -66,8 +78,7 @@ class SparkSource(Source):
     def count(self) -> int:
         """The number of rows, counted by Spark and once."""
         if self._rows is None:
-            with plain_errors():
-                self._rows = int(self.frame.count())
+            self._rows = int(self._finished(self.frame.count))
         return self._rows
 
     def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
@@ -81,10 +92,12 @@ class SparkSource(Source):
         return self.frame.select(*(sql.col(quoted(name)).alias(f"c{number}") for number, name in enumerate(columns)))
 
     def _batches(self, frame: DataFrame, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        with plain_errors():
-            table = frame.toArrow()
-        for batch in table.to_batches(max_chunksize=HEAD_ROWS):
+        for batch in self._finished(frame.toArrow).to_batches(max_chunksize=HEAD_ROWS):
             yield pa.RecordBatch.from_arrays(batch.columns, names=list(names))
+
+    def _finished(self, action: Callable[[], Any]) -> Any:
+        with plain_errors():
+            return finished(self.frame.sparkSession, self._cancellation, action)
 
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         yield from self._batches(self.chosen(columns), columns)
@@ -155,7 +168,12 @@ def over(source: Source, inner: Source) -> Source:
     return source.over(inner) if isinstance(source, Wrapped) else inner
 
 
-def through_workers(spark: SparkSession, source: Source, columns: Sequence[str] | None = None) -> SparkSource:
+def through_workers(
+    spark: SparkSession,
+    source: Source,
+    columns: Sequence[str] | None = None,
+    cancellation: Cancellation | None = None,
+) -> SparkSource:
     """A table of files as a frame that the workers read; what Spark has no type for is left out."""
     wanted = source.schema.names if columns is None else columns
     names = [name for name in wanted if carried_type(source.schema.field(name).type) is not None]
@@ -163,15 +181,16 @@ def through_workers(spark: SparkSession, source: Source, columns: Sequence[str] 
     tasks = Tasks.of(source)
     schema = pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
     frame = tasks.frame(spark).mapInArrow(_Read(tasks, tuple(names)), spark_schema(schema))
-    return SparkSource(frame.toDF(*names), source.name, source.rows)
+    return SparkSource(frame.toDF(*names), source.name, source.rows, cancellation)
 
 
 class CountedByWorkers(Wrapped):
     """A table of files that workers count, and read when it is published."""
 
-    def __init__(self, source: Source, spark: SparkSession) -> None:
+    def __init__(self, source: Source, spark: SparkSession, cancellation: Cancellation | None = None) -> None:
         super().__init__(source)
         self._spark: SparkSession | None = spark
+        self._cancellation = cancellation
 
     def __getstate__(self) -> dict[str, Any]:
         # A session stays where it is: workers only read.
@@ -182,7 +201,7 @@ class CountedByWorkers(Wrapped):
         known = all(carried_type(self.schema.field(name).type) is not None for name in names)
         if self._spark is None or not known:
             return self.inner.counted(names)
-        return through_workers(self._spark, self.inner, names).counted(names)
+        return through_workers(self._spark, self.inner, names, self._cancellation).counted(names)
 
 
 @dataclass(frozen=True, eq=False)
