@@ -64,8 +64,6 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
     "spark.sql.execution.arrow.maxBytesPerBatch": "-1",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # Files come out in as many pieces as were asked for.
-    "spark.sql.adaptive.coalescePartitions.enabled": "false",
 }
 
 
