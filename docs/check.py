@@ -11,6 +11,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
+ANCHOR = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
 
 
 def pages() -> list[Path]:
@@ -25,6 +27,25 @@ def broken_links() -> list[str]:
         targets = [target for target in LINK.findall(text) if "://" not in target]
         broken += [f"{page.relative_to(ROOT)}: {target}" for target in targets if not (page.parent / target).exists()]
     return broken
+
+
+def broken_anchors() -> list[str]:
+    """Links to headings that are not there."""
+    broken = []
+    for page in pages():
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+        for target, anchor in ANCHOR.findall(text):
+            there = page.parent / target if target else page
+            if "://" not in target and there.suffix == ".md" and there.exists() and anchor not in _anchors(there):
+                broken.append(f"{page.relative_to(ROOT)}: {target}#{anchor}")
+    return broken
+
+
+def _anchors(page: Path) -> set[str]:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in HEADING.findall(text))
+    made = {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in plain}
+    return made | set(re.findall(r'<a id="([^"]+)">', text))
 
 
 def orphans() -> list[str]:
@@ -129,7 +150,7 @@ def main() -> int:
     if "--write" in sys.argv:
         for page, text in made.items():
             page.write_text(text, encoding="utf-8")
-    problems = [f"broken link: {link}" for link in broken_links()]
+    problems = [f"broken link: {link}" for link in [*broken_links(), *broken_anchors()]]
     problems += [f"no page links to {name}" for name in orphans()]
     problems += [
         f"docs/{page.name} is not what the program says: run python docs/check.py --write"
