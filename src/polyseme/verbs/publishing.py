@@ -73,7 +73,8 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
     if not outcome.records:
         raise TableError(
             f"{run.source.name}: no records to publish"
-            + (f" ({outcome.dropped:,} dropped for missing values)" if outcome.dropped else "")
+            + (f" ({outcome.dropped:,} dropped for missing values)" if outcome.dropped else ""),
+            "missing: {category: LABEL} keeps such records" if outcome.dropped else "",
         )
     return Manifest(
         columns=tuple(

@@ -105,7 +105,7 @@ def _open_path(path: Place, stored: _Stored) -> Source:
     if not path.exists():
         if is_pattern(str(path)):
             return _open_files(str(path), files_like(path), stored)
-        raise TableError(f"{path}: no such file or folder")
+        raise TableError(f"{path}: no such file or folder", "a relative path begins in the folder you work in")
     return _open_file(_kind_of(path), path, stored)
 
 

@@ -31,7 +31,8 @@ class ParquetSource(Source):
                 self._groups = [file.metadata.row_group(index).num_rows for index in range(file.num_row_groups)]
                 leaves = [file.schema.column(index) for index in range(len(file.schema.names))]
         except (pa.ArrowException, OSError):
-            raise TableError(f"{path}: not a readable Parquet file") from None
+            hint = "it was cut off, or is of another kind than its name says: write it again, or rename it"
+            raise TableError(f"{path}: not a readable Parquet file", hint) from None
         text = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
         self._dictionaries = [leaf for leaf in text for name in labels if leaf == name or leaf.startswith(f"{name}.")]
         self.check()
