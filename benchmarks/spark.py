@@ -84,7 +84,10 @@ def classic(folder: Path, master: str) -> Iterator[Any]:
         # Java as it comes: tests make it start quickly, which makes it slow in the long run.
         plain = dict.fromkeys(("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"), "-XX:+UseG1GC")
         sizes = {"spark.driver.memory": "2g", "spark.executor.memory": EXECUTOR_MEMORY}
-        yield running.session(master, {**sizes, **plain})
+        made = running.session(master, {**sizes, **plain})
+        yield made
+        # Its workers end before it does, which it would complain about at length.
+        made.sparkContext.setLogLevel("OFF")
     finally:
         running.end()
 
