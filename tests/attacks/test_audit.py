@@ -131,6 +131,19 @@ def test_an_original_without_records(tmp_path: Path) -> None:
         ps.attack(release, tmp_path / "empty.csv")
 
 
+def test_fresh_sets_of_an_experiment_are_the_same_in_every_run() -> None:
+    table = people().with_columns(zip=pl.lit("same"))
+    release = ps.anonymize(table, policy("simple", 3, 4))
+
+    def right(seed: int | None) -> float:
+        found = by_name(ps.attack(release, table, seed=seed))["transparency"]
+        assert "fresh_sets" in found.detail
+        return found.success
+
+    assert right(1) == right(1)
+    assert len({right(1), right(2), right(None)}) == 3
+
+
 def test_people_who_cannot_be_matched_are_attacked_on_fresh_sets() -> None:
     table = people().with_columns(zip=pl.lit("same"))
     findings = by_name(ps.attack(ps.anonymize(table, policy("balanced", 3, 4)), table))

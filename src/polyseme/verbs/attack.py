@@ -23,9 +23,17 @@ def attack(
     release: Release | str | Path,
     original: Any = None,
     other: Release | str | Path | None = None,
+    *,
+    seed: int | None = None,
     **written: Unpack[TableOptions],
 ) -> Findings:
-    """Run the adversaries against a release; `other` is a second release of the same people."""
+    """Run the adversaries against a release.
+
+    original  the table, to say how often they are right; where its people cannot be found in the release, fresh sets
+              are drawn for them
+    other     a second release of the same people
+    seed      of these fresh sets: the same findings in every run, for experiments
+    """
     # Charts and adversaries cost a second to import: only those who ask for them pay.
     from polyseme.attacks.audit import attack_release
 
@@ -34,6 +42,6 @@ def attack(
     against = release_given(other) if other is not None else None
     if against is not None and against.holds_the_same_as(opened):
         raise QuestionError(Problem("other", "this is the same release", "give a second release of the same people"))
-    findings = Findings(attack_release(opened, source, against))
+    findings = Findings(attack_release(opened, source, against, seed))
     _log.info("attack: %d findings, %d above their bound", len(findings), len(findings.exceeded))
     return findings

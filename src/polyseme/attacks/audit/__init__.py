@@ -38,17 +38,18 @@ __all__ = ["attack_release", "attack_sample", "require_attackable"]
 
 
 def attack_release(
-    release: Release, original: Source | None = None, other: Release | None = None
+    release: Release, original: Source | None = None, other: Release | None = None, seed: int | None = None
 ) -> tuple[Finding, ...]:
     """Every adversary that applies.
 
     original  the truth to measure success against
     other     a second release of the same people, for the intersection attack
+    seed      of fresh sets, for experiments
     """
     require_attackable(release)
     seen = remember(release)
     whole = _whole_scene(release, class_sizes(seen.quasi), seen.suppressed)
-    return (*attack(whole), *_attack_records(release, seen, original, other))
+    return (*attack(whole), *_attack_records(release, seen, original, other, seed))
 
 
 def attack_sample(release: Release, some: Release) -> tuple[Finding, ...]:
@@ -76,12 +77,12 @@ def require_attackable(release: Release) -> None:
 
 
 def _attack_records(
-    release: Release, seen: Seen, original: Source | None, other: Release | None
+    release: Release, seen: Seen, original: Source | None, other: Release | None, seed: int | None = None
 ) -> tuple[Finding, ...]:
     """Whoever looks at single records, and at those of a class or a group."""
     hidden = release.manifest.sets or release.manifest.grouped
     # In classes the release itself tells how often a guess is right; the original adds nothing.
-    truth = Truth(release, original, seen) if original is not None and hidden else None
+    truth = Truth(release, original, seen, seed) if original is not None and hidden else None
     casts = cast_all(release, seen, truth, other)
     stage = _Stage(release, seen, truth, casts, other)
     findings: list[Finding] = []

@@ -13,7 +13,6 @@ from polyseme.attacks.audit.scenes import Chosen, Truth, choose, largest_part, s
 from polyseme.attacks.audit.seen import Part, Seen, as_original, prints_of
 from polyseme.attacks.audit.twice import Joined, counterpart, join
 from polyseme.errors import QuestionError
-from polyseme.randomness import SystemStream
 from polyseme.release import Release
 from polyseme.tables.counting.matching import matched
 
@@ -136,7 +135,7 @@ def _helpers(parts: Sequence[Part], truth: Truth) -> dict[str, Part]:
     """For each attribute the one that helps it most, as some people show; to attack with all would take too long."""
     people = sample(np.flatnonzero(np.all([truth.possible(part) for part in parts], axis=0)), _SHARED_BY)
     values = [truth.values(part, people) for part in parts]
-    sets = [part.stratum.mechanism.sample(codes, SystemStream()) for part, codes in zip(parts, values)]
+    sets = [part.stratum.mechanism.sample(codes, truth.stream()) for part, codes in zip(parts, values)]
     sizes = [part.stratum.mechanism.size for part in parts]
     found = {}
     for mine, part in enumerate(parts):

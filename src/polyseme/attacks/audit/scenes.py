@@ -14,7 +14,7 @@ from polyseme.attacks.audit.sampled import Levels, Sample
 from polyseme.attacks.audit.seen import Part, Reading, Seen, as_original, joined, memory_of
 from polyseme.attacks.scene import Shown
 from polyseme.errors import InternalError, ReleaseError, TableError
-from polyseme.randomness import SystemStream, experiment
+from polyseme.randomness import StreamKey, SystemStream, experiment
 from polyseme.release import Grouped, Release, Sets
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.counting.matching import matched, unmatched
@@ -54,7 +54,9 @@ class Truth:
     Records that do not fit the release are not counted, and not numbered.
     """
 
-    def __init__(self, release: Release, original: Source, seen: Seen) -> None:
+    def __init__(self, release: Release, original: Source, seen: Seen, seed: int | None = None) -> None:
+        key = StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} attack")
+        self._streams = key.partitions()
         self.original, self.reading = original, Reading.by(release, as_original(release))
         protected: tuple[Sets | Grouped, ...] = (*release.manifest.sets, *release.manifest.grouped)
         needed = [*self.reading.names, *(item.name for item in protected)]
@@ -82,6 +84,10 @@ class Truth:
         _require_released(release, original.name, self, seen)
         nobody = np.zeros(0, dtype=np.int64)
         self.rows, self.originals = matched(seen.prints, self.seen.prints) if self.reading.names else (nobody, nobody)
+
+    def stream(self) -> SystemStream:
+        """By which some more fresh sets are drawn."""
+        return next(self._streams)
 
     def features(self, people: Ints) -> Ints | None:
         """Untouched columns of some people as codes; reads the original again."""
@@ -163,7 +169,7 @@ def published(part: Part, chosen: Chosen, drawn: Sample, truth: Truth | None) ->
     if chosen.rows is not None:
         sets = narrowed(part, drawn.sets(part.item, chosen.rows))
     elif truth is not None and chosen.people is not None:
-        sets = stratum.mechanism.sample(truth.values(part, chosen.people), SystemStream())
+        sets = stratum.mechanism.sample(truth.values(part, chosen.people), truth.stream())
     else:
         raise InternalError("nobody was chosen")
     distance = attribute.distance

@@ -108,7 +108,7 @@ def _one(people: pl.DataFrame, name: str, seed: int) -> dict[tuple[str, str], fl
         warnings.simplefilter("ignore")  # that it is seeded, and that quasi-identifiers single people out, is known
         release = anonymize(people, _policy(name), seed=seed, accept_risk=True)
     numbers: dict[tuple[str, str], float] = {}
-    for finding in attack(release, people):
+    for finding in attack(release, people, seed=seed):
         if finding.attack != _SEED:
             numbers[SUCCESS, finding.attack] = finding.success
             if finding.bound is not None:
