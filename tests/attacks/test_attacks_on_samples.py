@@ -62,7 +62,7 @@ def associated(towns: int, strength: float, l: int = 2) -> tuple[Release, dict[s
 
 def samples(release: Release, records: int, times: int) -> Iterator[dict[str, Finding]]:
     """What is found in so many samples of about so many records."""
-    rng, whole = np.random.default_rng(records), release.source.table  # type: ignore[attr-defined]
+    rng, whole = np.random.default_rng(records), release.table
     for _ in range(times):
         rows = np.flatnonzero(rng.random(whole.num_rows) < records / whole.num_rows)
         manifest = replace(release.manifest, records=len(rows), rows=len(rows))

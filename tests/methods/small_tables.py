@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -68,3 +70,18 @@ def frame_of(data, recoding):
         columns[ladder.name] = pl.Series([labels[cell] for cell in cells], dtype=pl.String)
     secret = data.sensitive["s"]
     return pl.DataFrame({**columns, "s": pl.Series([secret.labels[code] for code in secret.codes], dtype=pl.String)})
+
+
+def skewed_data(seed, rows=3_000):
+    """Three hierarchies with more records at their beginnings, and a sensitive value that most records share."""
+    random = np.random.default_rng(seed)
+    ladders = tuple(random_ladder(random, f"q{place}", 24, 3) for place in range(3))
+    codes = np.column_stack([np.minimum(*random.integers(0, ladder.leaves, (2, rows))) for ladder in ladders])
+    secret = random.choice(5, rows, p=[0.6, 0.2, 0.1, 0.06, 0.04])
+    return Microdata(ladders, codes, {"s": Sensitive("s", secret, tuple("abcde"))})
+
+
+def among(data, rows):
+    """Some of the records."""
+    part = {name: replace(item, codes=item.codes[rows]) for name, item in data.sensitive.items()}
+    return replace(data, codes=data.codes[rows], sensitive=part)

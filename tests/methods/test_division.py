@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from small_tables import random_data, random_ladder
+from small_tables import among, random_data, skewed_data
 
 import polyseme as ps
 from polyseme.methods.goal import Goal
-from polyseme.methods.microdata import Microdata, Sensitive
 from polyseme.methods.mondrian import divided, mondrian, settled
 from polyseme.randomness import SystemStream
 
 STREAM = SystemStream.seeded(1)
-
-
-def table(seed, rows=3_000):
-    random = np.random.default_rng(seed)
-    ladders = tuple(random_ladder(random, f"q{place}", 24, 3) for place in range(3))
-    codes = np.column_stack([np.minimum(*random.integers(0, ladder.leaves, (2, rows))) for ladder in ladders])
-    secret = random.choice(5, rows, p=[0.6, 0.2, 0.1, 0.06, 0.04])
-    return Microdata(ladders, codes, {"s": Sensitive("s", secret, tuple("abcde"))})
-
-
-def among(data, rows):
-    part = {name: replace(item, codes=item.codes[rows]) for name, item in data.sensitive.items()}
-    return replace(data, codes=data.codes[rows], sensitive=part)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -43,7 +27,7 @@ def settled_on(data, goal, division):
 
 
 def test_parts_that_do_not_reach_the_goal_are_joined():
-    data = table(3)
+    data = skewed_data(3)
     # A rare value that every class must have: most parts of a blind division lack it.
     goal = Goal.of([{"distinct-diversity": {"l": 5, "attribute": "s"}}], data)
     sample = among(data, np.arange(300))
@@ -61,7 +45,7 @@ def test_parts_that_do_not_reach_the_goal_are_joined():
 @pytest.mark.parametrize("parts", [1, 7, 40])
 @pytest.mark.parametrize("ordered", [True, False])
 def test_parts_are_about_as_many_as_asked_for_and_alike_in_size(parts, ordered):
-    data = table(1)
+    data = skewed_data(1)
     division = divided(among(data, np.arange(600)), parts, {ladder.name: ordered for ladder in data.ladders})
     part = division.parts_of(data.codes)
     assert set(np.unique(part)) <= set(division.numbers)
@@ -70,7 +54,7 @@ def test_parts_are_about_as_many_as_asked_for_and_alike_in_size(parts, ordered):
 
 
 def test_a_goal_that_nothing_reaches_is_refused():
-    data = table(3)
+    data = skewed_data(3)
     goal = Goal.of([{"entropy-diversity": {"l": 4.9, "attribute": "s"}}], data)
     with pytest.raises(ps.ImpossibleError, match="the whole table as one class, of 3,000 records, does not meet"):
         settled_on(data, goal, divided(among(data, np.arange(300)), 10))

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tables import random_data, random_ladder
+from small_tables import among, random_data, skewed_data
 
 import polyseme as ps
 from polyseme.methods.goal import Goal
 from polyseme.methods.losses import Loss
-from polyseme.methods.microdata import Microdata, Recoding, Sensitive
+from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.methods.mondrian import cut_part, divided, grafted, mondrian, settled
 from polyseme.methods.mondrian.partitioning import axes_of
 from polyseme.randomness import SystemStream
@@ -25,19 +25,6 @@ GOALS = (
     [{"entropy-diversity": {"l": 1.8, "attribute": "s"}}],
 )
 STREAM = SystemStream.seeded(1)
-
-
-def table(seed, rows=3_000):
-    random = np.random.default_rng(seed)
-    ladders = tuple(random_ladder(random, f"q{place}", 24, 3) for place in range(3))
-    codes = np.column_stack([np.minimum(*random.integers(0, ladder.leaves, (2, rows))) for ladder in ladders])
-    secret = random.choice(5, rows, p=[0.6, 0.2, 0.1, 0.06, 0.04])
-    return Microdata(ladders, codes, {"s": Sensitive("s", secret, tuple("abcde"))})
-
-
-def among(data, rows):
-    part = {name: replace(item, codes=item.codes[rows]) for name, item in data.sensitive.items()}
-    return replace(data, codes=data.codes[rows], sensitive=part)
 
 
 def counted(data):
@@ -132,7 +119,7 @@ def test_one_part_is_the_whole_table(seed, ordered):
 
 
 def test_cells_say_what_they_stand_for():
-    data = table(5)
+    data = skewed_data(5)
     made = in_parts(data, GOALS[0], np.arange(0, data.rows, 5), 12)[2]
     shown = made.tree.cells(data.codes)
     for place, cells in enumerate(made.cells):
@@ -143,7 +130,7 @@ def test_cells_say_what_they_stand_for():
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("asked", GOALS[:2])
 def test_parts_lose_little(ordered, asked):
-    data = table(1)
+    data = skewed_data(1)
     known = {ladder.name: ordered for ladder in data.ladders}
     whole = mondrian(data, Goal.of(asked, data), STREAM, ordered=known)
     sample = np.random.default_rng(2).choice(data.rows, 600, replace=False)
@@ -156,7 +143,7 @@ def test_parts_lose_little(ordered, asked):
 
 
 def test_a_part_is_cut_alike_in_whatever_order_its_rows_come():
-    data = counted(table(6))
+    data = counted(skewed_data(6))
     order = np.random.default_rng(1).permutation(data.rows)
     moved = replace(among(data, order), counts=data.counts[order])
     one, two = (cut_part(some, Goal.of(GOALS[0], some), Goal.of(GOALS[0], some).totals()) for some in (data, moved))
@@ -164,12 +151,12 @@ def test_a_part_is_cut_alike_in_whatever_order_its_rows_come():
 
 
 def test_a_part_that_does_not_reach_the_goal_is_refused():
-    data = table(3, rows=3)
+    data = skewed_data(3, rows=3)
     with pytest.raises(ps.ImpossibleError, match="does not meet k-anonymity"):
         cut_part(data, Goal.of(GOALS[0], data), Goal.of(GOALS[0], data).totals())
 
 
 def test_axes_are_those_of_the_ladders_whatever_records_there_are():
-    data = table(2)
+    data = skewed_data(2)
     none = Microdata(data.ladders, np.zeros((0, 3), dtype=np.int64))
     assert [type(axis) for axis in axes_of(data, {})] == [type(axis) for axis in axes_of(none, {})]
