@@ -92,7 +92,9 @@ def evaluate(
 
 def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:
     """Every attribute that can be asked for, one at a time."""
-    asked = [(column.name,) for column in manifest.columns if has_domain(column) and column.name not in by]
+    asked: list[tuple[str, ...]] = [
+        (column.name,) for column in manifest.columns if has_domain(column) and column.name not in by
+    ]
     if not asked:
         raise QuestionError(
             Problem(
