@@ -25,6 +25,10 @@ from polyseme.randomness import RecordStream, Stream, SystemStream
 __all__ = ["Mechanism"]
 
 _CHUNK = 1 << 16
+_FEW = 200_000
+"""Values times sets up to which it is quicker to list the sets. A judgement."""
+_LISTED = 20_000_000
+"""Largest number of values times sets for which a channel is formed: 160 MB. A judgement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +115,23 @@ class Mechanism:
         columns = np.repeat(np.arange(len(sets)), self.l)
         np.add.at(channel, (sets.ravel(), columns), self.p * likelihood.ravel())
         return sets, channel
+
+    def lists(self, numbers: int = _LISTED) -> bool:
+        """Whether its channel has at most so many numbers."""
+        return self.design.has_at_most(numbers // self.size)
+
+    def information(self, shares: Floats) -> Floats | None:
+        """`sum_R P(R | v) P(R | u) / P(R)`, the Fisher information of a report about shares that are positive: (F, F).
+
+        None where there are too many sets to list, and the structure of the design does not give it either.
+        """
+        known = None if self.lists(_FEW) else self.design.information(shares, self.p)
+        if known is not None or not self.lists():
+            return known
+        _, channel = self.channel()
+        expected = shares @ channel
+        scaled = np.divide(channel, expected, out=np.zeros_like(channel), where=expected > 0.0)
+        return np.asarray(scaled @ channel.T, dtype=np.float64)
 
     def worst_posterior(self, prior: Floats | None = None) -> float:
         """The largest `P(v | R)` any set can give an attacker with this prior (uniform by default). Exact."""

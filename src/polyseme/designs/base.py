@@ -197,6 +197,13 @@ class Design(ABC):
         """
         return inf if p == 0.0 else None
 
+    def information(self, prior: Floats, p: float) -> Floats | None:
+        """The Fisher information of a report about true values distributed as `prior`: (F, F).
+
+        None where only a list of all sets would give it.
+        """
+        return None
+
     def epsilon(self, p: float) -> float | None:
         """The largest `ln P(R | v) / P(R | v')`; None where there are too many sets to go through."""
         if self.l == self.size or p == 0.0:

@@ -23,7 +23,7 @@ from polyseme.designs.alias import CHUNK, TABLE_LIMIT, alias_cells
 from polyseme.designs.chain import Chain, EvenChain, Steps
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
-from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from
+from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from, information_from, tilted_sums
 from polyseme.designs.leading import any_of, on_chain, peeled
 from polyseme.designs.listing import compatible_sets
 from polyseme.designs.portable import document, whole
@@ -217,6 +217,12 @@ class ClustersDesign(MaximumEntropy):
             return super().least_error(prior, p)
         squares = cluster_masses(self.structure, self.shares**2)
         return error_from(chain_sums(self.chain, mass, p), self.chain.inclusion, mass, squares, p)
+
+    def information(self, prior: Floats, p: float) -> Floats | None:
+        if p == 0.0 or self.size > INFORMATION_LIMIT:
+            return super().information(prior, p)
+        score = p * prior / self.inclusion() + (1.0 - p) / self.l
+        return information_from(tilted_sums(self.chain, self.structure.labels, self.shares, score), self.inclusion(), p)
 
     def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
         labels, shares = self.structure.labels, self.shares

@@ -21,10 +21,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.arrays import Floats
+from polyseme.arrays import Floats, Ints
 from polyseme.designs.chain import Chain
 
-__all__ = ["INFORMATION_LIMIT", "Sums", "chain_sums", "error_from", "exponentials"]
+__all__ = [
+    "INFORMATION_LIMIT",
+    "Sums",
+    "chain_sums",
+    "error_from",
+    "exponentials",
+    "information_from",
+    "tilted_sums",
+]
 
 INFORMATION_LIMIT = 1_500
 """Most values (or clusters) for which the information is computed: some forty joint matrices of 18 MB, one after the
@@ -43,11 +51,18 @@ Sums = tuple[float, Floats, Floats]
 """Sums of `P(R) / m(R)`: over all sets, over those with each value, over those with each pair."""
 
 
-def error_from(sums: Sums, rho: Floats, prior: Floats, squares: Floats, p: float) -> float:
-    """`tr I^-1 - 1` from the sums; `squares` are `sigma` of clusters, ones for single values. Infinite if singular."""
+def information_from(sums: Sums, rho: Floats, p: float) -> Floats:
+    """`I` from the sums, for values or for clusters with these inclusion probabilities: (F, F)."""
     everything, single, pair = sums
     slope = p * (1.0 - p) * single / rho
-    information = p**2 * pair / np.outer(rho, rho) + slope[:, None] + slope + (1.0 - p) ** 2 * everything
+    information: Floats = p**2 * pair / np.outer(rho, rho) + slope[:, None] + slope + (1.0 - p) ** 2 * everything
+    return information
+
+
+def error_from(sums: Sums, rho: Floats, prior: Floats, squares: Floats, p: float) -> float:
+    """`tr I^-1 - 1` from the sums; `squares` are `sigma` of clusters, ones for single values. Infinite if singular."""
+    _, single, _ = sums
+    information = information_from(sums, rho, p)
     # Scaled so that no eigenvalue exceeds one: what is large in the inverse is not a matter of units.
     root = np.sqrt(prior)
     try:
@@ -64,15 +79,33 @@ def chain_sums(chain: Chain, prior: Floats, p: float) -> Sums:
     """The sums over the sets of a chain."""
     # Every set has l members, so 1 - p is spread over them.
     score = p * prior / chain.inclusion + (1.0 - p) / chain.l
-    lowest, highest = float(chain.lightest(score).min()), -float(chain.lightest(-score).min())
-    rates, weights = exponentials(lowest, highest)
-    everything, single, pair = 0.0, np.zeros(chain.size), np.zeros((chain.size, chain.size))
-    for rate, weight in zip(rates.tolist(), weights.tolist(), strict=True):
-        tilted = Chain(chain.steps, chain.l, chain.log_weights - rate * score)
+    return tilted_sums(chain, np.arange(chain.size), np.ones(chain.size), score)
+
+
+def tilted_sums(chain: Chain, labels: Ints, shares: Floats, score: Floats) -> Sums:
+    """The sums over sets of values whose places follow a chain.
+
+    labels  the place of each value, and `shares` how often it is the one that stands there
+    score   what each value adds to m
+    """
+    size, alone = len(labels), np.array_equal(labels, np.arange(chain.size))
+    least, most = np.full(chain.size, np.inf), np.full(chain.size, -np.inf)
+    np.minimum.at(least, labels, score)
+    np.maximum.at(most, labels, score)
+    low, high = float(chain.lightest(least).min()), -float(chain.lightest(-most).min())
+    everything, single, pair = 0.0, np.zeros(size), np.zeros((size, size))
+    for rate, weight in zip(*(column.tolist() for column in exponentials(low, high)), strict=True):
+        within = shares * np.exp(-rate * (score - least[labels]))
+        mass = np.bincount(labels, weights=within, minlength=chain.size)
+        tilted = Chain(chain.steps, chain.l, chain.log_weights + np.log(mass) - rate * least)
         factor = weight * float(np.exp(tilted.log_partition - chain.log_total))
+        part, joint = within / mass[labels], tilted.joint_matrix()
         everything += factor
-        single += factor * tilted.inclusion
-        pair += factor * tilted.joint_matrix()
+        single += factor * tilted.inclusion[labels] * part
+        pair += factor * (joint if alone else joint[np.ix_(labels, labels)] * np.outer(part, part))
+    # No set holds two values of one place.
+    pair[labels[:, None] == labels] = 0.0
+    pair.flat[:: size + 1] = single
     return everything, single, pair
 
 

@@ -13,7 +13,7 @@ from polyseme.designs.alias import TABLE_LIMIT
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.entropy import MaximumEntropy
 from polyseme.designs.fitting import fit
-from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from
+from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from, information_from
 from polyseme.designs.leading import on_chain, peeled
 from polyseme.designs.portable import document, whole
 from polyseme.designs.samplers import ChainSampler, Sampler, TableSampler, sort_rows
@@ -89,6 +89,13 @@ class LineDesign(MaximumEntropy):
             return super().least_error(prior, p)
         pi = prior[self.structure.order]
         return error_from(chain_sums(self.chain, pi, p), self.chain.inclusion, pi, np.ones(self.size), p)
+
+    def information(self, prior: Floats, p: float) -> Floats | None:
+        if p == 0.0 or self.size > INFORMATION_LIMIT:
+            return super().information(prior, p)
+        sums = chain_sums(self.chain, prior[self.structure.order], p)
+        found: Floats = information_from(sums, self.chain.inclusion, p)[np.ix_(self._place, self._place)]
+        return found
 
     def leading(self, score: Floats, least: float = -np.inf) -> Floats | None:
         return peeled(score, least, self._place, np.ones(self.size), on_chain(self.chain), self.l * self.size)

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
-from scipy import special
 from threadpoolctl import ThreadpoolController
 
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError, nearest, numbered
 from polyseme.estimators.base import Estimator, Fit, Population, Reports
 from polyseme.estimators.independence import Independence, independence_test
-from polyseme.estimators.intervals import intervals, presented, project, standard_errors, sum_intervals
+from polyseme.estimators.intervals import intervals, possible_sums, presented, project, sum_intervals
 from polyseme.estimators.options import EstimateOptions, Nonnegative
 from polyseme.estimators.parts import Part
-from polyseme.estimators.weighted import fit_table, unbiased_sums
+from polyseme.estimators.registry import estimator_given
+from polyseme.estimators.stratified import is_likely
+from polyseme.estimators.sums import UnbiasedSums, asks_unbiased, cell_limits
+from polyseme.estimators.weighted import fit_table
 from polyseme.mechanism import Mechanism
 from polyseme.results.summary import Summary
 from polyseme.results.table import Table
@@ -30,9 +32,6 @@ DEFAULT = EstimateOptions()
 
 _CONTRASTS = 20_000_000
 """Numbers in memory at a time (160 MB), so that large tables of differences go in blocks."""
-_FEW = 3
-"""Groups of one sum from which on their biases would show: the sum is then one of unbiased estimates. A judgement."""
-
 _ROUNDING = 1e-12
 """What a sum of shares may be off by."""
 
@@ -55,6 +54,7 @@ class Estimate(Table):
     asked   the estimator that was asked for; None let the data choose
     factor  of each cell, where the table holds shares
     caveats what must be said of every table that is made from these reports
+    unbiased  unbiased sums over the table, where its cells needed them already
     """
 
     fit: Fit | None = field(default=None)
@@ -63,6 +63,7 @@ class Estimate(Table):
     nonnegative: Nonnegative = field(default="no")
     factor: Floats | None = field(default=None)
     caveats: tuple[str, ...] = field(default=())
+    unbiased: UnbiasedSums | None = field(default=None)
 
     def warned(self, *caveats: str) -> Self:
         """The same with further caveats, which every margin of it has too."""
@@ -109,18 +110,26 @@ class Estimate(Table):
     def _own_sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         """The same of the cells as they are."""
         assert self.fit is not None  # noqa: S101 - only asked of tables with reports
-        fit = self.fit
-        touched = np.moveaxis(contrasts, 1, 0).reshape(len(self.values), len(contrasts), -1).any(axis=2).sum(axis=0)
-        if fit.limits is not None and touched.max(initial=0) > _FEW:
-            fit = unbiased_sums(self.parts, self.values.shape) or fit
-        fit = fit.given or fit if given else fit
+        fit = self.fit.given or self.fit if given else self.fit
         step = max(1, _CONTRASTS // max(fit.values.size, 1))
-        parts = [
-            sum_intervals(fit, contrasts[start : start + step], self.level, self.population)
-            for start in range(0, len(contrasts), step)
-        ]
+        parts = [self._block(fit, contrasts[start : start + step], given) for start in range(0, len(contrasts), step)]
         value, error, low, high = (np.concatenate(column) for column in zip(*parts))
-        return value, *presented(value, error, low, high)
+        return value, *presented(value, error, low, high, self.level)
+
+    def _block(self, fit: Fit, contrasts: Floats, given: bool) -> tuple[Floats, Floats, Floats, Floats]:
+        """Value, standard error and limits of some sums."""
+        if self._unbiased is None:
+            return sum_intervals(fit, contrasts, self.level, self.population)
+        bounds = possible_sums(fit, contrasts, self.population)
+        return self._unbiased.intervals(contrasts, self.level, self.population, given, bounds)
+
+    @cached_property
+    def _unbiased(self) -> UnbiasedSums | None:
+        """Sums without the bias of a likelihood estimate; None for other estimators, and where there are none."""
+        if self.unbiased is not None or not self.parts or not is_likely(estimator_given(self.asked)):
+            return self.unbiased
+        with _linear_algebra().limit(limits=1, user_api="blas"):
+            return UnbiasedSums.of(self.parts, self.values.shape)
 
     def margin(self, of: Sequence[str] | str | None = None, by: Sequence[str] | str | None = None) -> Estimate:
         """The table of fewer attributes or groups, as if it had been asked for directly."""
@@ -177,8 +186,7 @@ class Estimate(Table):
 
     def _with(self, fit: Fit) -> Estimate:
         """The same table with the errors and limits of this fit."""
-        low, high = intervals(fit, self.level, self.population)
-        stderr, low, high = presented(self.values, standard_errors(fit, self.population), low, high)
+        stderr, low, high = cell_limits(self.values, fit, self._unbiased, self.level, self.population)
         return replace(self, fit=fit, stderr=stderr, low=low, high=high)
 
     def _places(self, word: str, names: Sequence[str], wanted: Sequence[str] | str) -> list[int]:
@@ -243,8 +251,11 @@ class Estimate(Table):
                 continue
             contrasts = np.zeros((len(order), *table.values.shape))
             contrasts[:, cell] = steps / total
-            value, _, low, high = table._own_sums(contrasts, given=True)
-            out.append([_reached(column, places[order], q) for column in (value, high, low)])
+            _, _, low, high = table._own_sums(contrasts, given=True)
+            # A share up to a value is not smaller than one up to an earlier value.
+            shares = steps @ table.values[cell] / total, high, np.minimum.accumulate(low[::-1])[::-1]
+            value, least, most = (_reached(column, places[order], q) for column in shares)
+            out.append([value, np.minimum(value, least), np.maximum(value, most)])
         value, low, high = np.array(out).T
         return table._summary(value, np.full(len(value), np.nan), low, high)
 
@@ -376,15 +387,16 @@ def estimate_parts(
     with _linear_algebra().limit(limits=1, user_api="blas"):
         name, fit = fit_table(parts, (cells, *(len(axis) for axis in labels)), options.estimator)
         fit = fit.about(population)
-        low, high = intervals(fit, level, population)
-    assert fit.totals is not None  # noqa: S101 - every estimator gives them
-    values, totals, notes = fit.values, fit.totals, list(fit.notes)
-    if options.nonnegative == "project" and values.min(initial=0.0) < 0.0:
-        values = project(values, totals)
-        notes.append("negative cells were removed by projection on the tables of the same total")
-    fit = replace(fit, values=values, notes=tuple(notes))
-    stderr, low, high = presented(values, standard_errors(fit, population), low, high)
-    notes.extend(_warnings(values, low, high, totals, level))
+        assert fit.totals is not None  # noqa: S101 - every estimator gives them
+        values, totals, notes = fit.values, fit.totals, list(fit.notes)
+        if options.nonnegative == "project" and values.min(initial=0.0) < 0.0:
+            values = project(values, totals)
+            notes.append("negative cells were removed by projection on the tables of the same total")
+        fit = replace(fit, values=values, notes=tuple(notes))
+        likely = is_likely(estimator_given(options.estimator)) and asks_unbiased(parts, values)
+        sums = UnbiasedSums.of(parts, values.shape) if likely else None
+        stderr, low, high = cell_limits(values, fit, sums, level, population)
+    notes.extend(_warnings(values, low, high, totals))
     unknown = int(np.isnan(stderr).sum())
     if unknown:
         notes.append(
@@ -409,6 +421,7 @@ def estimate_parts(
         parts=tuple(parts),
         asked=options.estimator,
         nonnegative=options.nonnegative,
+        unbiased=sums,
     )
 
 
@@ -430,14 +443,13 @@ def _check_question(
         raise QuestionError(problems)
 
 
-def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats, level: float) -> list[str]:
-    half = (high - low) / (2.0 * float(special.ndtri(0.5 + level / 2.0)))
+def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats) -> list[str]:
     asked = np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)) > 0, values.shape)
-    weak = asked & (half > np.maximum(values, 0.5))
+    weak = asked & ((high - low) / 2.0 > np.maximum(values, 0.5))
     notes = []
     if weak.any():
         notes.append(
-            f"the expected error is larger than the cell itself in {int(weak.sum()):,} of {int(asked.sum()):,} cells: "
+            f"half the interval is longer than the cell itself in {int(weak.sum()):,} of {int(asked.sum()):,} cells: "
             "there are too few records for a table this detailed"
         )
     if (totals == 0).any():

@@ -8,7 +8,20 @@ from scipy import special
 from polyseme.arrays import Floats
 from polyseme.estimators.base import Fit, Population
 
-__all__ = ["intervals", "normal_quantile", "presented", "project", "standard_errors", "sum_intervals"]
+__all__ = [
+    "intervals",
+    "normal_quantile",
+    "possible_sums",
+    "presented",
+    "project",
+    "standard_errors",
+    "sum_intervals",
+    "widened",
+]
+
+_ROOM = 0.05
+"""How far beyond a value that lies outside an interval the interval is widened, as a share of its length. A judgement:
+enough to be seen, and too little to change how often the interval holds the truth."""
 
 
 def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
@@ -31,7 +44,9 @@ def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") 
     Where a standard error is missing the limits are these bounds themselves.
     """
     if fit.limits is not None:
-        return fit.limits.cells(level, population)
+        low, high = fit.limits.cells(level, population)
+        most = np.inf if fit.given is not None and population == "super" else _totals(fit)
+        return np.clip(low, 0.0, most), np.clip(high, 0.0, most)
     half = normal_quantile(level) * standard_errors(fit, population)
     known = np.isfinite(half)
     total = np.broadcast_to(_totals(fit), fit.values.shape)
@@ -54,21 +69,27 @@ def sum_intervals(
     else:
         half = normal_quantile(level) * errors
         low, high = values - half, values + half
-    if fit.given is not None and population == "super":
-        # What the people of the population weigh together is estimated too, so no sum of weights is a bound.
-        return values, errors, low, high
-    floor, roof = _possible(fit, contrasts)
-    return values, errors, np.clip(low, floor, roof), np.clip(high, floor, roof)
+    bounds = possible_sums(fit, contrasts, population)
+    return values, errors, *((low, high) if bounds is None else (np.clip(low, *bounds), np.clip(high, *bounds)))
 
 
-def presented(values: Floats, errors: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+def presented(
+    values: Floats, errors: Floats, low: Floats, high: Floats, level: float = 0.95
+) -> tuple[Floats, Floats, Floats]:
     """Standard errors and limits as they are shown beside their values.
 
     An interval holds its value, also where an estimator without constraints gives an impossible one; and what lies
-    within limits has no standard error larger than half the distance between them.
+    within limits has no standard error larger than half the distance between them, as far as limits of this level
+    hold so much at all.
     """
     low, high = np.minimum(low, values), np.maximum(high, values)
-    return np.minimum(errors, (high - low) / 2.0), low, high
+    return np.minimum(errors, (high - low) / (2.0 * min(normal_quantile(level), 1.0))), low, high
+
+
+def widened(values: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Limits that hold these values too, and do not end at them."""
+    room = _ROOM * (high - low)
+    return np.fmin(low, values - room), np.fmax(high, values + room)
 
 
 def project(values: Floats, totals: Floats) -> Floats:
@@ -96,8 +117,13 @@ def _totals(fit: Fit) -> Floats:
     return np.asarray(totals, dtype=np.float64).reshape(-1, *[1] * (fit.values.ndim - 1))
 
 
-def _possible(fit: Fit, contrasts: Floats) -> tuple[Floats, Floats]:
-    """The least and the largest value a sum can have, whatever the table: all records in one place of each cell."""
+def possible_sums(fit: Fit, contrasts: Floats, population: Population) -> tuple[Floats, Floats] | None:
+    """The least and the largest value a sum can have, whatever the table: all records in one place of each cell.
+
+    None about a population in which weights are drawn: what its people weigh together is estimated too.
+    """
+    if fit.given is not None and population == "super":
+        return None
     flat = contrasts.reshape(len(contrasts), len(fit.values), -1)
     totals = _totals(fit).ravel()
     return flat.min(axis=2) @ totals, flat.max(axis=2) @ totals

@@ -10,7 +10,7 @@ import numpy as np
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.base import Fit, Limits, Population
 from polyseme.estimators.boundary import Errors, boundary_errors
-from polyseme.estimators.intervals import intervals, normal_quantile, sum_intervals
+from polyseme.estimators.intervals import intervals, normal_quantile, sum_intervals, widened
 from polyseme.estimators.likelihood import Likelihood
 from polyseme.estimators.profile import Path, Quadratic
 from polyseme.estimators.solver import MATRIX_CELLS, Solution
@@ -361,12 +361,12 @@ class Widened(Limits):
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
         low, high = self.inner(contrasts, level, population)
         value = np.tensordot(contrasts, self._table(population), axes=self.values.ndim)
-        return np.fmin(low, value), np.fmax(high, value)
+        return widened(value, low, high)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of every cell of the table."""
         low, high = self.inner.cells(level, population)
-        return np.minimum(low, self._table(population)), np.maximum(high, self._table(population))
+        return widened(self._table(population), low, high)
 
     def _table(self, population: Population) -> Floats:
         return self.values if population == "finite" else self.expected

@@ -22,8 +22,9 @@ import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.errors import ImpossibleError
-from polyseme.estimators.base import Estimator, Fit, Population, Reports
+from polyseme.estimators.base import Estimator, Fit, Population
 from polyseme.estimators.counts import containment
+from polyseme.estimators.folds import folded
 from polyseme.estimators.limits import CellFit, LikelihoodLimits, LinearLimits, Unbiased, Widened, around
 from polyseme.estimators.linear import NO_VARIANCE, Inverse
 from polyseme.estimators.maximum import LARGE, Bayes, MaximumLikelihood, assemble, may_lie
@@ -34,25 +35,24 @@ from polyseme.estimators.shrink import Shrink
 from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.solver import MATRIX_CELLS, nonnegative_minimum
 from polyseme.estimators.target import margin_of
-from polyseme.estimators.unbiased import Half, UnbiasedMap, unbiased_map, unbiased_table
+from polyseme.estimators.unbiased import Half, unbiased_table
 from polyseme.progress import tracked
-from polyseme.randomness import experiment
 
-__all__ = ["fit_parts", "halved", "nearest_table", "unbiased_fit"]
+__all__ = ["fit_parts", "is_likely", "nearest_table"]
 
 MIXED = "this group mixes strata with different mechanisms: their unbiased estimates were combined"
 
-_BORROWED = 2.0
-"""Records for each value with which the other strata speak in the working distribution of a stratum: enough to steady
-a small stratum, and nothing to a large one."""
-_SEED = 20_261_117
-"""Any number: the same reports are halved in the same way each time."""
 _WORK = 3e10
 """Operations for the second moments of all reports, about ten seconds; beyond that `inverse` is used."""
 _RIDGE = 1e-3
 """Variance, for each record, that every value has at least when the nearest table is sought."""
 _TOTAL = 1e4
 """How much stiffer the total is than the stiffest cell; it is then restored exactly."""
+
+
+def is_likely(chosen: Estimator | None) -> bool:
+    """Whether a table is estimated by the likelihood of its sets; so it is when no estimator is named."""
+    return chosen is None or isinstance(chosen, MaximumLikelihood | Shrink | Smooth)
 
 
 def fit_parts(
@@ -75,20 +75,6 @@ def fit_parts(
     if isinstance(chosen, MaximumLikelihood) or (chosen is None and mixed and not helped):
         return MaximumLikelihood.name, plain
     return _added(parts, shape, chosen, plain)
-
-
-def unbiased_fit(parts: Sequence[Part], shape: tuple[int, ...]) -> Fit | None:
-    """The unbiased table, whose sums over however many cells keep their level; None where there is none."""
-    if int(np.prod(shape[1:])) > MATRIX_CELLS or not all(part.reports.paired for part in parts):
-        return None
-    found = _Stratified(parts, shape).unbiased()
-    if found is None:
-        return None
-    fits, totals = found
-    limits = LikelihoodLimits(tuple(fits), totals, shape)
-    values = np.array([np.zeros(fit.x.shape) if fit.unbiased is None else fit.unbiased.values for fit in fits])
-    variance = np.zeros(shape)
-    return Fit(values.reshape(shape), variance, totals=totals, spread=limits.spread)
 
 
 def _fitted(part: Part, chosen: Estimator | None) -> tuple[str, Fit]:
@@ -125,16 +111,6 @@ def _notes(parts: Sequence[Part], notes: Sequence[tuple[str, ...]]) -> tuple[str
     return (*common, *single)
 
 
-class _Known:
-    """What some of the reports of a part say of each attribute: its expected records by maximum likelihood."""
-
-    def __init__(self, part: Part, counts: Ints, axes: int) -> None:
-        records = float(counts.sum())
-        self.expected = [
-            records * margin_of(part.reports.sets[axis], counts, part.mechanisms[axis]) for axis in range(axes)
-        ]
-
-
 class _Stratified:
     """Maximum likelihood where a cell has one stratum, the sum of unbiased estimates where it has several."""
 
@@ -164,16 +140,6 @@ class _Stratified:
     def _work(self) -> float:
         """Operations that the second moments of the reports take."""
         return float(self.size) ** 2 * sum(len(part.reports.counts) for part in self.parts)
-
-    def unbiased(self) -> tuple[list[CellFit], Floats] | None:
-        """Every cell by unbiased estimates only, and the records of each; None where that is not possible."""
-        if self._work() > _WORK:
-            return None
-        folds = self._folds()
-        if not all(axis.identifiable for pair in folds.values() for fold in pair for axis in fold.maps):
-            return None
-        nothing = CellFit(np.zeros(self.size), 0.0, np.arange(0), None, None)
-        return [self._mixed(here, folds) if here else nothing for here in self.here], self._totals()
 
     def _totals(self) -> Floats:
         return np.array([sum(float(part.totals()[place]) for part, place in here) for here in self.here])
@@ -214,33 +180,7 @@ class _Stratified:
 
     def _folds(self) -> dict[int, list[Half]]:
         """The two halves of each part, each with what a set adds by the other half and the other parts."""
-        draw = experiment(_SEED)
-        halves = {id(part): halved(part.reports, draw) for part in self.parts}
-        folds: dict[int, list[Half]] = {}
-        known = [_Known(part, part.reports.counts, len(self.shape) - 1) for part in self.parts]
-        everybody = [np.zeros(size) for size in self.shape[1:]]
-        for part, own in zip(self.parts, known):
-            for axis, counts in enumerate(own.expected):
-                everybody[axis][part.axes[axis]] += counts
-        for part, own in zip(self.parts, known):
-            half = halves[id(part)]
-            rest = part.reports.counts - half
-            folds[id(part)] = [
-                Half(counts, self._maps(part, own, _Known(part, other, len(self.shape) - 1), everybody))
-                for counts, other in ((half, rest), (rest, half))
-            ]
-        return folds
-
-    def _maps(self, part: Part, own: _Known, other: _Known, everybody: Sequence[Floats]) -> tuple[UnbiasedMap, ...]:
-        maps = []
-        for axis, mechanism in enumerate(part.mechanisms):
-            others = np.maximum(everybody[axis][part.axes[axis]] - own.expected[axis], 0.0)
-            most = _BORROWED * mechanism.size / max(float(others.sum()), 1e-300)
-            # One further record of the whole table, spread evenly, speaks where nobody else does.
-            even = 1.0 / (mechanism.size * len(self.parts))
-            working = other.expected[axis] + others * min(most, 1.0) + even
-            maps.append(unbiased_map(mechanism, working))
-        return tuple(maps)
+        return {id(part): pair for part, pair in zip(self.parts, folded(self.parts, self.shape[1:], margin_of))}
 
     def _mixed(self, here: Sequence[tuple[Part, int]], folds: dict[int, list[Half]]) -> CellFit:
         values, ceiling = np.zeros(self.size), np.zeros(self.size)
@@ -262,20 +202,6 @@ class _Stratified:
         x[places] = nearest_table(values[places], least[np.ix_(places, places)], total)
         lies = any(may_lie(part.mechanisms) for part, _ in here)
         return CellFit(x, 0.0, places, None, None if lies else ceiling, repeats, unbiased, places)
-
-
-def halved(reports: Reports, draw: np.random.Generator) -> Ints:
-    """How many records of each report fall into the first of two halves at random, whatever the order of the rows.
-
-    Records of one draw stay together: they would tell each half the noise of the other.
-    """
-    weights = () if reports.weights is None else (reports.weights,)
-    order = np.lexsort([*weights, *(column for sets in reports.sets for column in sets.T), reports.cell])
-    counts = reports.counts[order]
-    draws = np.maximum(np.rint(counts / reports.repeats), 1).astype(np.int64)
-    half = np.empty_like(reports.counts)
-    half[order] = counts * draw.binomial(draws, 0.5) // draws
-    return half
 
 
 def nearest_table(values: Floats, covariance: Floats, total: float) -> Floats:

@@ -19,7 +19,8 @@ makes a bias that adds up. Their variances add up too,
 which is nevertheless an estimate: with few reports it can be too small, even negative. So it is not taken smaller than
 what the distribution behind w would give.
 
-A design with too many sets to list is estimated by `inverse`, which is unbiased too.
+A design with too many sets to list has J where its structure gives it (see `Design.information`), and is estimated by
+`inverse` elsewhere, which is unbiased too.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from functools import cached_property
 import numpy as np
 
 from polyseme.arrays import Floats, Ints
-from polyseme.estimators.axes import AxisMap, exact_map, inverted
+from polyseme.estimators.axes import AxisMap, along, exact_map, inverted
 from polyseme.estimators.limits import Sampled, Unbiased
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Half", "UnbiasedMap", "assumed_covariance", "inverse_map", "unbiased_map", "unbiased_table"]
 
-_LISTED = 20_000_000
-"""Largest number of values times sets for which the information is formed: 160 MB. A judgement."""
+_VALUES = 700
+"""Most values for which the information is formed: half a second at most. A judgement."""
 _FLOOR = 0.05
 """Uniform share of the working distribution: it bounds what a rare set can add. A judgement: the estimate is
 unbiased whatever it is."""
@@ -53,8 +54,7 @@ class UnbiasedMap:
     identifiable  whether the values leave different traces at all
     working       the working distribution w; None where designs are too large to list
     inverse       J^-1; None likewise
-    assumed       the distribution that w was made from
-    moments       E[y y'] under it; None likewise
+    assumed       the distribution that w was made from; w itself where sets are too many to list
     """
 
     mechanism: Mechanism
@@ -62,7 +62,15 @@ class UnbiasedMap:
     working: Floats | None = None
     inverse: Floats | None = None
     assumed: Floats | None = None
-    moments: Floats | None = None
+
+    @cached_property
+    def moments(self) -> Floats | None:
+        """`E[y y']` under the assumed distribution; None where designs are too large to list, and have no J."""
+        if self.assumed is None or not self.mechanism.lists():
+            return self.inverse
+        sets, channel = self.mechanism.channel()
+        added = self.contributions(sets).T
+        return np.asarray((added * (self.assumed @ channel)) @ added.T, dtype=np.float64)
 
     def contributions(self, sets: Ints) -> Floats:
         """`y(R)` for each set: (n, F)."""
@@ -74,6 +82,24 @@ class UnbiasedMap:
         rows /= (rows @ self.working)[:, None]
         return np.asarray(rows @ self.inverse, dtype=np.float64)
 
+    def pulled(self, tensor: Floats, axis: int) -> Floats:
+        """What numbers for each value along an axis become for `members`, with a last one for all values together.
+
+        So `k . y(R)` is the sum over the members of R of their weights times what k became.
+        """
+        pulled = self._fallback.transpose(tensor, axis) if self.inverse is None else along(self.inverse, tensor, axis)
+        return np.concatenate([pulled, pulled.sum(axis=axis, keepdims=True)], axis=axis)
+
+    def members(self, sets: Ints) -> tuple[Ints, Floats]:
+        """The members of each set and all values together, in codes, and their weights: (n, l + 1) each."""
+        codes = np.column_stack([sets, np.full(len(sets), self.mechanism.size)])
+        if self.working is None:
+            return codes, np.column_stack([np.ones(sets.shape), np.zeros(len(sets))])
+        inside, outside = self.mechanism.weights(sets)
+        weights = np.column_stack([inside - outside[:, None], outside])
+        likely = np.append(self.working, self.working.sum())
+        return codes, weights / (weights * likely[codes]).sum(axis=1)[:, None]
+
     @cached_property
     def _fallback(self) -> AxisMap:
         return exact_map(self.mechanism)
@@ -81,26 +107,18 @@ class UnbiasedMap:
 
 def unbiased_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
     """The map of an attribute, at its most precise for this distribution of its values (F,)."""
-    if mechanism.design.count() * mechanism.size > _LISTED:
-        return UnbiasedMap(mechanism, exact_map(mechanism).identifiable)
     assumed = assumed / assumed.sum()
     working = (1.0 - _FLOOR) * assumed + _FLOOR / mechanism.size
-    _, channel = mechanism.channel()
-    expected = working @ channel
-    scaled = np.divide(channel, expected, out=np.zeros_like(channel), where=expected > 0.0)
-    inverse, identifiable = inverted(scaled @ channel.T)
-    added = inverse @ scaled
-    return UnbiasedMap(mechanism, identifiable, working, inverse, assumed, (added * (assumed @ channel)) @ added.T)
+    information = mechanism.information(working) if mechanism.size <= _VALUES else None
+    if information is None:
+        return UnbiasedMap(mechanism, exact_map(mechanism).identifiable)
+    inverse, identifiable = inverted(information)
+    return UnbiasedMap(mechanism, identifiable, working, inverse, assumed if mechanism.lists() else working)
 
 
 def inverse_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
     """The map of `inverse`, with its moments if values are distributed like this."""
-    exact = exact_map(mechanism)
-    if mechanism.design.count() * mechanism.size > _LISTED:
-        return UnbiasedMap(mechanism, exact.identifiable)
-    sets, channel = mechanism.channel()
-    added = exact.contributions(sets).T
-    return UnbiasedMap(mechanism, exact.identifiable, assumed=assumed, moments=(added * (assumed @ channel)) @ added.T)
+    return UnbiasedMap(mechanism, exact_map(mechanism).identifiable, assumed=assumed if mechanism.lists() else None)
 
 
 def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:

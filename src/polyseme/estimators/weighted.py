@@ -31,11 +31,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
+from polyseme.arrays import Floats
 from polyseme.errors import Problem, QuestionError
 from polyseme.estimators import stratified
 from polyseme.estimators.base import Estimator, Fit, Limits, Population
 from polyseme.estimators.counts import containment
+from polyseme.estimators.folds import folded, held
 from polyseme.estimators.intervals import normal_quantile
 from polyseme.estimators.limits import Sampled, Unbiased
 from polyseme.estimators.linear import Inverse
@@ -43,18 +44,14 @@ from polyseme.estimators.maximum import may_lie
 from polyseme.estimators.parts import Part
 from polyseme.estimators.registry import estimator_given
 from polyseme.estimators.solver import MATRIX_CELLS
-from polyseme.estimators.stratified import halved, nearest_table
+from polyseme.estimators.stratified import nearest_table
 from polyseme.estimators.target import margin_of
-from polyseme.estimators.unbiased import Half, UnbiasedMap, inverse_map, unbiased_map, unbiased_table
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import experiment
+from polyseme.estimators.unbiased import Half, inverse_map, unbiased_table
 
-__all__ = ["fit_table", "unbiased_sums"]
+__all__ = ["fit_table"]
 
 NAME = "weighted"
 UNWEIGHTED = "--unweighted counts the records instead (unweighted=True)"
-_SEED = 20_261_118
-"""Any number: the same reports are halved in the same way each time."""
 
 
 def fit_table(
@@ -71,17 +68,6 @@ def fit_table(
     _check_possible(parts, shape, chosen)
     table = _Weighted(parts, shape, linear=chosen is not None)
     return (NAME if chosen is None else chosen.name), table.fit(projected=chosen is None)
-
-
-def unbiased_sums(parts: Sequence[Part], shape: tuple[int, ...]) -> Fit | None:
-    """The unbiased table, whose sums over however many cells keep their level; None where there is none."""
-    if not _weighted(parts):
-        return stratified.unbiased_fit(parts, shape)
-    same = _common_weight(parts)
-    if same is not None:
-        fit = stratified.unbiased_fit([_counting(part) for part in parts], shape)
-        return None if fit is None else _scaled(fit, same)
-    return replace(_Weighted(parts, shape).fit(projected=False), limits=None)
 
 
 def _weighted(parts: Sequence[Part]) -> bool:
@@ -167,7 +153,7 @@ class _Weighted:
 
     def __init__(self, parts: Sequence[Part], shape: tuple[int, ...], linear: bool = False) -> None:
         self.parts, self.shape, self.size = parts, shape, int(np.prod(shape[1:]))
-        self.halves = [_undivided(part) if linear else _halves(part) for part in parts]
+        self.halves = [_undivided(part) for part in parts] if linear else folded(parts, shape[1:], margin_of)
         if not all(axis.identifiable for pair in self.halves for half in pair for axis in half.maps):
             what = "some values leave the same traces in the sets, so their weighted sums have no unbiased estimate"
             raise QuestionError(Problem("of", what, UNWEIGHTED))
@@ -230,37 +216,11 @@ class _Weighted:
         return out.reshape(self.shape[0], -1)
 
 
-def _halves(part: Part) -> list[Half]:
-    """The two halves of a part, each with the working distribution that the other one gives."""
-    half = halved(part.reports, experiment(_SEED))
-    rest = part.reports.counts - half
-    return [Half(counts, _maps(part, other)) for counts, other in ((half, rest), (rest, half))]
-
-
-def _maps(part: Part, counts: Ints) -> tuple[UnbiasedMap, ...]:
-    """What sets add, at its most precise for records that are chosen by their squared weights."""
-    squares = counts * _weights(part) ** 2
-    # One further record of the mean squared weight, spread evenly, speaks where nobody else does.
-    even = 1.0 / max(int(counts.sum()), 1)
-    return tuple(
-        unbiased_map(mechanism, _margin(sets, squares, mechanism) + even / mechanism.size)
-        for sets, mechanism in zip(part.reports.sets, part.mechanisms)
-    )
-
-
-def _margin(sets: Ints, squares: Floats, mechanism: Mechanism) -> Floats:
-    total = float(squares.sum())
-    if total <= 0.0:
-        return np.full(mechanism.size, 1.0 / mechanism.size)
-    # The search stops at an error for each record: as many records as would be as precise.
-    return margin_of(sets, squares * (total / float(squares @ squares)) if len(squares) else squares, mechanism)
-
-
 def _undivided(part: Part) -> list[Half]:
     """All reports of a part, with what a set adds for `inverse`."""
-    squares = part.reports.counts * _weights(part) ** 2
+    said = held(part, part.reports.counts)
     maps = tuple(
-        inverse_map(mechanism, _margin(sets, squares, mechanism))
+        inverse_map(mechanism, margin_of(sets, said, mechanism))
         for sets, mechanism in zip(part.reports.sets, part.mechanisms)
     )
     return [Half(part.reports.counts, maps)]

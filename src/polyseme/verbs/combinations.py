@@ -14,6 +14,7 @@ from polyseme.arrays import Floats, Ints
 from polyseme.errors import Problem, QuestionError
 from polyseme.estimators.estimate import NO_SUMS, Estimate
 from polyseme.estimators.independence import Independence
+from polyseme.estimators.intervals import widened
 from polyseme.release import Manifest, Sets
 from polyseme.results.summary import Summary
 from polyseme.tables.coding.codes import label_array
@@ -79,7 +80,9 @@ class Combined:
             table.sums(self._contrasts(cells, np.arange(start, min(start + step, cells * width))), given)
             for start in starts
         ]
-        value, error, low, high = (np.concatenate(part).reshape(cells, *self.shape) for part in zip(*parts))
+        _, error, low, high = (np.concatenate(part).reshape(cells, *self.shape) for part in zip(*parts))
+        value = self.summed(table.values)
+        low, high = widened(value, low, high)
         notes = (NO_SUMS,) if np.isnan(error).any() else ()
         shown: dict[str, Any] = {each.name: getattr(table, each.name) for each in fields(Estimate)}
         shown |= {
