@@ -32,6 +32,8 @@ DEFAULT = EstimateOptions()
 
 _CONTRASTS = 20_000_000
 """Numbers in memory at a time (160 MB), so that large tables of differences go in blocks."""
+_FEW_RECORDS = 100.0
+"""Effective records below which it is said that they are few. A judgement."""
 _ROUNDING = 1e-12
 """What a sum of shares may be off by."""
 
@@ -397,6 +399,7 @@ def estimate_parts(
         sums = UnbiasedSums.of(parts, values.shape) if likely else None
         stderr, low, high = cell_limits(values, fit, sums, level, population)
     notes.extend(_warnings(values, low, high, totals))
+    notes.extend(_uneven(sums, sum(float(part.records()) for part in parts)))
     unknown = int(np.isnan(stderr).sum())
     if unknown:
         notes.append(
@@ -455,6 +458,14 @@ def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats) -> list
     if (totals == 0).any():
         notes.append(numbered(int((totals == 0).sum()), "groups have no records"))
     return notes
+
+
+def _uneven(sums: UnbiasedSums | None, records: float) -> list[str]:
+    """What uneven weights mean for errors, where they mean much."""
+    if sums is None or not sums.uneven or sums.effective >= max(_FEW_RECORDS, records / 4.0):
+        return []
+    few = f"{sums.effective:,.0f} records of equal weight"
+    return [f"a few records have most of the weight: errors are those of about {few}"]
 
 
 def _groups(

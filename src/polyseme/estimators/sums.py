@@ -33,6 +33,7 @@ from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.axes import along
 from polyseme.estimators.base import Fit, Population
 from polyseme.estimators.counts import containment, members
+from polyseme.estimators.dispersion import draw_effect
 from polyseme.estimators.folds import folded
 from polyseme.estimators.intervals import intervals, normal_quantile, presented, standard_errors, widened
 from polyseme.estimators.limits import NORMAL_RECORDS
@@ -279,8 +280,33 @@ class UnbiasedSums:
 
     @cached_property
     def repeats(self) -> Floats:
-        """The design effect of each cell."""
-        return np.full(self.shape[0], max((part.reports.repeats for part in self.parts), default=1.0))
+        """The design effect of each cell, by its squared weights."""
+        if all(part.reports.repeats == 1.0 for part in self.parts):
+            return np.ones(self.shape[0])
+        effects, squares = np.zeros(self.shape[0]), np.zeros(self.shape[0])
+        for part in self.parts:
+            for place, cell in enumerate(part.cells):
+                rows = np.flatnonzero(part.reports.cell == place)
+                weights = None if part.reports.weights is None else part.reports.weights[rows]
+                counts = part.reports.counts[rows]
+                here = float(counts.sum() if weights is None else counts @ weights**2)
+                effects[cell] += here * _effect(part, rows, counts, weights)
+                squares[cell] += here
+        return np.maximum(_ratio(effects, squares), 1.0)
+
+    @property
+    def effective(self) -> float:
+        """How many records of equal weight, each of its own draw, would say as much about the whole table."""
+        squares = float(self.squares @ self.repeats)
+        return float(self.totals.sum()) ** 2 / squares if squares > 0.0 else 0.0
+
+
+def _effect(part: Part, rows: Ints, counts: Ints, weights: Floats | None) -> float:
+    """The design effect of one group of a part: the stated one is about the whole table, and knows no weights."""
+    stated, known = part.reports.repeats, weights is None and len(part.cells) == 1
+    if len(part.mechanisms) > 1 or known:
+        return stated
+    return draw_effect(part.reports.sets[0][rows], counts, weights, part.mechanisms[0], stated)
 
 
 def asks_unbiased(parts: Sequence[Part], values: Floats) -> bool:
