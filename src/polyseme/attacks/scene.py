@@ -19,7 +19,7 @@ from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
 from polyseme.tables.classes import Classes, Counts
 
-__all__ = ["NOTHING", "Promised", "Scene", "Shown", "Within"]
+__all__ = ["NOTHING", "Absent", "Promised", "Scene", "Shown", "Within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +134,28 @@ class Within:
 
 
 @dataclass(frozen=True, eq=False)
+class Absent:
+    """People who were in the table and are not in the release.
+
+    attribute  what an adversary wants to know of them
+    records    how many there are
+    expected   the share of each value among them, as a reader of the release expects it: (F,)
+    whole      the share of each value among the published records, or in the original where it is at hand: (F,)
+    told       whether `expected` follows from how the method works; otherwise it is that of the published records
+    worst      the most that one value can have of them, as far as the release says
+    truth      how many of them have each value, where the original is at hand: (F,)
+    """
+
+    attribute: str
+    records: int
+    expected: Floats
+    whole: Floats
+    told: bool
+    worst: float = 1.0
+    truth: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Scene:
     """What an adversary sees of some records.
 
@@ -149,6 +171,7 @@ class Scene:
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
+    absent    people who are left out, where the adversary knows that
     """
 
     column: Shown | None = None
@@ -163,6 +186,7 @@ class Scene:
     matches: Ints | None = None
     seeded: bool = False
     within: Within | None = None
+    absent: Absent | None = None
 
     @property
     def shown(self) -> Shown:

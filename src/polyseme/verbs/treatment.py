@@ -134,6 +134,8 @@ def _loss(applied: Applied) -> list[tuple[str, str]]:
     if "loss" in applied.parameters:
         name = applied.parameters["loss"]
         return [(f"Loss ({name})", f"{quantity(applied.loss)}{_LOSS_UNITS.get(name, '')}, {proved}")]
+    if "left-out" in applied.parameters and applied.gap == 0:
+        proved = "no grouping that leaves out several values suppresses fewer"
     what = "as if so many were suppressed" if applied.name == "rules" else "suppressed"
     return [(f"Loss ({what})", f"{quantity(applied.loss)} records, {proved}")]
 
