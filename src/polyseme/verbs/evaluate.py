@@ -13,7 +13,9 @@ from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.line import LineDistance
 from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.estimators.base import Estimator, Population
+from polyseme.estimators.estimate import Estimate
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
+from polyseme.estimators.whole_table import of_whole_table
 from polyseme.logs import logged
 from polyseme.metrics import as_grid, compare, covered, learning, query_error
 from polyseme.progress import tracked
@@ -82,12 +84,19 @@ def evaluate(
         boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
         if boxes is not None and guesses is not None:
             tables[title]["query_error"] = query_error(boxes, guesses).mean
-        tables[title] |= covered(truth, estimated.low, estimated.high, estimated.level)
+        tables[title] |= covered(truth, *_limits(estimated), estimated.level)
         if learn:
             distance = opened.manifest[names[0]].attribute.distance if combined is None else None
             positions = distance.positions if isinstance(distance, LineDistance) else None
             learned[title] = learning(truth, estimated.values, estimated.by, positions)
     return Evaluation(tables, learned)
+
+
+def _limits(estimated: Estimate) -> tuple[Floats, Floats]:
+    """Intervals for the whole original, of which some records may be left out."""
+    narrow = estimated.target == "table" or estimated.weight is not None or estimated.population == "super"
+    whole = estimated if narrow or not estimated.left_out else of_whole_table(estimated)
+    return whole.low, whole.high
 
 
 def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:

@@ -108,7 +108,11 @@ def _suppressed(applied: Applied, records: int) -> str:
         return "nobody"
     everybody = records + (applied.suppressed if applied.withheld else 0)
     share = f"{applied.suppressed / everybody:.1%}"
-    shown = "left out of the release" if applied.withheld else "shown with * in every quasi-identifier"
+    shown = (
+        "left out of the release: its numbers are about the others"
+        if applied.withheld
+        else "shown with * in every quasi-identifier"
+    )
     people = "1 record" if applied.suppressed == 1 else f"{count(applied.suppressed)} records"
     return f"{people} ({share}), {shown}"
 
