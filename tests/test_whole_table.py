@@ -14,6 +14,7 @@ import pytest
 import polyseme as ps
 from command_line import polyseme
 from polyseme.errors import QuestionError
+from polyseme.estimators.estimate import Estimate
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
 
@@ -185,4 +186,4 @@ def test_the_command_line_names_the_target(tmp_path: Path) -> None:
     assert (document["target"], document["left_out"], document["records"]) == ("published", 402, 598)
     document = json.loads(polyseme("estimate", release, "--of", "ill", "--target", "table", "--json").stdout)
     assert (document["target"], document["left_out"], document["records"]) == ("table", 402, 1000)
-    assert ps.estimators.Estimate.from_dict(document).target == "table"
+    assert Estimate.from_dict(document).target == "table"
