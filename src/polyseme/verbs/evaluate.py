@@ -22,6 +22,7 @@ from polyseme.progress import tracked
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
+from polyseme.results.table import Target
 from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.weights import read_weights
@@ -56,6 +57,7 @@ def evaluate(
     population: Population = "finite",
     nonnegative: Nonnegative = "no",
     unweighted: bool = False,
+    target: Target = "published",
     **unknown: Never,
 ) -> Evaluation:
     """Compare what is estimated from a release with the original table; how it is stored is said as for `init`.
@@ -65,7 +67,7 @@ def evaluate(
     The other options are those of `estimate`.
     """
     refuse_unknown(unknown, "separator", "encoding", "sheet", "decimal", "dates", "learn")
-    options = EstimateOptions(estimator, level, population, nonnegative, unweighted)
+    options = EstimateOptions(estimator, level, population, nonnegative, unweighted, target)
     opened = release_given(release)
     written = TableOptions(separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates)
     source = compared_with(original, opened, **written)
