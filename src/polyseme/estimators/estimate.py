@@ -26,7 +26,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.results.summary import Summary
 from polyseme.results.table import Table
 
-__all__ = ["Estimate", "estimate_parts", "estimate_table"]
+__all__ = ["Estimate", "estimate_parts", "estimate_table", "reached"]
 
 DEFAULT = EstimateOptions()
 
@@ -87,7 +87,7 @@ class Estimate(Table):
             by,
             EstimateOptions(self.asked, self.level, self.population, self.nonnegative),
         )
-        return replace(table, weight=self.weight).warned(*self.caveats)
+        return replace(table, weight=self.weight, left_out=self.left_out).warned(*self.caveats)
 
     def sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
@@ -256,7 +256,7 @@ class Estimate(Table):
             _, _, low, high = table._own_sums(contrasts, given=True)
             # A share up to a value is not smaller than one up to an earlier value.
             shares = steps @ table.values[cell] / total, high, np.minimum.accumulate(low[::-1])[::-1]
-            value, least, most = (_reached(column, places[order], q) for column in shares)
+            value, least, most = (reached(column, places[order], q) for column in shares)
             out.append([value, np.minimum(value, least), np.maximum(value, most)])
         value, low, high = np.array(out).T
         return table._summary(value, np.full(len(value), np.nan), low, high)
@@ -340,7 +340,8 @@ class Estimate(Table):
 
     def _unknown(self) -> tuple[str, ...]:
         """What must be said of sums of cells of this table."""
-        return (NO_SUMS,) if self.fit is not None and self.fit.spread is None else ()
+        told = (f"of {self.counted}",) if self.left_out else ()
+        return (*told, NO_SUMS) if self.fit is not None and self.fit.spread is None else told
 
 
 @lru_cache(maxsize=1)
@@ -477,7 +478,7 @@ def _groups(
     return group, {name: tuple(key[place] for key in order) for place, name in enumerate(names)}
 
 
-def _reached(shares: Floats, places: Floats, q: float) -> float:
+def reached(shares: Floats, places: Floats, q: float) -> float:
     """The first of ascending places at which the cumulative share is at least q; nan where shares are not known."""
     if np.isnan(shares).any():
         return float("nan")
