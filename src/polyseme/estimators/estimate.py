@@ -32,11 +32,14 @@ DEFAULT = EstimateOptions()
 
 _CONTRASTS = 20_000_000
 """Numbers in memory at a time (160 MB), so that large tables of differences go in blocks."""
+_SCALE = 5
+"""Different numbers from which on a column of groups is a scale. A judgement."""
 _FEW_RECORDS = 100.0
 """Effective records below which it is said that they are few. A judgement."""
 _ROUNDING = 1e-12
 """What a sum of shares may be off by."""
 
+MOMENTS = "correlations and variances computed from these cells are biased; sums, means and differences are not"
 NO_SUMS = "sums of cells have no standard errors and no limits here: the covariances of the cells are not known"
 
 
@@ -400,6 +403,8 @@ def estimate_parts(
         sums = UnbiasedSums.of(parts, values.shape) if likely else None
         stderr, low, high = cell_limits(values, fit, sums, level, population)
     notes.extend(_warnings(values, low, high, totals))
+    if any(_is_scale(column) for column in by.values()):
+        notes.append(MOMENTS)
     notes.extend(_uneven(sums, sum(float(part.records()) for part in parts)))
     unknown = int(np.isnan(stderr).sum())
     if unknown:
@@ -459,6 +464,12 @@ def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats) -> list
     if (totals == 0).any():
         notes.append(numbered(int((totals == 0).sum()), "groups have no records"))
     return notes
+
+
+def _is_scale(column: tuple[Any, ...]) -> bool:
+    """Whether groups are named by numbers that moments could be computed over, such as ages."""
+    numbers = {value for value in column if isinstance(value, int | float) and not isinstance(value, bool)}
+    return len(numbers) >= _SCALE
 
 
 def _uneven(sums: UnbiasedSums | None, records: float) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,9 +28,10 @@ from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.parts import Part
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
+from polyseme.results.summary import Summary
 from polyseme.studies.choices import DESIGNS, TRUTHS, DesignChoice
 
-__all__ = ["QUESTIONS", "Answers", "Scene", "simulate"]
+__all__ = ["QUESTIONS", "Answers", "Found", "Scene", "counted", "limits_of", "share_class", "simulate"]
 
 Generator: TypeAlias = np.random.Generator
 Answers: TypeAlias = list[tuple[str, Floats, Floats, Floats]]
@@ -178,14 +179,15 @@ def _distance(scene: Scene, allowed: Ints) -> Distance | None:
 # -- questions -------------------------------------------------------------------------------------------------------
 
 
-def _share_class(share: float) -> str:
+def share_class(share: float) -> str:
+    """The class of a cell by its share of the records."""
     bounds = ((0.0, "zero"), (0.01, "rare"), (0.1, "middle"), (0.6, "common"))
     return next((name for bound, name in bounds if share <= bound), "dominant")
 
 
 def _cells(table: Estimate, truth: Floats, _: Generator) -> Answers:
     shares = truth / np.maximum(truth.sum(axis=1, keepdims=True), 1.0)
-    names = np.vectorize(_share_class)(shares)
+    names = np.vectorize(share_class)(shares)
     return [
         (f"cell {name}", truth[names == name], table.low[names == name], table.high[names == name])
         for name in np.unique(names)
@@ -262,7 +264,7 @@ QUESTIONS: Mapping[str, Question] = MappingProxyType(
 class Found:
     """How one class of answers of a scene did."""
 
-    scene: Scene
+    scene: Any
     answer: str
     held: float
     width: float
@@ -281,11 +283,17 @@ def simulate(
 ) -> list[Found]:
     """Release the scene so many times, with new people after every few releases."""
     random = experiment(seed)
+    released = _releases(scene, releases, same_people, random)
+    return counted(scene, (_answers(scene, people, parts, questions, random) for people, parts in released))
+
+
+def counted(scene: Any, releases: Iterable[Iterable[tuple[str, Floats, Floats, Floats]]]) -> list[Found]:
+    """How the answers to some releases did, class by class."""
     held: dict[str, list[Bools]] = {}
     widths: dict[str, list[Floats]] = {}
     seen: dict[str, set[int]] = {}
-    for number, (people, parts) in enumerate(_releases(scene, releases, same_people, random)):
-        for name, true, low, high in _answers(scene, people, parts, questions, random):
+    for number, answers in enumerate(releases):
+        for name, true, low, high in answers:
             close = 1e-6 * (1.0 + np.abs(true))
             held.setdefault(name, []).append((low <= true + close) & (true <= high + close))
             widths.setdefault(name, []).append(high - low)
@@ -302,6 +310,11 @@ def simulate(
         for name, found in held.items()
         if sum(len(part) for part in found)
     ]
+
+
+def limits_of(summary: Summary) -> tuple[Floats, Floats]:
+    """The lower and the upper limits of answers."""
+    return np.array(summary.low), np.array(summary.high)
 
 
 def _releases(scene: Scene, releases: int, same_people: int, random: Generator) -> Iterator[tuple[_People, list[Part]]]:

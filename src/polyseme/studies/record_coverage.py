@@ -1,0 +1,214 @@
+"""How often intervals hold the truth, record by record: large domains, weights, repeated people, pairs, all levels.
+
+As in `coverage`, each scene is released many times with the same people and other sets. Here every record is drawn by
+itself, so that it can have a weight, share its set with other records of a person, and have a second attribute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
+
+import numpy as np
+from numpy.random import Generator
+
+from polyseme.arrays import Floats, Ints
+from polyseme.designs import make_design
+from polyseme.distances import LineDistance
+from polyseme.estimators.base import Reports
+from polyseme.estimators.counts import merged
+from polyseme.estimators.estimate import Estimate, estimate_parts
+from polyseme.estimators.options import EstimateOptions
+from polyseme.estimators.parts import Part
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import SystemStream, experiment
+from polyseme.results.table import Population
+from polyseme.studies.choices import TRUTHS
+from polyseme.studies.coverage import Answers, Found, counted, limits_of, share_class
+
+__all__ = ["LINES", "RECORD_QUESTIONS", "RecordScene", "simulate_records"]
+
+LINES: Mapping[str, tuple[int, int, int, float]] = MappingProxyType(
+    {
+        "12 (3,3)": (12, 3, 3, 1.0),
+        "14 (2,2)": (14, 2, 2, 1.0),
+        "10 (3,2) p 0.7": (10, 3, 2, 0.7),
+        "120 (3,5)": (120, 3, 5, 1.0),
+        "250 (4,8)": (250, 4, 8, 1.0),
+    }
+)
+"""Ranks on a line, and the sets that are drawn: values, l, d and the truth probability."""
+
+RECORD_QUESTIONS = ("cells", "means", "sums", "quantiles", "differences")
+
+_BUSY, _RECORDS, _WEIGHT = 0.1, 20, 5.0
+"""The share of people with many records, how many these have, and what one of them weighs."""
+_HEAVY, _HEAVIEST = 0.02, 1_000.0
+"""The share of records that weigh so much, where the others weigh 1."""
+
+
+@dataclass(frozen=True)
+class RecordScene:
+    """Some people, and how their records are published.
+
+    people   in all groups together
+    weights  "" for none, "spread" for lognormal ones, "heavy" where 2% weigh 1,000, "busy" where 10% of the people have
+             20 records with one set and five times the weight
+    pair     whether a second attribute of 6 ranks goes with the first
+    level    of the intervals
+    """
+
+    truth: str
+    line: str
+    people: int
+    groups: int = 1
+    weights: str = ""
+    pair: bool = False
+    level: float = 0.95
+    estimator: str | None = None
+    population: Population = "finite"
+
+    @property
+    def size(self) -> int:
+        """How many values the first attribute has."""
+        return LINES[self.line][0]
+
+    def __str__(self) -> str:
+        words = [self.truth, f"ranks {self.line}", f"{self.people:,} people"]
+        words += [f"{self.groups} groups"] if self.groups > 1 else []
+        words += [f"weights {self.weights}"] if self.weights else []
+        words += ["two attributes"] if self.pair else []
+        words += [f"level {self.level:g}"] if self.level != 0.95 else []
+        return ", ".join([*words, self.population, self.estimator or "default"])
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """Group, value, second value, records and weight of each person."""
+
+    group: Ints
+    value: Ints
+    second: Ints
+    times: Ints
+    weight: Floats
+
+    def truth(self, scene: RecordScene) -> Floats:
+        """What the table is to say: (groups, F), or with a second axis."""
+        axes = (self.group, self.value, self.second) if scene.pair else (self.group, self.value)
+        table = np.zeros((scene.groups, scene.size, 6) if scene.pair else (scene.groups, scene.size))
+        np.add.at(table, axes, self.times * self.weight)
+        return table
+
+
+@lru_cache(maxsize=16)
+def _mechanism(size: int, l: int, d: int, p: float) -> Mechanism:
+    return Mechanism(make_design("balanced", LineDistance.ranks(size).structure(d), l=l), p)
+
+
+def _drawn(scene: RecordScene, random: Generator) -> _People:
+    shares = TRUTHS[scene.truth](scene.size, random)
+    value = random.choice(scene.size, scene.people, p=shares / shares.sum())
+    near = np.minimum(6 * value // scene.size, 5)
+    second = np.where(random.random(scene.people) < 0.7, near, random.integers(0, 6, scene.people))
+    chosen = np.arange(scene.people) < scene.people * (_BUSY if scene.weights == "busy" else _HEAVY)
+    times = np.where(chosen & (scene.weights == "busy"), _RECORDS, 1)
+    weight = {
+        "": np.ones(scene.people),
+        "spread": np.exp(0.8 * random.standard_normal(scene.people)),
+        "heavy": np.where(chosen, _HEAVIEST, 1.0),
+        "busy": np.where(chosen, _WEIGHT, 1.0),
+    }[scene.weights]
+    return _People(np.arange(scene.people) % scene.groups, value, second, times, weight)
+
+
+def _estimated(scene: RecordScene, people: _People, seed: int) -> Estimate:
+    """The table from one release."""
+    mechanisms, stream = [_mechanism(*LINES[scene.line])], SystemStream.seeded(seed)
+    sets = [mechanisms[0].sample(people.value, stream)]
+    if scene.pair:
+        mechanisms.append(_mechanism(6, 2, 2, 1.0))
+        sets.append(mechanisms[1].sample(people.second, stream))
+    reports = Reports(
+        tuple(sets),
+        people.group,
+        people.times,
+        scene.groups,
+        distances=tuple(LineDistance.ranks(mechanism.size) for mechanism in mechanisms),
+        repeats=float(people.times @ people.times / people.times.sum()),
+        weights=people.weight if scene.weights else None,
+    )
+    part = Part.whole(merged(reports, reports.cell, scene.groups), mechanisms)
+    labels = [list(range(mechanism.size)) for mechanism in mechanisms]
+    options = EstimateOptions(scene.estimator, scene.level, scene.population)
+    return estimate_parts(
+        [part], scene.groups, ["x", "y"][: len(sets)], labels, {"group": range(scene.groups)}, options
+    )
+
+
+def _cells(table: Estimate, truth: Floats, _: Generator) -> Answers:
+    """Cells by their share; those that are well away from zero by themselves."""
+    interior = (table.stderr >= 2.0) & (table.values >= 3.0 * table.stderr)
+    totals = truth.reshape(len(truth), -1).sum(axis=1).reshape(-1, *[1] * (truth.ndim - 1))
+    names = np.where(interior, "interior", np.vectorize(share_class)(truth / np.maximum(totals, 1.0)))
+    return [
+        (f"cell {name}", truth[names == name], table.low[names == name], table.high[names == name])
+        for name in np.unique(names)
+    ]
+
+
+def _means(table: Estimate, truth: Floats, _: Generator) -> Answers:
+    return [("mean", truth @ np.arange(truth.shape[1]) / truth.sum(axis=1), *limits_of(table.mean()))]
+
+
+def _sums(table: Estimate, truth: Floats, random: Generator) -> Answers:
+    """Of the lower half of the values, and of some of them."""
+    contrasts = np.zeros((3, *truth.shape))
+    contrasts[0, 0, : truth.shape[1] // 2] = 1.0
+    contrasts[1:, 0] = random.random((2, truth.shape[1])) < 0.5
+    return [("sum of values", np.tensordot(contrasts, truth, axes=2), *table.sums(contrasts)[2:])]
+
+
+def _quantiles(table: Estimate, truth: Floats, _: Generator) -> Answers:
+    reached = np.cumsum(truth, axis=1) >= 0.5 * truth.sum(axis=1, keepdims=True) - 1e-9
+    return [("quantile", reached.argmax(axis=1).astype(np.float64), *limits_of(table.quantile(0.5)))]
+
+
+def _differences(table: Estimate, truth: Floats, _: Generator) -> Answers:
+    if len(truth) == 1:
+        return []
+    shares = truth[:2] / truth[:2].sum(axis=1, keepdims=True)
+    return [("difference", shares[0] - shares[1], *limits_of(table.difference({"group": 0}, {"group": 1})))]
+
+
+_ASKED = {"cells": _cells, "means": _means, "sums": _sums, "quantiles": _quantiles, "differences": _differences}
+
+
+def _answers(
+    scene: RecordScene, people: _People, seed: int, questions: Iterable[str], random: Generator
+) -> Iterator[tuple[str, Floats, Floats, Floats]]:
+    table, truth = _estimated(scene, people, seed), people.truth(scene)
+    if scene.pair:
+        if "cells" in questions:
+            pairs = _cells(table, truth, random)
+            yield from ((f"{name} of pairs", true, low, high) for name, true, low, high in pairs)
+        table, truth = table.margin(of="x"), truth.sum(axis=2)
+    for name in questions:
+        yield from _ASKED[name](table, truth, random)
+
+
+def simulate_records(
+    scene: RecordScene, releases: int, seed: int = 0, questions: Iterable[str] = RECORD_QUESTIONS, same_people: int = 10
+) -> list[Found]:
+    """Release the scene so many times, with new people after every few releases."""
+    random, asked = experiment(seed), tuple(questions)
+
+    def released() -> Iterator[Iterator[tuple[str, Floats, Floats, Floats]]]:
+        people = _drawn(scene, random)
+        for number in range(releases):
+            if number and number % same_people == 0:
+                people = _drawn(scene, random)
+            yield _answers(scene, people, 1_000_000 * seed + number, asked, random)
+
+    return [replace(found, scene=scene) for found in counted(scene, released())]
