@@ -70,7 +70,8 @@ def _allowed(verdict: Verdict) -> str:
     """The bound, and on which side of it the worst must be."""
     if verdict.bound is None:
         return NOTHING
-    return f"{'≥' if verdict.model in AT_LEAST else '≤'} {quantity(verdict.bound)}"
+    sides = "><" if verdict.strict else "≥≤"
+    return f"{sides[verdict.model not in AT_LEAST]} {quantity(verdict.bound)}"
 
 
 def verdict_notes(verdicts: Iterable[Verdict]) -> list[str]:
