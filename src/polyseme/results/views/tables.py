@@ -42,7 +42,15 @@ VERDICT_HEAD: Head = (
     ("allowed", True),
     ("broken", True),
 )
-_STATISTICS = ("deviance", "degrees_of_freedom", "singles_p_value", "pairs_p_value")
+_STATISTICS = (
+    "deviance",
+    "degrees_of_freedom",
+    "singles_p_value",
+    "pairs_p_value",
+    "gaps_p_value",
+    "blocks_p_value",
+    "neighbors_p_value",
+)
 """What stands among the parameters of a test and was not asked for: documents have it, tables do not."""
 
 
