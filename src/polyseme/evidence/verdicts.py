@@ -30,7 +30,7 @@ from polyseme.tables.counting.row_order import RowOrder
 
 __all__ = ["mechanism_verdict", "posterior_verdict", "sets_by_stratum"]
 
-_FITS = "p-value of the published sets under the channel in the manifest, and of their order if rows were shuffled"
+_FITS = "p-value of the published sets and their order under the channel in the manifest"
 _MISFIT = "the published sets cannot have come from the mechanism in the manifest"
 _ARRANGED = "rows or candidates are in an order that can tell true values"
 _REMARK = f"{_ARRANGED}: publish candidates in the domain's order and rows in random order"
