@@ -26,7 +26,7 @@ def described(release: ps.Release) -> Any:
 
 
 def verdicts(found: Any) -> Any:
-    """All that is said, but for rows in which classes were first seen, and their order: rows that are counted have none."""
+    """All that is said but for the places and the order of rows: rows that are counted have neither."""
     said = found.to_dict()["verdicts"]
     for verdict in said:
         for item in verdict["worst_classes"]:

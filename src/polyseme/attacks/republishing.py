@@ -114,7 +114,9 @@ def require_same_key(columns: Sequence[Column], check: str, earlier: Manifest) -
     told = [_intersection(item, before) for item in again if isinstance(before := earlier[item.name], Sets)]
     if told:
         hint = "give the key file of the earlier release; --accept-risk publishes all the same"
-        what = f"the key is not that of the earlier release: whoever has both can intersect their sets ({'; '.join(told)})"
+        what = (
+            f"the key is not that of the earlier release: whoever has both can intersect their sets ({'; '.join(told)})"
+        )
         raise RiskError(Problem("key_file", what, hint))
 
 

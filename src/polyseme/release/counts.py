@@ -93,7 +93,6 @@ class SetCounts:
             name: {by: one.found() for by, one in zip(self._questions, several)} for name, several in counting.items()
         }
 
-
     def _counting(self, item: Sets, by: Sequence[str], share: int) -> _Counting:
         return _Counting(self.release, item, by, share, None if by else self._orders[item.name])
 
