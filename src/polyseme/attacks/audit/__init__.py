@@ -24,6 +24,7 @@ from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
 from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published
 from polyseme.attacks.audit.seen import Part, Seen, counted_classes, quasi_identifiers, remember
+from polyseme.attacks.audit.shared_values import attack_groups
 from polyseme.attacks.registry import attack
 from polyseme.attacks.scene import Promised, Scene, Shown
 from polyseme.errors import QuestionError
@@ -93,7 +94,7 @@ def _attack_records(
             *stage.attack_with_helper(cast),
             *stage.attack_twice(cast),
         ]
-    return (*findings, *attack_classes(release, truth))
+    return (*findings, *attack_groups(release, seen, truth), *attack_classes(release, truth))
 
 
 def _whole_scene(release: Release, sizes: Ints, suppressed: int) -> Scene:
