@@ -6,9 +6,10 @@ people are recognized in the release: somebody may know from elsewhere who lives
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -33,10 +34,14 @@ __all__ = ["attack_groups"]
 
 _ROWS = 200_000
 """Records that are gathered at the most; of more, the groups of a random share of fingerprints."""
+_HELD = 2_000_000
+"""Values of a column that are held (32 MB); of longer tables, the groups of a random share of fingerprints."""
 _TRIED = 3
 """Columns of the original by which records of one attribute are put together: those whose members agree most."""
 _COLUMNS = 200
 """Columns of the original that are looked at."""
+_Columns: TypeAlias = Mapping[str, tuple[Ints, Fingerprints]]
+"""Of each column, or combination of columns, some rows and the fingerprints of their values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +137,7 @@ class _Known:
             yield from self._elsewhere(item, self.truth)
 
     def _published(self, item: Sets) -> Iterator[_Grouped]:
-        for name, prints in self._shown.items():
+        for name, (rows, prints) in self._shown.items():
             labels, group = np.unique(prints, return_inverse=True)
             if not grouping(group):
                 continue
@@ -140,8 +145,9 @@ class _Known:
             if self.truth is not None:
                 if name not in self._original:
                     continue
-                truth = _of_groups(labels, self._original[name], self.truth.codes[item.name])[group]
-            yield _Grouped(name, np.arange(len(group)), group, truth)
+                people, original = self._original[name]
+                truth = _of_groups(labels, original, self.truth.codes[item.name][people])[group]
+            yield _Grouped(name, rows, group, truth)
 
     def _elsewhere(self, item: Sets, truth: Truth) -> Iterator[_Grouped]:
         codes = truth.codes[item.name].astype(np.int64)
@@ -157,19 +163,26 @@ class _Known:
                 yield _Grouped(by, truth.rows, group, codes[truth.originals])
 
     @cached_property
-    def _shown(self) -> Mapping[str, Fingerprints]:
+    def _shown(self) -> _Columns:
         """Fingerprints of the published columns, and of their combination."""
         reading = Reading.of(self.release)
-        return _with_combination(_columns(reading, self.release.batches(reading.names))) if reading.names else {}
+        return _columns(reading, self.release.batches(reading.names), self._limit) if reading.names else {}
 
     @cached_property
-    def _original(self) -> Mapping[str, Fingerprints]:
-        """The same of the original, for the columns that show what it shows."""
+    def _original(self) -> _Columns:
+        """The same of the original, for the columns that show what it shows; rows are numbers of people."""
         if self.truth is None or as_original(self.release) != untouched(self.release):
             return {}
-        reading = self.truth.reading
-        found = _columns(reading, self.truth.original.batches(reading.names))
-        return _with_combination({name: prints[self.truth.kept] for name, prints in found.items()})
+        reading, number = self.truth.reading, np.cumsum(self.truth.kept) - 1
+        found = _columns(reading, self.truth.original.batches(reading.names), self._limit)
+        kept = {name: self.truth.kept[rows] for name, (rows, _) in found.items()}
+        return {name: (number[rows[kept[name]]], prints[kept[name]]) for name, (rows, prints) in found.items()}
+
+    @property
+    def _limit(self) -> np.uint64:
+        """The largest fingerprint of the groups that are looked at."""
+        share = min(_HELD / max(self.release.manifest.records, 1), 1.0)
+        return np.uint64(((1 << 64) - 1) if share == 1.0 else int(share * (1 << 64)))
 
     @cached_property
     def _others(self) -> Mapping[str, Ints]:
@@ -191,21 +204,31 @@ class _Known:
         return {name: group for name, group in groups.items() if grouping(group)}
 
 
-def _columns(reading: Reading, batches: Iterator[pa.RecordBatch]) -> dict[str, Fingerprints]:
-    """The fingerprint of each value of some columns."""
-    parts: dict[str, list[Fingerprints]] = {name: [] for name in reading.names}
+def _columns(reading: Reading, batches: Iterator[pa.RecordBatch], limit: np.uint64) -> _Columns:
+    """The values of some columns, and of their combination, with a fingerprint up to the limit."""
+    parts: dict[str, list[tuple[Ints, Fingerprints]]] = {name: [] for name in _named(reading.names)}
+    first = 0
     for batch in batches:
         texts = reading.texts(reading.columns(batch))
-        for name, column in parts.items():
-            column.append(texts[name].hash().to_numpy())
-    return {name: np.concatenate(column) for name, column in parts.items()}
+        prints = [texts[name].hash().to_numpy() for name in reading.names]
+        if len(prints) > 1:
+            prints.append(pl.DataFrame({str(place): one for place, one in enumerate(prints)}).hash_rows().to_numpy())
+        for column, found in zip(parts.values(), prints, strict=True):
+            kept = np.flatnonzero(found <= limit)
+            column.append((first + kept, found[kept]))
+        first += batch.num_rows
+    return {name: _joined(column) for name, column in parts.items()}
 
 
-def _with_combination(found: dict[str, Fingerprints]) -> dict[str, Fingerprints]:
-    if len(found) < 2:
-        return found
-    whole = pl.DataFrame({str(place): prints for place, prints in enumerate(found.values())}).hash_rows().to_numpy()
-    return {**found, f"combination of {', '.join(found)}": whole}
+def _named(names: Sequence[str]) -> list[str]:
+    """The columns, and their combination where there are several."""
+    return [*names, f"combination of {', '.join(names)}"] if len(names) > 1 else list(names)
+
+
+def _joined(parts: Sequence[tuple[Ints, Fingerprints]]) -> tuple[Ints, Fingerprints]:
+    nothing = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64))
+    rows, prints = (np.concatenate(column) for column in zip(nothing, *parts, strict=True))
+    return rows, prints
 
 
 def _of_groups(labels: Fingerprints, original: Fingerprints, codes: Ints) -> Ints:
@@ -213,6 +236,8 @@ def _of_groups(labels: Fingerprints, original: Fingerprints, codes: Ints) -> Int
 
     labels  of the groups, ascending
     """
+    if not len(original):
+        return np.full(len(labels), -1)
     order = np.argsort(original, kind="stable")
     values, starts = np.unique(original[order], return_index=True)
     lowest, highest = (each.reduceat(codes[order].astype(np.int64), starts) for each in (np.minimum, np.maximum))
