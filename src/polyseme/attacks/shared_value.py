@@ -19,8 +19,8 @@ with q the distribution of the values that fits all sets best; e = 1 - sqrt(s). 
 0 beyond chance, there is no finding: what such groups have in common is what published columns tell about values in
 general, which other adversaries use. Sets that are one draw (sticky, or shared by the group) count once.
 
-With the original, success is the share of right guesses among records in groups of two or more; without it, the mean
-probability of the best guess.
+With the original, success is the share of right guesses among the records of groups of two or more whose value is known
+from it; without it, the mean probability of the best guess.
 """
 
 from __future__ import annotations
@@ -68,9 +68,13 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     members = seen.several()
     # Where every group has one set, there is nothing to put together: each record says what its own set says.
     best, hits = _guesses(kept, 1.0 - np.sqrt(share)) if share > 0.0 else _guesses(members, 1.0)
-    success = float(best.mean() if hits is None else hits.mean())
+    success = float(best.mean() if hits is None or not len(hits) else hits.mean())
     bound = scene.promised.guess
-    exceeded = above(success, bound) if hits is None else significantly_above(float(hits.sum()), len(hits), bound)
+    exceeded = (
+        above(success, bound)
+        if hits is None or not len(hits)
+        else significantly_above(float(hits.sum()), len(hits), bound)
+    )
     resolved = _resolved(kept) if share > 0.0 else np.zeros(0, dtype=np.bool_)
     finding = Finding(
         "shared-value",
@@ -178,7 +182,9 @@ def _guesses(seen: Gathered, doubt: float) -> tuple[Floats, Floats | None]:
     told = (1.0 - doubt) * np.exp(np.minimum(others, _LARGEST)) + doubt
     weight = seen.prior[seen.sets] * seen.inside * told
     sure = weight.max(axis=1) / weight.sum(axis=1)
-    return sure, None if seen.truth is None else hit_rate(weight, seen.sets == seen.truth[:, None])
+    if seen.truth is None:
+        return sure, None
+    return sure, hit_rate(weight, seen.sets == seen.truth[:, None])[seen.truth >= 0]
 
 
 def _of_groups(seen: Gathered, values: Ints, score: Floats, rest: Floats) -> tuple[Floats, Floats | None]:
@@ -200,8 +206,8 @@ def _of_groups(seen: Gathered, values: Ints, score: Floats, rest: Floats) -> tup
         return sure, None
     top = known >= highest[group] - TOLERANCE
     tied = np.bincount(group, top, seen.groups)
-    right = np.isin(seen.group * seen.size + seen.truth, values[top]) & (seen.truth >= 0)
-    return sure, right / tied[seen.group]
+    right = np.isin(seen.group * seen.size + seen.truth, values[top])
+    return sure, (right / tied[seen.group])[seen.truth >= 0]
 
 
 def _resolved(seen: Gathered) -> Bools:

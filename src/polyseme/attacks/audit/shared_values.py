@@ -50,7 +50,8 @@ class _Grouped:
 
     by     what members have in common, in words
     rows   of the release; `group`, of each of them
-    truth  true codes of the attribute, -1 where they are not known; None without the original
+    truth  true codes of the attribute, -1 where they are not known: nobody is recognized, and members differ. None
+           without the original
     """
 
     by: str
@@ -146,7 +147,9 @@ class _Known:
                 if name not in self._original:
                     continue
                 people, original = self._original[name]
-                truth = _of_groups(labels, original, self.truth.codes[item.name][people])[group]
+                agreed = _of_groups(labels, original, self.truth.codes[item.name][people])[group]
+                own = self.truth.of_rows(item.name, rows)
+                truth = np.where(own >= 0, own, agreed)
             yield _Grouped(name, rows, group, truth)
 
     def _elsewhere(self, item: Sets, truth: Truth) -> Iterator[_Grouped]:
