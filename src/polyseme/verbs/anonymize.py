@@ -40,6 +40,7 @@ from polyseme.tables.joined import with_joined
 from polyseme.verbs.cautions import (
     changed_sets,
     differing_groups,
+    left_out_cautions,
     repeated_records,
     require_protection,
     ungeneralized,
@@ -148,7 +149,7 @@ def anonymize(
     ]
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
-    _tell(warn, PrivacyWarning, seen)
+    _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])
     with asked.turn() if asked is not None else nullcontext():
         if asked is not None:
             _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))

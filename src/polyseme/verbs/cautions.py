@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +25,7 @@ from polyseme.errors import PolicyError, Problem, numbered
 from polyseme.policy import PROTECT_HINT, Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
+from polyseme.results.left_out import LeftOut
 from polyseme.schema import Attribute, Domain, Resolved, Role
 from polyseme.strata import Placing
 from polyseme.tables.coding.codes import cast_column, encode, without_words
@@ -38,6 +39,7 @@ __all__ = [
     "differing_groups",
     "disagreeing",
     "few_people",
+    "left_out_cautions",
     "repeated_records",
     "require_protection",
     "ungeneralized",
@@ -49,6 +51,11 @@ __all__ = [
 
 _NAMED = 6
 """Attributes that a warning names; the rest is meant by two dots."""
+
+
+def left_out_cautions(left_out: Iterable[LeftOut]) -> tuple[str, ...]:
+    """That people who are left out give themselves away, with what can be done about it."""
+    return tuple(f"{item.in_words}. {item.remedy}." for item in left_out if item.exceeded)
 
 
 def require_protection(resolved: Resolved, grouped: bool = False, unnamed: bool = False) -> None:
