@@ -353,7 +353,7 @@ def _require_told_groups(resolved: Resolved, recoded: Collection[str]) -> None:
             "drop that column (role: identifier), or name another one",
         )
         for item in resolved.schema.protected
-        if item.shared_by in recoded
+        if item.shared_by and item.shared_by in recoded
     ]
     if problems:
         raise PolicyError(problems)
