@@ -34,6 +34,7 @@ class Manifest:
     about      what its owner says of it: its name, who answers for it
     collected  how devices sent what they had drawn; None where a table was anonymized
     program    the version of the program that wrote it
+    key_check  tells whether two releases with sticky decoys were drawn with the same key; empty where it is not known
     checksum   of the manifest as it was written, and through it of the data; empty before that
     """
 
@@ -53,6 +54,7 @@ class Manifest:
     accepted: tuple[str, ...] = ()
     about: About = field(default_factory=About)
     collected: Collected | None = None
+    key_check: str = ""
     program: str = field(default=__version__, compare=False)
     checksum: str = field(default="", compare=False)
 
@@ -140,19 +142,23 @@ class Manifest:
             document["about"] = self.about.to_dict()
         if self.collected is not None:
             document["collected"] = self.collected.to_dict()
+        if self.key_check:
+            document["key_check"] = self.key_check
         return {**document, "checksum": checksum(document)}
 
     @property
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
-        plain = self.applied is None and not self.accepted and not self.about and self.collected is None
-        if "files" in self.data:
+        if any(column.shared_by for column in self.sets):
             return FORMAT
+        plain = not (self.applied or self.accepted or self.about or self.collected or self.key_check)
+        if "files" in self.data:
+            return 3
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
 
     def _entry(self, column: Column) -> dict[str, Any]:
         entry = entry_of(column)
-        if isinstance(column, Sets) and self.sticky and not self.uncounted:
+        if isinstance(column, Sets) and (column.shared_by or (self.sticky and not self.uncounted)):
             entry["repeats"] = column.repeats
         return entry
 
@@ -183,6 +189,7 @@ class Manifest:
             accepted=_accepted(document),
             about=_about(document),
             collected=_collected(document),
+            key_check=document.get("key_check", ""),
             program=document["polyseme"],
             checksum=document["checksum"],
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),
@@ -232,9 +239,13 @@ def _collected(document: Mapping[str, Any]) -> Collected | None:
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:
-    """No draw has more records than there are, and draws without a key are all different."""
-    most = max(document["records"], 1) if document["sticky"] else 1
-    wrong = [entry["name"] for entry in _protected(document) if not 1 <= entry.get("repeats", 1) <= most]
+    """No draw has more records than there are, and draws without a key or a group are all different."""
+    most = max(document["records"], 1)
+    wrong = [
+        entry["name"]
+        for entry in _protected(document)
+        if not 1 <= entry.get("repeats", 1) <= (most if document["sticky"] or "shared_by" in entry else 1)
+    ]
     if wrong:
         raise ReleaseError(
             Problem(f"{MANIFEST}: '{name}'", "more records per draw than there can be", DAMAGED) for name in wrong

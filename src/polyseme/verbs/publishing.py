@@ -15,6 +15,7 @@ from polyseme.engines import Engine
 from polyseme.engines.run import Outcome, Run
 from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.policy import Policy
+from polyseme.randomness import key_check
 from polyseme.release import About, Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
 from polyseme.verbs.reviewing import Review
@@ -78,7 +79,9 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
         )
     return Manifest(
         columns=tuple(
-            replace(item, repeats=_repeats(item.name, outcome)) if isinstance(item, Sets) else item
+            replace(item, repeats=_repeats(item.name, outcome), differing=_differing(item.name, outcome))
+            if isinstance(item, Sets)
+            else item
             for item in job.columns
         ),
         records=outcome.records,
@@ -88,6 +91,7 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
         dropped=outcome.dropped + (treated.dropped if treated is not None else 0),
         seeded=job.seed is not None,
         sticky=job.key is not None,
+        key_check="" if job.key is None else key_check(job.key),
         models=_models(policy) if treated is None else treated.models,
         missing_values=policy.table.missing_values,
         applied=None if treated is None else treated.applied,
@@ -102,6 +106,12 @@ def _dated(about: About) -> About:
 
 def _models(policy: Policy) -> tuple[Mapping[str, Any], ...]:
     return tuple({model.name: dict(model.parameters)} for model in policy.models)
+
+
+def _differing(name: str, outcome: Outcome) -> float:
+    """The share of groups whose members differ, rounded up to a tenth of a percent: it must not tell of single ones."""
+    found = outcome.shared.get(name)
+    return 0.0 if found is None or not found.heads else -(-1_000 * found.several // found.heads) / 1_000
 
 
 def _repeats(name: str, outcome: Outcome) -> float:

@@ -70,7 +70,17 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
     release = release_given(subject)
     found = verify_release(release)
     whole = tuple(release.source.schema.names) == release.manifest.names
-    return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
+    if whole:
+        found = replace(found, learners=guessers_of_release(release), remarks=_remarks(release, found))
+    return _counted(found)
+
+
+def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
+    """What else is to be said of its sets, where these can be read at all."""
+    # A hundred modules that nobody needs who only checks a table.
+    from polyseme.verbs.shared_sets import shared_remarks
+
+    return shared_remarks(release) if found.holds else ()
 
 
 def _names_files(subject: str | Path) -> bool:
@@ -219,7 +229,7 @@ def _impossible_rows(release: Release, item: Sets) -> tuple[int, int, Ints]:
 def _set_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
     grouped = sets_by_stratum(counts, item)
     sets = _distinct_sets(release, item, grouped)
-    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped)]
+    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped, counts)]
     verdicts = _on_sets(item, sets)
     if all(verdict.holds for verdict in verdicts) or not len(sets.counts):
         return [*verdicts, *headline]
@@ -299,7 +309,8 @@ def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verd
         told = spec if isinstance(spec, Verdict) else next(found)
         verdicts.append(replace(told, model=promise.name, parameters=promise.given()))
     verdicts += _unreadable(item)
-    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, sets_by_stratum(counts, item))]
+    grouped = sets_by_stratum(counts, item)
+    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, grouped, counts)]
 
 
 def _on_classes(promise: Promise, item: Sets) -> Mapping[str, Mapping[str, Any]] | Verdict:
