@@ -327,6 +327,8 @@ def cell_limits(
     low, high = intervals(fit, level, population)
     errors, quantile = standard_errors(fit, population), normal_quantile(level)
     if fit.limits is not None:
+        if population == "super" and fit.given is None:
+            high = np.maximum(high, _drawn_limit(values, errors, quantile, fit))
         errors = np.maximum(errors, (high - low) / (2.0 * quantile))
     if sums is not None and sums.has_cells:
         found = sums.cells(population, given=fit.given is None)
@@ -339,6 +341,15 @@ def cell_limits(
         low, high = np.where(inside, np.maximum(left, 0.0), low), np.where(inside, right, high)
         errors = np.where(inside, found.errors, errors)
     return presented(values, errors, low, high, level)
+
+
+def _drawn_limit(values: Floats, errors: Floats, quantile: float, fit: Fit) -> Floats:
+    """Wilson's upper limit: how many people with a value were drawn varies more where there are more of them."""
+    half = fit.repeats * quantile**2 / 2.0
+    total = values.reshape(len(values), -1).sum(axis=1).reshape(-1, *[1] * (values.ndim - 1))
+    known = np.where((values > 0.0) & (errors > 0.0), errors, np.nan)
+    limit = values + half + np.sqrt((quantile * known) ** 2 + half**2)
+    return np.where(np.isnan(limit), 0.0, np.minimum(limit, total))
 
 
 def _divided(part: Part, cells: int) -> list[Part]:
