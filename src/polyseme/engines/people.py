@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import polars as pl
-import pyarrow as pa
-
 from polyseme.randomness import SystemStream
-from polyseme.tables.coding.codes import as_series, without_words
-from polyseme.tables.coding.keys import key_texts
+from polyseme.tables.coding.keys import record_keys
 from polyseme.tables.counting.matching import fingerprints
 from polyseme.tables.counting.tally import Tallied, Tally
 from polyseme.tables.io.source import Source
 
-__all__ = ["CHANGED", "CHANGED_HINT", "fingerprint_seed", "people_of", "record_keys", "too_few_people"]
+__all__ = ["CHANGED", "CHANGED_HINT", "fingerprint_seed", "people_of", "too_few_people"]
 
 CHANGED = (
     "sets can be intersected within this release: these people have the same value in several strata, where other "
@@ -49,11 +45,6 @@ def too_few_people(records: int, people: int, limit: float | None = None) -> tup
         f"say so: --records-per-person {-(-records // people)}"
     )
     return f"records of only {people:,} people: such a column does not identify people", hint
-
-
-def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> pl.Series:
-    """The person of each record as a text; none where it is missing."""
-    return without_words(key_texts(as_series(column, missing_values).alias(name)), missing_values)
 
 
 def people_of(source: Source, name: str, missing_values: Sequence[str], folder: Path) -> Tallied:

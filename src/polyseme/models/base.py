@@ -67,6 +67,7 @@ class Verdict:
     checked        how many classes or sets were looked at
     violations     how many of them violate
     note           what the reader must know; why, when nothing could be checked
+    counts         what was counted in each class: "rows", or "people" where it is known whose rows they are
     """
 
     model: str
@@ -80,6 +81,7 @@ class Verdict:
     checked: int = 0
     violations: int = 0
     note: str = ""
+    counts: str = "rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,4 +154,5 @@ def judge(
         len(value),
         violations,
         result.note,
+        "rows" if getattr(subject, "people", None) is None else "people",
     )
