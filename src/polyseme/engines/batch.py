@@ -37,7 +37,7 @@ from polyseme.tables.coding.weights import read_weights
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
 from polyseme.tables.io.dialects import dialect_hint
 
-__all__ = ["Job", "check_batch", "publish_batch"]
+__all__ = ["Job", "ShownRows", "check_batch", "publish_batch", "shown_batch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +133,20 @@ def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tupl
 def check_batch(job: Job, batch: pa.RecordBatch) -> BatchTally:
     """What is wrong with a batch, without drawing anything."""
     return _read(job, batch)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """What rows show in the columns that are published as they come; `rows` says where each is in its batch."""
+
+    rows: Ints
+    columns: Mapping[str, pa.Array]
+
+
+def shown_batch(job: Job, batch: pa.RecordBatch) -> tuple[ShownRows, BatchTally]:
+    """What a batch will show, without drawing anything, and what is wrong with it."""
+    records, tally = _read(job, batch)
+    return ShownRows(records.rows, records.untouched), tally
 
 
 @dataclass(frozen=True, eq=False)

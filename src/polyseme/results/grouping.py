@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from polyseme.errors import InvalidInput, numbered
+from polyseme.errors import InvalidInput, numbered, people_words
 from polyseme.release import Applied
 
 __all__ = ["GroupingPlan", "applied_lines"]
 
-_OWN = ("feasible", "obstacle", "records", "finer")
+_OWN = ("feasible", "obstacle", "records", "finer", "counts", "all_people")
 """What a plan says beside what the method does."""
 
 
@@ -21,7 +21,9 @@ class GroupingPlan:
 
     applied   what it does; None where there was no table to look at, or the goal cannot be reached
     obstacle  why it cannot be
-    finer     for each generalized quasi-identifier, how many records would violate if it were one level finer
+    finer     for each generalized quasi-identifier, how many records, or people where these are counted, would violate
+              if it were one level finer
+    people    whose records they are; None where records are counted
     """
 
     name: str
@@ -29,6 +31,7 @@ class GroupingPlan:
     applied: Applied | None = None
     obstacle: str = ""
     finer: Mapping[str, int] = field(default_factory=dict)
+    people: int | None = None
 
     @classmethod
     def impossible(cls, name: str, error: InvalidInput) -> Self:
@@ -48,6 +51,7 @@ class GroupingPlan:
             "obstacle": self.obstacle,
             "finer": dict(self.finer),
             "records": self.records,
+            **({} if self.people is None else {"counts": "people", "all_people": self.people}),
             **done,
         }
 
@@ -56,7 +60,8 @@ class GroupingPlan:
         """The inverse of `to_dict`."""
         rest = {key: value for key, value in document.items() if key not in _OWN}
         applied = Applied.from_dict(rest) if "classes" in rest else None
-        return cls(document["name"], document["records"], applied, document["obstacle"], document["finer"])
+        people = document.get("all_people")
+        return cls(document["name"], document["records"], applied, document["obstacle"], document["finer"], people)
 
     def lines(self) -> list[str]:
         """What is to be said of it, a sentence a line."""
@@ -70,8 +75,9 @@ class GroupingPlan:
         """Why nothing could be shown in more detail."""
         if not self.finer or not self.records:
             return []
-        shares = ", ".join(f"{name} {count / self.records:.1%}" for name, count in self.finer.items())
-        return [f"records in classes that violate a model if one column were one level finer: {shares}"]
+        whole, units = (self.records, "records") if self.people is None else (self.people, "people")
+        shares = ", ".join(f"{name} {count / whole:.1%}" for name, count in self.finer.items())
+        return [f"{units} in classes that violate a model if one column were one level finer: {shares}"]
 
 
 def applied_lines(applied: Applied, records: int) -> list[str]:
@@ -91,7 +97,8 @@ def applied_lines(applied: Applied, records: int) -> list[str]:
         share = applied.suppressed / max(records, 1)
         are = "is" if applied.suppressed == 1 else "are"
         how = "left out" if applied.withheld else "published with * in every quasi-identifier"
-        lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) {are} suppressed: {how}")
+        whose = "" if applied.people is None else f", of {people_words(applied.people)}"
+        lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) {are} suppressed{whose}: {how}")
     if applied.actions:
         done = ", ".join(f"{action} {count:,}" for action, count in applied.actions.items())
         lines.append(f"classes on which a rule was effective, by what was done about them: {done}")

@@ -40,7 +40,8 @@ from polyseme.verbs.cautions import changed_sets, repeated_records, require_prot
 from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
+from polyseme.verbs.prospect import LOOKED_AT, Prospect, prospect
+from polyseme.verbs.publishing import models_of, publish_in_folder, publish_in_memory
 from polyseme.verbs.reviewing import Review
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def anonymize(
     )
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
+    seen_before = _prospect(job, policy, source, treated)
     where = engine if isinstance(engine, str) else type(engine).__name__
     columns, sets = len(job.columns), len(job.sets)
     _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
@@ -151,6 +153,7 @@ def anonymize(
             checked=treated is None or treated.checked,
             rows_per_record=job.rows_per_record,
             accept_risk=accept_risk,
+            prospect=seen_before,
             tell=partial(_tell_afterwards, warn, work),
         )
         if out is None:
@@ -168,6 +171,19 @@ def anonymize(
     if explain is not None and explanation is not None:
         explain(explanation)
     return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
+
+
+def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None) -> Prospect | None:
+    """What rows will show, and whose they are, where the policy says by which column people are known.
+
+    Without a model to check nothing is held of a long table: it is then told by records how many are alone.
+    """
+    if policy.record_key is None or (treated is not None and not treated.checked):
+        return None
+    models = treated.models if treated is not None else models_of(policy)
+    if not models and (source.rows is None or source.rows > LOOKED_AT):
+        return None
+    return prospect(job, source, models)
 
 
 def _treated(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -124,7 +125,14 @@ def few_people(source: Source, policy: Policy) -> list[str]:
     return [f"$.record-key: {people.total:,} {what}, and is refused with --key-file; {hint}."] if what else []
 
 
-def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> list[str]:
+class Unmet(NamedTuple):
+    """What conditions come to: those that `anonymize` refuses, and what else should be heard of them."""
+
+    refused: list[str]
+    absent: list[str]
+
+
+def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> Unmet:
     """Conditions that `anonymize` would refuse because no record meets them, looked at before."""
     constrained = [item for item in resolved.schema.attributes if item.constraints]
     found = Fulfilled()
@@ -137,7 +145,7 @@ def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> list
         f"{problem.where}: {problem.what}, which anonymize refuses; {problem.hint}"
         for problem in unfulfilled(constrained, found)
     ]
-    return [*refused, *absent_values(constrained, found)]
+    return Unmet(refused, list(absent_values(constrained, found)))
 
 
 def _condition_columns(

@@ -60,7 +60,7 @@ def treatment_of(release: Release) -> Treatment | None:
     if applied is None:
         return None
     unit = "group" if manifest.grouped else "class"
-    keys = [manifest.grouped[0].group] if manifest.grouped else _quasi_identifiers(manifest)
+    keys = [manifest.grouped[0].group] if manifest.grouped else list(manifest.links)
     sizes = _sizes(release, keys)
     return Treatment(
         applied.name,

@@ -152,8 +152,7 @@ def _models(manifest: Manifest) -> tuple[Mapping[str, Any], ...]:
     """Those that the manifest lists; a collector that left out rare records says so elsewhere."""
     k = manifest.collected.k if manifest.collected is not None else None
     listed = {name for model in manifest.models for name in model}
-    tells_apart = any(column.attribute.role.tells_apart for column in manifest.columns)
-    stated = k is not None and tells_apart and "k-anonymity" not in listed
+    stated = k is not None and bool(manifest.links) and "k-anonymity" not in listed
     return (*manifest.models, {"k-anonymity": {"k": k}}) if stated else manifest.models
 
 
@@ -356,5 +355,6 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         sensitive=table.sensitive,
         background=table.background,
         counts=table.counts,
+        people=table.people,
     )
     return located(verdicts, table, source)
