@@ -138,7 +138,9 @@ def anonymize(
         *(changing_strata(job.columns) if job.key is not None else ()),
         *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
     ]
-    _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
+    _tell(
+        warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None, bool(job.sets))
+    )
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, seen)
     with asked.turn() if asked is not None else nullcontext():

@@ -60,10 +60,11 @@ def require_protection(resolved: Resolved, grouped: bool = False, unnamed: bool 
         )
 
 
-def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool) -> list[str]:
+def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool, drawn: bool = True) -> list[str]:
     """What the data holder should hear before publishing.
 
     from_data  the attributes whose values, or bins, were looked up in the table
+    drawn      whether anything is published as sets
     """
     found = []
     if from_data:
@@ -74,7 +75,7 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
         )
         if keyed:
             found.append(f"when the values of {names} change, sticky decoys change with them.")
-    if policy.record_key is not None and not keyed:
+    if policy.record_key is not None and not keyed and drawn:
         found.append(
             f"the policy names the record-key '{policy.record_key}', but no key was given: several records of one "
             "person get sets of their own, which can be intersected. Use --key-file."
@@ -165,7 +166,7 @@ def _condition_columns(
 
 def repeated_records(job: Job, outcome: Outcome) -> list[str]:
     """People with several records, when each record has decoys of its own."""
-    if not outcome.repeated or job.key is not None:
+    if not outcome.repeated or job.key is not None or not job.sets:
         return []
     return [
         f"{numbered(outcome.repeated, 'records share a record key with another')}: whoever knows which belong together "
