@@ -128,13 +128,13 @@ def read_base(reading: Reading, source: Source, distinct: bool, person: str | No
     names = list(dict.fromkeys([*reading.names, *([] if person is None else [person])]))
     for batch, counts in _counted(source, names, distinct):
         kept = reading.kept(batch)
-        pieces: list[pl.Series] = []
+        pieces: dict[str, pl.Series] = {}
         for column in reading.columns:
-            piece, unread = reading.series(batch, column)
-            pieces.append(piece)
+            # By name: in a list, a column whose header is empty would be given another one.
+            pieces[column.name], unread = reading.series(batch, column)
             problems.see(column, unread)
         if keys is not None:
-            pieces.append(pl.Series(_PERSON, keys.read(batch.column(keys.name), kept, counts)))
+            pieces[_PERSON] = pl.Series(_PERSON, keys.read(batch.column(keys.name), kept, counts))
         held.add(pl.DataFrame(pieces), kept, counts)
     problems.refuse()
     if keys is not None:

@@ -95,9 +95,7 @@ def _verdict(people: People, found: _Found, table: _Original) -> Verdict:
     note = note if holds else f"{note} in a class; in the original: {same}"
     margin = float(fewest - people.smallest_class)
     bound = float(people.smallest_class)
-    return Verdict(
-        _MODEL, None, {}, holds, float(fewest), bound, margin, (), len(found.rows), 0, note, "people"
-    )
+    return Verdict(_MODEL, None, {}, holds, float(fewest), bound, margin, (), len(found.rows), 0, note, "people")
 
 
 def _on_models(release: Release, found: _Found, table: _Original) -> list[Verdict]:
@@ -174,8 +172,8 @@ class _Original:
             rows = pl.Series(kept)
             same = reading.texts(reading.columns(batch)) if shown else pl.DataFrame()
             leaves = {name: spelled(as_series(batch.column(name), words)) for name in manifest.links}
-            columns = [same[name] if name in shown else leaf.alias(name) for name, leaf in leaves.items()]
-            links.append(pl.DataFrame(columns or [pl.Series(_MODEL, [""] * batch.num_rows)]).filter(rows))
+            columns = {name: same[name] if name in shown else leaf for name, leaf in leaves.items()}
+            links.append(pl.DataFrame(columns or {_MODEL: [""] * batch.num_rows}).filter(rows))
             for name, item in plain.items():
                 values[name].append(_labels(item, as_series(batch.column(name), words)).filter(rows))
             for name, reader in keys.items():
