@@ -14,7 +14,7 @@ import polars as pl
 
 from polyseme.arrays import Bools, Ints
 from polyseme.attacks.audit.seen import Reading
-from polyseme.errors import Problem, QuestionError, TableError, nearest, people_words
+from polyseme.errors import Problem, QuestionError, TableError, nearest, numbered, people_words
 from polyseme.hierarchies import TOP
 from polyseme.hierarchies.spans import held_by
 from polyseme.models import MODELS, Verdict, background_of, check_models
@@ -246,18 +246,22 @@ class _Found:
         if classes.height * different.height * len(names) > _CELLS:
             return f"{classes.height:,} classes and {different.height:,} different records are too many to compare"
         owner = np.full(different.height, -1, dtype=np.int64)
+        width = np.full(different.height, different.height + 1)
         twice = 0
         for place, here in enumerate(_fitting(release.manifest, classes, different, names)):
+            # Where a class lies within another, as in a local recoding, a record that fits both is in the narrower one.
             twice += int((owner[here] >= 0).sum())
-            owner[here] = place
-        if twice:
-            return "records of the original fit several classes, so that nobody can tell in which they are"
+            narrower = here & (width > here.sum())
+            owner[narrower], width[narrower] = place, here.sum()
         each = different.with_columns(pl.Series("\0owner", owner))
         found = table.links.join(each, on=names, how="left", nulls_equal=True, maintain_order="left")
         rows, owners = classes[_COUNT].to_numpy(), found["\0owner"].to_numpy()
         other = int((np.bincount(owners[owners >= 0], minlength=len(rows)) != rows).sum())
+        if other and twice:
+            return "records of the original fit several classes, so that nobody can tell in which they are"
         if other:
-            return f"{other:,} classes have other numbers of records than in the original: is this the original?"
+            have = numbered(other, "classes have")
+            return f"{have} other numbers of records than in the original: is this the original?"
         return cls(owners, rows)
 
 

@@ -30,7 +30,7 @@ from polyseme.verbs.cautions import few_people, require_protection, ungeneralize
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.prospect import prospect
+from polyseme.verbs.prospect import prospect, set_verdicts
 from polyseme.verbs.publishing import models_of
 from polyseme.verbs.reviewing import refused_models
 from polyseme.verbs.strangers import refused_values
@@ -97,11 +97,13 @@ def _refusals(policy: Policy, resolved: Resolved, source: Source, treated: Treat
     job, _ = make_job(source, policy, "set", None, None, resolved=resolved, treated=treated)
     rows = source if treated is None else treated.source
     rows = with_joined(rows, (item.attribute for item in job.columns), policy.table.missing_values)
+    models = models_of(policy) if treated is None else treated.models
     try:
-        seen = prospect(job, rows, models_of(policy) if treated is None else treated.models)
+        seen = prospect(job, rows, models)
     except TableError as error:
         return tuple(f"{found.where}: {found.what}. anonymize will refuse them" for found in error.problems)
-    broken = refused_models(seen.broken, job.columns)
+    sets = [verdict for verdict in set_verdicts(job, models) if not verdict.holds]
+    broken = refused_models([*seen.broken, *sets], job.columns)
     return tuple(f"{found.what}. anonymize will refuse that: {found.hint}" for found in broken)
 
 

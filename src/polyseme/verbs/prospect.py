@@ -21,20 +21,24 @@ import pyarrow as pa
 from polyseme.arrays import Ints
 from polyseme.engines.batch import Job, shown_batch
 from polyseme.engines.tallies import BatchTally, Problems
-from polyseme.models import MODELS, Verdict
+from polyseme.models import MODELS, Verdict, background_of, read_spec
+from polyseme.models.base import unchecked
+from polyseme.randomness import SystemStream
 from polyseme.release import Grouped, People, Sets
 from polyseme.release.classes import looked_at, model_verdicts
-from polyseme.tables.classes import Classes, classes_of
+from polyseme.tables.classes import Classes, PublishedSets, classes_of
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.keys import KeyReader, numbered_people
 from polyseme.tables.counting.distinct import all_counts
 from polyseme.tables.io.source import Source
 
-__all__ = ["LOOKED_AT", "Prospect", "prospect"]
+__all__ = ["LOOKED_AT", "Prospect", "prospect", "set_verdicts"]
 
 Spec = Mapping[str, Mapping[str, Any]]
 LOOKED_AT = 4_000_000
 """Rows up to which it is counted how many people are alone with their values, though no model asks for it."""
+_VALUES, _SETS = 500, 20
+"""Values of a domain of which sets are drawn to look at, and how many of each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +58,7 @@ class Prospect:
     def broken(self) -> tuple[Verdict, ...]:
         """Models that will not hold; one that fails either way is told by people."""
         failing = [verdict for verdict in self.verdicts if not verdict.holds]
-        told = {(verdict.model, verdict.attribute): verdict for verdict in reversed(failing)}
-        return tuple(dict.fromkeys(told[verdict.model, verdict.attribute] for verdict in failing))
+        return tuple({(verdict.model, verdict.attribute): verdict for verdict in reversed(failing)}.values())
 
 
 def prospect(job: Job, source: Source, models: Sequence[Spec]) -> Prospect:
@@ -77,6 +80,35 @@ def prospect(job: Job, source: Source, models: Sequence[Spec]) -> Prospect:
     links = [item.name for item in columns if item.attribute.role.tells_apart]
     classes = classes_of(rows.frame, links, counts=rows.counts, people=people)
     return Prospect(verdicts, classes, _claimed(classes))
+
+
+def set_verdicts(job: Job, models: Sequence[Spec]) -> tuple[Verdict, ...]:
+    """Models about values that are published as sets, on some sets as they will be drawn."""
+    background = background_of([item.attribute for item in job.columns])
+    found = []
+    for item in job.sets:
+        for spec in map(read_spec, models):
+            if not spec.model.about or spec.attribute not in (None, item.name):
+                continue
+            if spec.model.on_sets is None:
+                why = "the model says nothing about published sets"
+                found.append(unchecked(spec.model.name, item.name, spec.parameters, why))
+            else:
+                drawn = spec.model.on_sets(_drawn(item), background, spec.parameters)
+                found.append(replace(drawn, model=spec.model.name, parameters=spec.parameters))
+    return tuple(found)
+
+
+def _drawn(item: Sets) -> PublishedSets:
+    """Some sets of each value, of every stratum."""
+    stream, parts = SystemStream.seeded("prospect"), []
+    for stratum in item.strata.members:
+        size = stratum.mechanism.size
+        codes = np.repeat(np.arange(size)[:: -(-size // _VALUES)], _SETS)
+        parts.append(stratum.allowed[stratum.mechanism.sample(codes, stream)])
+    width = max(part.shape[1] for part in parts)
+    kept = [part for part in parts if part.shape[1] == width]
+    return PublishedSets.from_codes(np.concatenate(kept), item.domain.size, item.name)
 
 
 def _known(spec: Spec, unknown: Set[str], secret: Sequence[str]) -> bool:

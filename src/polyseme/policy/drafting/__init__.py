@@ -41,6 +41,10 @@ _HEAD = """\
 # sensitive (a secret: published as a set of candidates), sensitive-qid (both), insensitive (published as it is).
 # This file tells of the table where it says so: ranges, and values of sensitive columns.
 # For the head of a report, and for whoever gets the release: about: {{title: .., publisher: .., version: 1}}"""
+_REPEATS = (
+    "# This column repeats like the number of a person: people are counted, not rows. Remove the line if the column",
+    "# is something else.",
+)
 _NOTHING_SENSITIVE = """\
 # No column looks sensitive, neither by its name nor by its values: say which are (role: sensitive, protect: ..)."""
 
@@ -111,7 +115,7 @@ class Draft:
 
     def _method_lines(self, single_levels: bool) -> list[str]:
         if not self.proposals:
-            return []
+            return [] if self.record_key is None else ["", *_REPEATS, f"record-key: {_name(self.record_key)}"]
         few = self.columns[0].rows < _K
         lines = [
             "",
@@ -132,9 +136,8 @@ class Draft:
         """What classes count: people where a column says whose each row is, and rows otherwise."""
         if self.record_key is not None:
             return [
-                f"# This column repeats like the number of a person: people are counted, not rows, and {_K} of them",
-                "# share the values that others may know. More is safer and coarser. Remove the line if the column",
-                "# is something else.",
+                *_REPEATS,
+                f"# {_K} people, not rows, share the values that others may know. More is safer and coarser.",
                 f"record-key: {_name(self.record_key)}",
             ]
         return [
