@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import product
@@ -15,9 +13,8 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from command_line import polyseme
 from polyseme.cancellation import Cancellation
-from polyseme.errors import ImpossibleError, PolicyError, RiskError, TableError
+from polyseme.errors import ImpossibleError, PolicyError, TableError
 from polyseme.tables.classes import classes_of
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.inputs import source_given
@@ -237,7 +234,7 @@ def test_the_relaxed_mode_counts_people_too() -> None:
     rows = recoded(visits(), policy("{k-anonymity: {k: 4}}, {distinct-diversity: {l: 2}}", "mondrian: {mode: relaxed}"))
     assert Told(rows).fewest >= 4
     shares = policy("{k-anonymity: {k: 4}}, {frequency-diversity: {l: 2}}", "mondrian: {mode: relaxed}")
-    with pytest.raises(PolicyError, match="looks? like one class"):
+    with pytest.raises(PolicyError, match="look like one class"):
         recoded(visits(), shares)
 
 

@@ -86,6 +86,7 @@ def reidentification_of(manifest: Manifest, findings: Sequence[Reached] | None) 
         None if linked is None else round(1.0 / linked.success),
         None if linked is None else getattr(linked, "detail", {}).get("unique"),
         promised[0] if promised else None,
+        manifest.people is not None,
     )
 
 

@@ -32,7 +32,7 @@ from polyseme.release import Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
 from polyseme.results.plan import Plan
-from polyseme.schema import Resolved
+from polyseme.schema import Resolved, Role
 from polyseme.tables.io.source import Source, Watched
 from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
@@ -130,6 +130,7 @@ def anonymize(
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
     seen_before = _prospect(job, policy, source, treated)
+    treated = treated if treated is None or seen_before is None else seen_before.counted(treated)
     where = engine if isinstance(engine, str) else type(engine).__name__
     columns, sets = len(job.columns), len(job.sets)
     _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
@@ -178,9 +179,11 @@ def anonymize(
 def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None) -> Prospect | None:
     """What rows will show, and whose they are, where the policy says by which column people are known.
 
-    Without a model to check nothing is held of a long table: it is then told by records how many are alone.
+    Survey weights split the classes that a method has formed: they are then counted here too. Without a model to check
+    nothing is held of a long table: it is then told by records how many are alone.
     """
-    if policy.record_key is None or (treated is not None and not treated.checked):
+    split = treated is not None and any(item.role is Role.WEIGHT for item in policy.attributes)
+    if (policy.record_key is None and not split) or (treated is not None and not treated.checked):
         return None
     models = treated.models if treated is not None else models_of(policy)
     if not models and (source.rows is None or source.rows > LOOKED_AT):

@@ -30,7 +30,7 @@ from polyseme.verbs.cautions import few_people, require_protection, ungeneralize
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.prospect import prospect, set_verdicts
+from polyseme.verbs.prospect import Prospect, prospect, set_verdicts
 from polyseme.verbs.publishing import models_of
 from polyseme.verbs.reviewing import refused_models
 from polyseme.verbs.strangers import refused_values
@@ -73,7 +73,11 @@ def plan(
     grouping, source, treated = _grouped(policy, resolved, source)
     reached = grouping is None or grouping.feasible
     possible = reached and all(item.feasible for item in made.attributes)
-    refusals = _refusals(policy, resolved, table, treated) if table is not None and possible else ()
+    refusals: tuple[str, ...] = ()
+    if table is not None and possible:
+        seen, refusals = _looked_at(policy, resolved, table, treated)
+        if grouping is not None and treated is not None and seen is not None:
+            grouping = replace(grouping, applied=seen.counted(treated).applied)
     if source is not None:
         source = with_joined(source, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     made = with_guessers(made, policy, resolved, statistics, source)
@@ -82,18 +86,20 @@ def plan(
     if source is None:
         return made
     unmet = unmet_conditions(source, policy, resolved)
-    seen = (*few_people(source, policy), *unmet.refused, *unmet.absent)
+    heard = (*few_people(source, policy), *unmet.refused, *unmet.absent)
     protected = [item.attribute for item in made.attributes]
     refused = refused_values(source, protected, policy.table.missing_values)
     told = [f"{found.where}: {found.what}. anonymize will refuse them" for found in refused]
     refusals = (*refusals, *told, *unmet.refused)
     return replace(
-        made, remarks=(*made.remarks, *told, *seen), refused=refused, refusals=tuple(dict.fromkeys(refusals))
+        made, remarks=(*made.remarks, *told, *heard), refused=refused, refusals=tuple(dict.fromkeys(refusals))
     )
 
 
-def _refusals(policy: Policy, resolved: Resolved, source: Source, treated: Treated | None) -> tuple[str, ...]:
-    """What `anonymize` would refuse about the rows that it would publish, found by looking at them."""
+def _looked_at(
+    policy: Policy, resolved: Resolved, source: Source, treated: Treated | None
+) -> tuple[Prospect | None, tuple[str, ...]]:
+    """The rows that `anonymize` would publish, and what it would refuse about them."""
     job, _ = make_job(source, policy, "set", None, None, resolved=resolved, treated=treated)
     rows = source if treated is None else treated.source
     rows = with_joined(rows, (item.attribute for item in job.columns), policy.table.missing_values)
@@ -101,10 +107,10 @@ def _refusals(policy: Policy, resolved: Resolved, source: Source, treated: Treat
     try:
         seen = prospect(job, rows, models)
     except TableError as error:
-        return tuple(f"{found.where}: {found.what}. anonymize will refuse them" for found in error.problems)
+        return None, tuple(f"{found.where}: {found.what}. anonymize will refuse them" for found in error.problems)
     sets = [verdict for verdict in set_verdicts(job, models) if not verdict.holds]
     broken = refused_models([*seen.broken, *sets], job.columns)
-    return tuple(f"{found.what}. anonymize will refuse that: {found.hint}" for found in broken)
+    return seen, tuple(f"{found.what}. anonymize will refuse that: {found.hint}" for found in broken)
 
 
 def _grouped(

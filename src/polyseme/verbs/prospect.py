@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -34,7 +34,11 @@ from polyseme.tables.io.source import Source
 
 __all__ = ["LOOKED_AT", "Prospect", "prospect", "set_verdicts"]
 
+if TYPE_CHECKING:
+    from polyseme.verbs.treating import Decided
+
 Spec = Mapping[str, Mapping[str, Any]]
+AnyDecided = TypeVar("AnyDecided", bound="Decided")
 LOOKED_AT = 4_000_000
 """Rows up to which it is counted how many people are alone with their values, though no model asks for it."""
 _VALUES, _SETS = 500, 20
@@ -59,6 +63,13 @@ class Prospect:
         """Models that will not hold; one that fails either way is told by people."""
         failing = [verdict for verdict in self.verdicts if not verdict.holds]
         return tuple({(verdict.model, verdict.attribute): verdict for verdict in reversed(failing)}.values())
+
+    def counted(self, made: AnyDecided) -> AnyDecided:
+        """What a method decided, with as many classes as readers see: survey weights split those that it formed."""
+        grouped = any(isinstance(item, Grouped) for item in made.columns.values())
+        if self.classes is None or grouped:
+            return made
+        return replace(made, applied=replace(made.applied, classes=self.classes.count))
 
 
 def prospect(job: Job, source: Source, models: Sequence[Spec]) -> Prospect:
