@@ -188,7 +188,9 @@ def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None)
     models = treated.models if treated is not None else models_of(policy)
     if not models and (source.rows is None or source.rows > LOOKED_AT):
         return None
-    return prospect(job, source, models)
+    found = prospect(job, source, models)
+    # Nothing is claimed of people where nothing is promised.
+    return found if models else replace(found, people=None)
 
 
 def _treated(

@@ -31,7 +31,6 @@ _COLUMN_LEGEND = (
     "still unique, k then: what is left for those who know all columns but this one",
 )
 _CHOICES: Head = (("column", False), ("taken as", False), ("why", False))
-ROWS_HINT = "with --person COLUMN people are"
 _BAR = 24
 """Characters of a bar for all records."""
 
@@ -118,7 +117,7 @@ def _class_rows(risk: Document) -> list[tuple[str, ...]]:
         (
             "marketer risk",
             percent(risk["marketer_risk"]),
-            f"{units} found by guessing in every class: classes / {units} in them",
+            f"{units} found by guessing in every class: classes / {units}",
         ),
     ]
 
@@ -127,7 +126,7 @@ def _class_notes(risk: Document) -> tuple[str, ...]:
     names = ", ".join(map(name_of, risk["quasi_identifiers"])) or "none, so that all records are one class"
     set_aside = f"{count(risk['suppressed'])} suppressed rows (* in every one of them) are set aside and not counted"
     counted = (
-        f"records are counted, not people: whose they are is not known; {ROWS_HINT}"
+        "records are counted, not people: whose they are is not known (--person COLUMN)"
         if risk.get("people") is None
         else f"{count(risk['people'])} people with {count(risk['records'])} records; a person is in a class once"
     )
