@@ -59,7 +59,7 @@ def command(
     Examples:
       polyseme verify release
       polyseme verify table.csv --policy models.yaml
-      polyseme verify release --original visits.csv --person patient
+      polyseme verify visits --original visits.csv --person patient
     """
     from polyseme.policy import Policy
     from polyseme.verbs.verify import verify
