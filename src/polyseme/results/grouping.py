@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from polyseme.errors import InvalidInput, numbered, people_words
 from polyseme.release import Applied
+from polyseme.results.left_out import LeftOut
 
-__all__ = ["GroupingPlan", "applied_lines"]
+__all__ = ["GroupingPlan", "applied_lines", "left_out_lines"]
 
-_OWN = ("feasible", "obstacle", "records", "finer", "counts", "all_people")
+_OWN = ("feasible", "obstacle", "records", "finer", "left_out", "counts", "all_people")
 """What a plan says beside what the method does."""
 
 
@@ -24,6 +25,7 @@ class GroupingPlan:
     finer     for each generalized quasi-identifier, how many records, or people where these are counted, would violate
               if it were one level finer
     people    whose records they are; None where records are counted
+    left_out  what it says about a person to be left out, for each sensitive attribute
     """
 
     name: str
@@ -31,6 +33,7 @@ class GroupingPlan:
     applied: Applied | None = None
     obstacle: str = ""
     finer: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
     people: int | None = None
 
     @classmethod
@@ -51,6 +54,7 @@ class GroupingPlan:
             "obstacle": self.obstacle,
             "finer": dict(self.finer),
             "records": self.records,
+            "left_out": [item.to_dict() for item in self.left_out],
             **({} if self.people is None else {"counts": "people", "all_people": self.people}),
             **done,
         }
@@ -60,8 +64,10 @@ class GroupingPlan:
         """The inverse of `to_dict`."""
         rest = {key: value for key, value in document.items() if key not in _OWN}
         applied = Applied.from_dict(rest) if "classes" in rest else None
+        left = tuple(LeftOut.from_dict(entry) for entry in document.get("left_out", ()))
         people = document.get("all_people")
-        return cls(document["name"], document["records"], applied, document["obstacle"], document["finer"], people)
+        stated = (document["name"], document["records"], applied, document["obstacle"], document["finer"])
+        return cls(*stated, left_out=left, people=people)
 
     def lines(self) -> list[str]:
         """What is to be said of it, a sentence a line."""
@@ -69,7 +75,7 @@ class GroupingPlan:
             return [f"{self.name}: not possible. {self.obstacle}"]
         if self.applied is None:
             return [f"{self.name}: what it comes to depends on the records; give the table with --data"]
-        return [*applied_lines(self.applied, self.records or 0), *self._finer()]
+        return [*applied_lines(self.applied, self.records or 0), *left_out_lines(self.left_out), *self._finer()]
 
     def _finer(self) -> list[str]:
         """Why nothing could be shown in more detail."""
@@ -78,6 +84,14 @@ class GroupingPlan:
         whole, units = (self.records, "records") if self.people is None else (self.people, "people")
         shares = ", ".join(f"{name} {count / whole:.1%}" for name, count in self.finer.items())
         return [f"{units} in classes that violate a model if one column were one level finer: {shares}"]
+
+
+def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
+    """What being left out says about a person, and what can be done about it."""
+    lines = []
+    for item in left_out:
+        lines += [item.in_words, *([item.remedy] if item.exceeded else [])]
+    return lines
 
 
 def applied_lines(applied: Applied, records: int) -> list[str]:
@@ -107,7 +121,9 @@ def applied_lines(applied: Applied, records: int) -> list[str]:
     if applied.loss is not None and "loss" in applied.parameters:
         lines.append(f"{applied.parameters['loss']} loss {applied.loss:,.6g}, {_proved(applied)}")
     elif kind == "groups" and applied.suppressed and applied.gap is not None:
-        most = f"at most {applied.gap:,.0f} fewer could be" if applied.gap else "no grouping suppresses fewer"
+        most = (
+            f"at most {applied.gap:,.0f} fewer could be" if applied.gap else "no grouping as asked for suppresses fewer"
+        )
         lines.append(f"suppressed records: {most}")
     return lines
 

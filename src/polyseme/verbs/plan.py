@@ -128,7 +128,14 @@ def _grouped(
         treated = treat(policy, resolved, source, None, Cancellation(), neighbours=True)
     except ImpossibleError as error:
         return GroupingPlan.impossible(name, error), source, None
-    plan = GroupingPlan(name, treated.records, treated.applied, finer=treated.finer, people=treated.all_people)
+    plan = GroupingPlan(
+        name,
+        treated.records,
+        treated.applied,
+        finer=treated.finer,
+        left_out=treated.left_out,
+        people=treated.all_people,
+    )
     # Where columns are new, groups of records, the others are as they were.
     return plan, treated.source if treated.source.schema.names == source.schema.names else source, treated
 
