@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyseme.analysis import Setting, thresholds
 from polyseme.analysis import frontier as settings_grid
+from polyseme.attacks.agreement import shared_values
 from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, Problem, QuestionError, TableError
 from polyseme.logs import logged
@@ -26,7 +27,14 @@ from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
 from polyseme.verbs.anonymize import make_job
-from polyseme.verbs.cautions import few_people, require_protection, ungeneralized, unmet_conditions, weighted_classes
+from polyseme.verbs.cautions import (
+    disagreeing,
+    few_people,
+    require_protection,
+    ungeneralized,
+    unmet_conditions,
+    weighted_classes,
+)
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
@@ -86,11 +94,19 @@ def plan(
     if source is None:
         return made
     unmet = unmet_conditions(source, policy, resolved)
-    heard = (*few_people(source, policy), *unmet.refused, *unmet.absent)
+    disagreed = disagreeing(source, policy, resolved)
+    heard = (
+        *few_people(source, policy),
+        *unmet.refused,
+        *unmet.told,
+        *shared_values(resolved.schema.attributes, source, policy.table.missing_values),
+        *disagreed.refused,
+        *disagreed.told,
+    )
     protected = [item.attribute for item in made.attributes]
     refused = refused_values(source, protected, policy.table.missing_values)
     told = [f"{found.where}: {found.what}. anonymize will refuse them" for found in refused]
-    refusals = (*refusals, *told, *unmet.refused)
+    refusals = (*refusals, *told, *unmet.refused, *disagreed.refused)
     return replace(
         made, remarks=(*made.remarks, *told, *heard), refused=refused, refusals=tuple(dict.fromkeys(refusals))
     )

@@ -85,7 +85,17 @@ def verify(
     if whole and original is not None:
         told = compared(release, compared_with(original, release), person)
         found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *told))
-    return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
+    if whole:
+        found = replace(found, learners=guessers_of_release(release), remarks=_remarks(release, found))
+    return _counted(found)
+
+
+def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
+    """What else is to be said of its sets, where these can be read at all."""
+    # A hundred modules that nobody needs who only checks a table.
+    from polyseme.verbs.shared_sets import shared_remarks
+
+    return shared_remarks(release) if found.holds else ()
 
 
 def _require_no_original(original: Any) -> None:
