@@ -67,6 +67,7 @@ class Verdict:
     checked        how many classes or sets were looked at
     violations     how many of them violate
     note           what the reader must know; why, when nothing could be checked
+    strict         whether `worst` must not equal `bound`
     counts         what was counted in each class: "rows", or "people" where it is known whose rows they are
     """
 
@@ -81,6 +82,7 @@ class Verdict:
     checked: int = 0
     violations: int = 0
     note: str = ""
+    strict: bool = False
     counts: str = "rows"
 
 
@@ -93,6 +95,7 @@ class Score:
     bound     what `value` is compared with
     at_least  whether large values are good
     note      for the verdict
+    strict    whether a value that equals the bound is not fine
     """
 
     value: Floats | Ints
@@ -100,6 +103,7 @@ class Score:
     bound: float
     at_least: bool
     note: str = ""
+    strict: bool = False
 
 
 class Subject(Protocol):
@@ -154,5 +158,6 @@ def judge(
         len(value),
         violations,
         result.note,
+        result.strict,
         "rows" if getattr(subject, "people", None) is None else "people",
     )

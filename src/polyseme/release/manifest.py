@@ -36,6 +36,7 @@ class Manifest:
     collected  how devices sent what they had drawn; None where a table was anonymized
     people     of how many people the records are, by what their publisher says; None where records were counted
     program    the version of the program that wrote it
+    key_check  tells whether two releases with sticky decoys were drawn with the same key; empty where it is not known
     checksum   of the manifest as it was written, and through it of the data; empty before that
     """
 
@@ -56,6 +57,7 @@ class Manifest:
     about: About = field(default_factory=About)
     collected: Collected | None = None
     people: People | None = None
+    key_check: str = ""
     program: str = field(default=__version__, compare=False)
     checksum: str = field(default="", compare=False)
 
@@ -154,6 +156,8 @@ class Manifest:
             document["collected"] = self.collected.to_dict()
         if self.people is not None:
             document |= {"counts": "people", "people": self.people.to_dict()}
+        if self.key_check:
+            document["key_check"] = self.key_check
         return {**document, "checksum": checksum(document)}
 
     @property
@@ -161,8 +165,8 @@ class Manifest:
         """The first format that can say all of it, so that older programs read what they can."""
         if any(column.shared_by for column in self.sets):
             return FORMAT
-        said = self.accepted or self.about or self.collected is not None or self.people is not None
-        plain = self.applied is None and not said
+        told = self.accepted or self.about or self.collected or self.key_check or self.people
+        plain = not (self.applied or told)
         if "files" in self.data:
             return 3
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
@@ -201,6 +205,7 @@ class Manifest:
             about=_about(document),
             collected=_collected(document),
             people=_people(document),
+            key_check=document.get("key_check", ""),
             program=document["polyseme"],
             checksum=document["checksum"],
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),

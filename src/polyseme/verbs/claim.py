@@ -95,7 +95,7 @@ def _verdict(people: People, found: _Found, table: _Original) -> Verdict:
     note = note if holds else f"{note} in a class; in the original: {same}"
     margin = float(fewest - people.smallest_class)
     bound = float(people.smallest_class)
-    return Verdict(_MODEL, None, {}, holds, float(fewest), bound, margin, (), len(found.rows), 0, note, "people")
+    return Verdict(_MODEL, None, {}, holds, float(fewest), bound, margin, (), len(found.rows), 0, note, counts="people")
 
 
 def _on_models(release: Release, found: _Found, table: _Original) -> list[Verdict]:
