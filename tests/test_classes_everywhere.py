@@ -14,6 +14,7 @@ import pytest
 import polyseme as ps
 from command_line import polyseme
 from polyseme.errors import InvalidInput, RiskError
+from polyseme.verbs.treatment import treatment_of
 
 HIERARCHIES = {"age": "hierarchy: {intervals: [5, 10, 20]}", "sex": "hierarchy: suppress", "job": "hierarchy: suppress"}
 VALUES = (
@@ -153,12 +154,13 @@ def test_everybody_who_speaks_of_classes_means_the_same(tmp_path: Path) -> None:
         claimed = smallest if manifest.people is None else manifest.people.smallest_class
         suppressed = sizes.get(nothing, smallest) if manifest.applied is not None else smallest
         assert linked.success == pytest.approx(1 / min(smallest, claimed, suppressed))
-        if manifest.applied is not None and (manifest.weight is not None or not seen[False, True]):
-            page = ps.report(release)
-            shows = re.search(r"Records in a class</t[hd]>\s*<td[^>]*>([\d,]+)", page)
-            assert shows is not None
-            assert int(shows[1].replace(",", "")) == smallest
+        if manifest.applied is not None:
+            facts = dict(treatment_of(release).facts)  # type: ignore[union-attr]
+            assert facts["Classes"] == f"{number:,}"
+            assert int(re.match(r"[\d,]+", facts["Records in a class"])[0].replace(",", "")) == smallest  # type: ignore[index]
             assert manifest.applied.classes == number or manifest.weight is None
+            if manifest.weight is not None and not seen[True, True]:
+                assert facts["Records in a class"] in ps.report(release)
         seen[manifest.weight is not None, manifest.applied is not None] += 1
     assert all(seen[weighted, grouped] for weighted in (True, False) for grouped in (True, False))
 
