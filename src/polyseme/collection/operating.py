@@ -10,9 +10,19 @@ from typing import Any
 from polyseme.collection.invitations import code_hash, new_codes
 from polyseme.collection.store import Counts, State, Store
 from polyseme.collection.survey import Survey
+from polyseme.device.campaign import Campaign
 from polyseme.errors import CollectionError, Problem
 
-__all__ = ["Standing", "add_document", "invite", "open_document", "standing", "standings"]
+__all__ = [
+    "Standing",
+    "add_document",
+    "invite",
+    "open_document",
+    "open_draft",
+    "require_answerable",
+    "standing",
+    "standings",
+]
 
 _SIGNATURE = re.compile(rb"[A-Za-z0-9_-]{86}")
 """Ed25519 in base64url."""
@@ -58,8 +68,9 @@ class Standing:
 
 
 def add_document(store: Store, document: bytes, signature: bytes | None = None) -> str:
-    """Keep a campaign as a draft, if it can be read; its id."""
+    """Keep a campaign as a draft, if devices would answer it; its id."""
     survey = Survey.read(document)
+    survey.campaign.require_promises()
     if signature is not None and not _SIGNATURE.fullmatch(signature):
         raise CollectionError("the signature is not one that polyseme campaign sign writes")
     store.add_campaign(survey.id, document, signature)
@@ -71,6 +82,17 @@ def open_document(store: Store, document: bytes, signature: bytes | None = None)
     campaign = add_document(store, document, signature)
     store.move(campaign, State.OPEN)
     return campaign
+
+
+def open_draft(store: Store, campaign: str) -> None:
+    """Take reports for a campaign that is kept as a draft, if devices would answer it."""
+    require_answerable(store, campaign)
+    store.move(campaign, State.OPEN)
+
+
+def require_answerable(store: Store, campaign: str) -> None:
+    """Refuse a campaign that devices would not answer."""
+    Campaign.read(store.campaign(campaign).document).require_promises()
 
 
 def standing(store: Store, campaign: str) -> Standing:
