@@ -28,7 +28,8 @@ _LEGEND = (
     "l: candidates in a set; p: how often the truth is among them for sure; groups: of records with a design of their "
     "own; promised, device finds: the largest probability of a right guess, as the document says and as a device "
     "computes it; if uniform: the same for an attacker who takes all values to be equally common; odds: the largest "
-    "factor by which a set changes the odds between two candidates, whatever the prior is; expected error: of a share, as root mean square, at {planned:,} answers"
+    "factor by which a set changes the odds between two candidates, whatever the prior is; expected error: of a "
+    "share, as root mean square, at {planned:,} answers"
 )
 
 

@@ -11,7 +11,7 @@ from polyseme.collection.invitations import code_hash, new_codes
 from polyseme.collection.store import Counts, State, Store
 from polyseme.collection.survey import Survey
 from polyseme.device.campaign import Campaign
-from polyseme.errors import CollectionError, Problem
+from polyseme.errors import CampaignError, CollectionError, Problem
 
 __all__ = [
     "Standing",
@@ -70,7 +70,7 @@ class Standing:
 def add_document(store: Store, document: bytes, signature: bytes | None = None) -> str:
     """Keep a campaign as a draft, if devices would answer it; its id."""
     survey = Survey.read(document)
-    survey.campaign.require_promises()
+    _require_answerable(survey.campaign)
     if signature is not None and not _SIGNATURE.fullmatch(signature):
         raise CollectionError("the signature is not one that polyseme campaign sign writes")
     store.add_campaign(survey.id, document, signature)
@@ -91,8 +91,16 @@ def open_draft(store: Store, campaign: str) -> None:
 
 
 def require_answerable(store: Store, campaign: str) -> None:
-    """Refuse a campaign that devices would not answer."""
-    Campaign.read(store.campaign(campaign).document).require_promises()
+    """Refuse a campaign of the store that devices would not answer."""
+    _require_answerable(Campaign.read(store.campaign(campaign).document))
+
+
+def _require_answerable(campaign: Campaign) -> None:
+    try:
+        campaign.require_promises()
+    except CampaignError as error:
+        hint = "devices refuse this campaign: make it again with polyseme campaign new"
+        raise CampaignError(Problem(item.where, item.what, hint) for item in error.problems) from None
 
 
 def standing(store: Store, campaign: str) -> Standing:

@@ -95,7 +95,7 @@ class Campaign:
         return {**opened, **{item.name: item.labels for item in self.protected}}
 
     def require_promises(self) -> None:
-        """Refuse where some set can tell more than is promised, or than any set may, by the device's own computation."""
+        """Refuse where the device itself finds that some set tells more than is promised, or than any set may."""
         problems = list[Problem]()
         for column in self.protected:
             try:

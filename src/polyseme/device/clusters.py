@@ -45,16 +45,16 @@ class Clusters:
         self.chain = None if weights is None else Chain(l, range(1, count + 1), full, weights)
 
     @classmethod
-    def read(cls, fields: Fields, l: int, declared: bool) -> Clusters:  # noqa: ARG003 - as other kinds are read
+    def read(cls, fields: Fields, l: int, declared: bool) -> Clusters:
         if ("size" in fields.given) is ("labels" in fields.given):
             fields.wrong("labels", "expected exactly one of size and labels")
         if "size" in fields.given:
             size = fields.integer("size", 1, MOST_VALUES)
-            fields.charge(4 * size)
+            fields.charge(8 * size)
             labels = list(range(size))
         else:
             labels = fields.integers("labels", 0, MOST_VALUES - 1)
-            fields.charge(4 * len(labels))
+            fields.charge(8 * len(labels))
         count = max(labels, default=-1) + 1
         if not 0 < len(labels) <= MOST_VALUES or len(set(labels)) < count:
             fields.wrong("labels", f"expected 1 to {MOST_VALUES:,} values, and one at least in each cluster")

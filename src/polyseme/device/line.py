@@ -31,7 +31,7 @@ class Line:
         self._place = places(order)
 
     @classmethod
-    def read(cls, fields: Fields, l: int, declared: bool) -> Line:  # noqa: ARG003 - as other kinds are read
+    def read(cls, fields: Fields, l: int, declared: bool) -> Line:
         order = read_order(fields)
         size = len(order)
         ahead = fields.integers("ahead", 1, max(size, 1), size)

@@ -32,11 +32,11 @@ class Table:
         self._sums: dict[int, list[int]] = {}
 
     @classmethod
-    def read(cls, fields: Fields, l: int, declared: bool) -> Table:  # noqa: ARG003 - as other kinds are read
+    def read(cls, fields: Fields, l: int, declared: bool) -> Table:
         size = fields.integer("size", 1, MOST_VALUES)
         given = fields.given.get("sets")
         _charge_sets(fields, len(given) if isinstance(given, list) else 0, l, "sets")
-        fields.charge(4 * size)
+        fields.charge(8 * size)
         sets = fields.sets("sets", l, size)
         weights = fields.integers("weights", 1, LARGEST, len(sets))
         return _whole(cls(l, size, sets, weights), fields, "sets")
@@ -97,7 +97,7 @@ class Listed(Table):
     fields = ("neighbours", "weights", "excluded")
 
     @classmethod
-    def read(cls, fields: Fields, l: int, declared: bool) -> Listed:  # noqa: ARG003 - as other kinds are read
+    def read(cls, fields: Fields, l: int, declared: bool) -> Listed:
         neighbours = _neighbours(fields)
         size = len(neighbours)
         weights = fields.integers("weights", 1, LARGEST, size)

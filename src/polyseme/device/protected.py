@@ -1,8 +1,8 @@
 """A protected column as a device sees it: what its sets can tell, and when the device refuses to answer.
 
 A device cannot know whether a declared prior is true. So it computes three numbers from the document itself: the worst
-posterior under the declared prior, which is what is promised; the worst posterior under a uniform prior; and the largest
-factor by which a set changes the odds between two of its candidates, which holds whatever the prior is.
+posterior under the declared prior, which is what is promised; the worst posterior under a uniform prior; and the
+largest factor by which a set changes the odds between two of its candidates, which holds whatever the prior is.
 """
 
 from __future__ import annotations

@@ -87,7 +87,11 @@ class Sampling:
             fields.done()
         known = ("kind", "l", "p53", *KINDS[str(name)].fields)
         fields.only(*known)
-        l, p53 = fields.integer("l", 1, MOST_CANDIDATES), fields.integer("p53", 0, ONE)
+        known_so_far = len(fields.problems)
+        l = fields.integer("l", 1, MOST_CANDIDATES)
+        if len(fields.problems) > known_so_far:
+            fields.done()
+        p53 = fields.integer("p53", 0, ONE)
         made = KINDS[str(name)].read(fields, l, declared)
         return cls({key: fields.given[key] for key in known if key in fields.given}, made, p53)
 

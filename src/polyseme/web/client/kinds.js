@@ -60,7 +60,7 @@ function ordered(document, where, turns) {
  * @param {Document} document @param {string} where @param {Charge} charge @returns {Kind}
  */
 function clusters({ l, size, labels: given, ...document }, where, charge) {
-  charge(4 * (given ? list(given, where).length : integer(size, 1, MOST_VALUES, where)));
+  charge(8 * (given ? list(given, where).length : integer(size, 1, MOST_VALUES, where)));
   const labels = given ?? range(size);
   /** @type {number[][]} */
   const members = [];
@@ -296,7 +296,7 @@ export const KINDS = {
   table: [
     ({ l, size, sets, weights }, where, charge) => {
       chargeSets(charge, list(sets, where).length, l, where);
-      charge(4 * integer(size, 1, MOST_VALUES, where));
+      charge(8 * integer(size, 1, MOST_VALUES, where));
       const found = setsOf(sets, l, integer(size, 1, MOST_VALUES, where), where);
       return table(size, found, whole(weights, found.length, where));
     },

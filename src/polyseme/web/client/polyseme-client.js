@@ -65,10 +65,10 @@ export class Device extends EventTarget {
 
   /**
    * Keep a report for sending; see `Queue.put`.
-   * @param {Campaign} campaign @param {Report} report @param {boolean} [once]
+   * @param {Campaign} campaign @param {Report} report @param {boolean} [once] @param {boolean} [again]
    */
-  async keep(campaign, report, once) {
-    const kept = await this.queue.put(campaign, report, this.address, once);
+  async keep(campaign, report, once, again) {
+    const kept = await this.queue.put(campaign, report, this.address, once, again);
     this.#changed();
     return kept;
   }
