@@ -121,10 +121,10 @@ def read_base(reading: Reading, source: Source, distinct: bool) -> BaseTable:
     problems = _Unread()
     for batch, counts in _counted(source, reading.names, distinct):
         kept = reading.kept(batch)
-        pieces: list[pl.Series] = []
+        pieces: dict[str, pl.Series] = {}
         for column in reading.columns:
-            piece, unread = reading.series(batch, column)
-            pieces.append(piece)
+            # By name: in a list, a column whose header is empty would be given another one.
+            pieces[column.name], unread = reading.series(batch, column)
             problems.see(column, unread)
         held.add(pl.DataFrame(pieces), kept, counts)
     problems.refuse()

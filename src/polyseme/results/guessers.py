@@ -45,7 +45,8 @@ class Guesser:
     crowd        why the floor is not lower, in words: in the group where it is highest
     group        the group of `worst_group`, in words; empty where everybody is one group
     ranges       the same for ranges; None where the values have no distance, or it is not computed
-    low, high    between which the true `after` lies in 95% of all releases, where it is estimated; None where not
+    low, high    between which the true `after` lies in 95% of all releases, where it is estimated. Where the table is
+                 at hand there is no `low`, and `high` is for an attacker who knows the exact composition of groups
     """
 
     before: float
@@ -67,6 +68,12 @@ class Guesser:
     def between(self) -> str:
         """The interval in words, with a comma in front; empty where the number is exact."""
         return "" if self.low is None or self.high is None else f", between {self.low:.1%} and {self.high:.1%},"
+
+    @property
+    def beyond(self) -> str:
+        """What more an attacker reaches who knows the composition of groups, in words; empty where that is no more."""
+        more = self.low is None and self.high is not None and self.after is not None and self.high > self.after + _SHOWN
+        return f" ({self.high:.1%} knowing the exact composition of each group)" if more else ""
 
     def to_dict(self) -> dict[str, Any]:
         ranges = self.ranges.to_dict() if self.ranges is not None else None
@@ -132,7 +139,8 @@ class Guessers:
         group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
         return (
             f"{promised}somebody who knows how the values are distributed{known} is right in {learnt.after:.1%}"
-            f"{learnt.between} of all cases{group}, and in {learnt.before:.1%} without the release (from {self.source})"
+            f"{learnt.between} of all cases{learnt.beyond}{group}, and in {learnt.before:.1%} without the release "
+            f"(from {self.source})"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,5 +180,7 @@ class Guessers:
         )
 
 
+_SHOWN = 5e-4
+"""Differences that a percentage with one decimal shows."""
 _ROUNDING = 1e-9
 """What a success may be above a promise by rounding."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -22,11 +22,14 @@ class Groups:
     counts  how many people, or which share of them, have each value: (G, F)
     cells   what the untouched columns are in each group, as texts; no column where everybody is one group
     placed  the stratum of each group, where that is known otherwise than from the cells: (G,)
+    own     where counts are those of records at hand: for each number of records that a person has in a group with one
+            value, the records of such persons, (G, F); empty where the counts come from elsewhere
     """
 
     counts: Floats
     cells: pl.DataFrame = field(default_factory=pl.DataFrame)
     placed: Ints | None = None
+    own: Mapping[int, Floats] = field(default_factory=dict)
 
     @classmethod
     def everybody(cls, counts: Floats) -> Groups:
@@ -47,6 +50,10 @@ class Groups:
     def population(self) -> Population:
         """Shares of the groups that have anybody in them, and of the values in each."""
         return Population.counted(self.counts)
+
+    def believed(self, counts: Floats) -> Groups:
+        """The same groups, with other counts that are no records: what is believed of them."""
+        return replace(self, counts=counts, own={})
 
     def places(self, strata: Strata) -> Ints | None:
         """The stratum of each group with anybody in it; None where the columns do not decide it."""

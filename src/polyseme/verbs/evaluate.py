@@ -92,7 +92,20 @@ def evaluate(
 
 def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:
     """Every attribute that can be asked for, one at a time."""
-    return [(column.name,) for column in manifest.columns if has_domain(column) and column.name not in by]
+    asked: list[tuple[str, ...]] = [
+        (column.name,) for column in manifest.columns if has_domain(column) and column.name not in by
+    ]
+    if not asked:
+        raise QuestionError(
+            Problem(
+                "of",
+                "nothing in this release is estimated: it has no sets and no groups"
+                + (f" beside {', '.join(by)}" if by else "")
+                + ", and the labels of its generalized columns list no values",
+                "compare the columns themselves; `polyseme report` says what generalization and suppression cost",
+            )
+        )
+    return asked
 
 
 def _title(of: Sequence[str], by: Sequence[str]) -> str:

@@ -10,8 +10,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Floats, Ints
+from polyseme.analysis.leave_one_out import held, information
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.errors import ReleaseError
+from polyseme.estimators.counts import ranked
 from polyseme.estimators.learning import Reached, reached
 from polyseme.estimators.learnt import NEWS, PEOPLE, combined, learnt_shares, most_groups, telling
 from polyseme.policy import Policy
@@ -43,6 +45,16 @@ _ANY_NEWS = -1e9
 """For somebody who takes every column, whether it seems to tell something or not."""
 _JUDGED, _ALL_JUDGED = 100_000, 600_000
 """Records of an attribute, and of all together, that are judged by what was learnt from others: 50,000 a second."""
+_OTHERS = 2
+"""Records of a group on average at least, where the truth is at hand: each is guessed at from another."""
+_TABLE = 10_000_000
+"""Groups times values of all attributes together, where the truth is at hand (80 MB)."""
+_COLUMNS = 3
+"""Columns that are taken together at the most."""
+_WORTH = 3.0
+"""Nats that another column must tell: chance alone rarely tells so much about records that were left out."""
+_STATED = 3
+"""Texts of a column that are named for a stratum."""
 _FEWEST = 2_000
 """Records of an attribute that are judged in any case, if it has so many."""
 
@@ -76,6 +88,7 @@ class Looked:
     levels    the texts of their codes
     values    for each attribute the value of each record, or its candidates: (n, l)
     places    for each attribute the stratum of each record: (n,)
+    persons   whose record each is: (n,); None where each is of a person of its own
     """
 
     features: Ints
@@ -83,15 +96,14 @@ class Looked:
     levels: tuple[pl.Series, ...]
     values: Mapping[str, Ints]
     places: Mapping[str, Ints]
+    persons: Ints | None = None
 
-    def groups(self, name: str, strata: Strata, exact: bool) -> Groups | None:
-        """How the values of an attribute are distributed in the groups that tell most about them.
-
-        exact  whether the values are the true ones; otherwise they are candidates, and shares are estimated
-        """
+    def groups(self, name: str, strata: Strata) -> Groups | None:
+        """How the true values of an attribute are distributed in the groups that tell most about them."""
         if not len(self.places[name]):
             return None
-        return self._groups(name, strata, exact, *self._told(name, strata.members[0].size))
+        group, columns = self._split(name, strata.members[0].size)
+        return self._groups(name, strata, True, group, columns)
 
     def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
         """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
@@ -109,7 +121,64 @@ class Looked:
             self.names[column]: self.levels[column].gather(self.features[first, column]) for column in columns[::-1]
         }
         named = {column: cells[column] for column in sorted(cells, key=self.names.index)}
-        return Groups(counts, pl.DataFrame({**_conditions(strata, place[first]), **named}), place[first])
+        decided = {name: self._deciding(name, strata, place)[place[first]] for name in self._undecided(strata, place)}
+        own = self._own(sets[:, 0], group, counts) if exact else {}
+        return Groups(counts, pl.DataFrame({**decided, **named}), place[first], own)
+
+    def _undecided(self, strata: Strata, place: Ints) -> Sequence[str]:
+        """The columns that put records into strata, where there are several."""
+        return strata.columns if len(np.unique(place)) > 1 else ()
+
+    def _deciding(self, name: str, strata: Strata, place: Ints) -> pl.Series:
+        """What a column that decides the stratum is in each of them, in words."""
+        return pl.Series(
+            name,
+            [self._stated(name, member.condition, place == number) for number, member in enumerate(strata.members)],
+            dtype=pl.Utf8,
+        )
+
+    def _stated(self, name: str, condition: Condition, mine: Bools) -> str:
+        """As the condition of a stratum says it, or as its records have it where they have few different texts."""
+        if name in condition.when:
+            return " or ".join(condition.when[name])
+        if name not in self.names:
+            return _ANY_OTHER
+        column = self.names.index(name)
+        found = self.levels[column].gather(np.unique(self.features[mine, column])).drop_nulls().to_list()
+        return " or ".join(found) if 0 < len(found) <= _STATED else _ANY_OTHER
+
+    def _own(self, values: Ints, group: Ints, counts: Floats) -> Mapping[int, Floats]:
+        """For each number of records that a person has in a group with one value, the records of such persons."""
+        if self.persons is None:
+            return {1: counts}
+        pairs = group * counts.shape[1] + values
+        taken = held(pairs, self.persons)
+        return {
+            number: np.bincount(pairs[taken == number], minlength=counts.size).reshape(counts.shape).astype(float)
+            for number in np.unique(taken).tolist()
+        }
+
+    def _split(self, name: str, size: int) -> tuple[Ints, list[int]]:
+        """The group of each record, and the columns that tell it: those by which other records tell most about one.
+
+        One column is taken in any case, so that there are groups; more as long as they tell more than chance.
+        """
+        values, (_, group) = self.values[name][:, 0], ranked(self.places[name])
+        whole = np.bincount(values, minlength=size) / len(values)
+        most = min(len(values) // _OTHERS, _TABLE // len(self.values) // size)
+        chosen: list[int] = []
+        known = information(group, values, size, whole, self.persons)
+        while len(chosen) < _COLUMNS:
+            rest = [column for column in range(self.features.shape[1]) if column not in chosen]
+            codes = {column: combined(np.column_stack([group, self.features[:, column]])) for column in rest}
+            finer = {column: code for column, code in codes.items() if group.max() < code.max() < most}
+            told = {column: information(code, values, size, whole, self.persons) for column, code in finer.items()}
+            best = max(told, key=lambda column: told[column], default=None)
+            if best is None or (told[best] <= known + _WORTH and group.any()):
+                break
+            chosen.append(best)
+            known, group = told[best], finer[best]
+        return group, sorted(chosen)
 
     def _told(self, name: str, size: int, news: float = NEWS) -> tuple[Ints, list[int]]:
         """The group of each record, stratum by stratum, and the columns that tell it.
@@ -169,19 +238,6 @@ class Looked:
         return found
 
 
-def _conditions(strata: Strata, places: Ints) -> dict[str, pl.Series]:
-    """What the columns that decide the stratum are in each group, as far as its condition says it."""
-    names = dict.fromkeys(name for member in strata.members for name in member.condition.when)
-    return {
-        name: pl.Series([_condition(strata.members[place].condition, name) for place in places.tolist()], dtype=pl.Utf8)
-        for name in names
-    }
-
-
-def _condition(condition: Condition, name: str) -> str:
-    return " or ".join(condition.when.get(name, (_ANY_OTHER,)))
-
-
 def _alike(one: Ints, other: Ints) -> bool:
     """Whether the same records are together in both; groups are numbered densely."""
     return len(np.unique(one)) == len(np.unique(other)) == len(np.unique(combined(np.column_stack([one, other]))))
@@ -200,16 +256,18 @@ class Learnt:
 
 
 def _looked(
-    texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints], ranges: bool = False
+    texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints], people: int = PEOPLE
 ) -> Looked:
     """Columns with about as many values as records tell nothing about groups, and are left out.
 
-    ranges  whether numbers are also looked at in ranges, as additional columns of the same name: fewer groups, of which
-            something can be learnt from fewer records
+    Numbers are also looked at in ranges, as additional columns of the same name: fewer groups, of which something can
+    be learnt from fewer records.
+
+    people  records that a level of a column has on average at least
     """
     rows = max((len(codes) for codes in values.values()), default=0)
-    coarse = [found for series in texts if (found := _ranges(series)) is not None] if ranges else []
-    few = [series for series in [*texts, *coarse] if series.n_unique() * PEOPLE <= rows]
+    coarse = [found for series in texts if (found := _ranges(series)) is not None]
+    few = [series for series in [*texts, *coarse] if series.n_unique() * people <= rows]
     levels = [series.unique().sort() for series in few]
     codes = [series.rank("dense").fill_null(0).to_numpy().astype(np.int64) for series in few]
     # A missing value sorts first and has the code 0; without one, codes begin at 1.
@@ -237,29 +295,40 @@ def look(policy: Policy, schema: Schema, strata: Mapping[str, Strata], source: S
     """The records of a table that would be published, or evenly spaced ones of a large table."""
     matched = match_columns(policy, source)
     protected = [item for item in schema.protected if item.name in strata]
-    names = _untouched(schema)
-    wanted = [*names, *(item.name for item in protected)]
+    names, key = _untouched(schema), [] if policy.record_key is None else [policy.record_key]
+    wanted = list(dict.fromkeys([*names, *(item.name for item in protected), *key]))
     every = ceil((source.rows or source.count()) * len(wanted) / _CELLS) or 1
-    texts: list[pl.DataFrame] = []
+    texts, persons = list[pl.DataFrame](), list[pl.Series]()
     codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
     for columns, _ in kept_columns(matched, source, wanted, one_by_one=True):
         columns = {name: series.gather_every(every) for name, series in columns.items()}
         texts.append(pl.DataFrame({name: spelled(columns[name]) for name in names}))
+        persons += [spelled(columns[name]) for name in key]
         for item in protected:
             if item.domain is not None:
                 codes[item.name].append(encode(columns[item.name], item.domain).codes)
     shown = pl.concat(texts) if texts else pl.DataFrame({name: [] for name in names})
-    return _fitting(shown, {name: np.concatenate(found) for name, found in codes.items() if found}, strata)
+    whose = _numbered(pl.concat(persons)) if persons else None
+    return _fitting(shown, {name: np.concatenate(found) for name, found in codes.items() if found}, strata, whose)
 
 
-def _fitting(texts: pl.DataFrame, codes: Mapping[str, Ints], strata: Mapping[str, Strata]) -> Looked:
+def _numbered(keys: pl.Series) -> Ints:
+    """The number of each person; a record without a key is that of a person of its own."""
+    ranks = keys.rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    return np.where(ranks > 0, ranks, len(ranks) + np.arange(len(ranks)))
+
+
+def _fitting(
+    texts: pl.DataFrame, codes: Mapping[str, Ints], strata: Mapping[str, Strata], persons: Ints | None
+) -> Looked:
     """Only records whose values are all in their domains."""
     rows = len(next(iter(codes.values()))) if codes else 0
     fits = np.all([column >= 0 for column in codes.values()], axis=0) if rows else np.zeros(0, dtype=bool)
     shown = texts.filter(pl.Series(fits)) if texts.width else texts
     columns, count = shown.to_dict(), int(fits.sum())
     places = {name: strata[name].places(columns, count) for name in codes}
-    return _looked(shown, {name: column[fits][:, None] for name, column in codes.items()}, places)
+    found = _looked(shown, {name: column[fits][:, None] for name, column in codes.items()}, places, _OTHERS)
+    return found if persons is None else replace(found, persons=persons[fits])
 
 
 def _untouched(schema: Schema) -> list[str]:
@@ -282,7 +351,7 @@ def from_release(release: Release) -> Looked:
             places[item.name].append(item.strata.places(columns, batch.num_rows))
     shown = pl.concat(texts) if texts else pl.DataFrame({name: [] for name in names})
     whole = {name: joined for name, found in sets.items() if (joined := _joined(found)) is not None}
-    return _looked(shown, whole, {name: np.concatenate(places[name]) for name in whole}, ranges=True)
+    return _looked(shown, whole, {name: np.concatenate(places[name]) for name in whole})
 
 
 def _first(release: Release, names: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:

@@ -22,6 +22,10 @@ _OWN = 0.5
 """Different texts for each row from which on a text says who somebody is; a judgement."""
 _NEARLY_ALL = 0.95
 """The same for numbers, which differ without meaning a person; a judgement."""
+_MANY = 100
+"""Rows from which on whole numbers that all differ read as numbers of people, not as amounts; a judgement."""
+_ABOUT_UNIQUE = 0.98
+"""Different numbers for each row that may be all different, where they were estimated within 2%."""
 _LONG = 40
 """Characters beyond which a text is none of a list; a judgement."""
 _DIGITS = 6
@@ -86,7 +90,9 @@ def _words(name: str) -> list[str]:
 
 
 def _different(column: Looked) -> str:
-    return "1 value" if column.distinct == 1 else f"{column.distinct:,} different values"
+    if column.distinct == 1:
+        return "1 value"
+    return f"{'' if column.counted else 'about '}{column.distinct:,} different values"
 
 
 def _empty(column: Looked, words: list[str]) -> Guess | None:
@@ -144,8 +150,12 @@ def _by_content(column: Looked, words: list[str]) -> Guess | None:
     alone = column.present > _TELLING and column.own > _NEARLY_ALL
     if whole and alone and column.high - column.low + 1 == column.present:
         return Guess("identifier", "numbers the rows; dropped")
+    if whole and alone and not column.name.strip():
+        return Guess("identifier", "a column without a name that numbers rows, as many programs write it; dropped")
     if _numbers_people(column):
         return Guess("identifier", "almost every row has a number of its own, all equally long; dropped")
+    if whole and column.present >= _MANY and column.own >= (1.0 if column.counted else _ABOUT_UNIQUE):
+        return Guess("identifier", f"every row has a whole number of its own ({_different(column)}); dropped")
     known = taxonomy_of(column)
     if known is not None and known.name in ("icd10", "occupation"):
         return Guess("sensitive", f"most values are known to the taxonomy {known.name}; {_different(column)}")

@@ -108,6 +108,15 @@ def plain(text: object) -> str:
     return "".join(letter if letter.isprintable() else "�" for letter in str(text))
 
 
+def name_of(column: object) -> str:
+    """The name of a column in a sentence, also of one whose header is empty.
+
+    >>> name_of("age"), name_of("")
+    ('age', 'the column without a name')
+    """
+    return plain(column) if str(column).strip() else "the column without a name"
+
+
 def some(names: Sequence[str]) -> str:
     """Names, the first ones where there are many.
 

@@ -77,9 +77,11 @@ def _guesser_row(name: str, who: str, one: Document) -> tuple[str, ...]:
 
 
 def _estimated(one: Document, gap: str = " ") -> str:
-    """A success with its interval, where it is estimated."""
+    """A success with its interval, where it is estimated, or with the most that it can be."""
     low, high = one.get("low"), one.get("high")
-    return percent(one["after"]) if low is None else f"{percent(one['after'])}{gap}({percent(low)} to {percent(high)})"
+    if high is None or percent(high) == percent(one["after"]):
+        return percent(one["after"])
+    return f"{percent(one['after'])}{gap}({f'{percent(low)} ' if low is not None else ''}to {percent(high)})"
 
 
 def above_sentence(learners: Mapping[str, Document]) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from polyseme.results.views.formats import count, percent, plain, quantity
+from polyseme.results.views.formats import count, name_of, percent, plain, quantity
 from polyseme.results.views.html import titled_table
 from polyseme.results.views.tables import Document, Head
 from polyseme.results.views.terminal import titled_view
@@ -71,9 +71,9 @@ def _headline(risk: Document) -> str:
 
 def _known(risk: Document) -> str:
     names = risk["quasi_identifiers"]
-    return (
-        f"the {len(names)} columns" if len(names) > 1 else f"the column {plain(names[0])}" if names else "of the table"
-    )
+    if len(names) == 1:
+        return f"the column {plain(names[0])}" if names[0].strip() else name_of(names[0])
+    return f"the {len(names)} columns" if names else "of the table"
 
 
 def _sections(risk: Document) -> list[_Section]:
@@ -104,7 +104,7 @@ def _class_rows(risk: Document) -> list[tuple[str, ...]]:
 
 
 def _class_notes(risk: Document) -> tuple[str, ...]:
-    names = ", ".join(risk["quasi_identifiers"]) or "none, so that all records are one class"
+    names = ", ".join(map(name_of, risk["quasi_identifiers"])) or "none, so that all records are one class"
     set_aside = f"{count(risk['suppressed'])} suppressed rows (* in every one of them) are set aside and not counted"
     return (f"columns that others may know: {names}", *([set_aside] if risk["suppressed"] else []))
 
@@ -172,7 +172,7 @@ def _by_gain(risk: Document) -> list[Document]:
 def _column_rows(risk: Document) -> list[tuple[str, ...]]:
     return [
         (
-            column["name"],
+            name_of(column["name"]),
             count(column["distinct"]),
             quantity(column["distinction"]),
             percent(column["separation"]),
@@ -189,7 +189,7 @@ def _advice(risk: Document) -> str:
     if len(risk["columns"]) < 2 or first["unique_without"] == risk["unique"]:
         return ""
     left = f"{count(first['unique_without'])} stay unique" if first["unique_without"] else "none stays unique"
-    return f" Generalize {plain(first['name'])} first: without it {left}."
+    return f" Generalize {name_of(first['name'])} first: without it {left}."
 
 
 def _each(average: float) -> str:
@@ -197,7 +197,7 @@ def _each(average: float) -> str:
 
 
 def _choice_rows(risk: Document) -> list[tuple[str, ...]]:
-    return [(choice["name"], _taken(choice), choice["why"]) for choice in risk["choices"]]
+    return [(name_of(choice["name"]), _taken(choice), choice["why"]) for choice in risk["choices"]]
 
 
 def _taken(choice: Document) -> str:

@@ -1,0 +1,379 @@
+"""How often an attacker guesses right who learns the distribution of a group from the group's other records.
+
+To count a record when its own value is guessed is trivial in small groups: ten records of a group "know" themselves.
+So each record is guessed at from the others, shrunk toward the whole table:
+
+    b_q(u) = n_qu - t [u = v] + s m_u        guess from R: the u with the largest b_q(u) P(R | u)
+
+where
+    n_qu     records of group q with value u, `v` the value of the record at hand
+    t        how many records its person has in the group with this value: 1, unless persons have several
+    s        the strength of the shrinking, one for all groups: the one with which the attacker is right most often
+    m_u      the shares of the whole table; the attacker who shrinks without limit knows nothing else
+
+Nothing is drawn for that where sets can be listed: the chance of a value is a sum over sets, and all records with the
+same group and value have the same. Where sets are too many, they are drawn (`_DRAWN`), and what the attacker gains over
+the shares of the whole table is added to what follows exactly from these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import inf
+
+import numpy as np
+from scipy.sparse import csc_array
+
+from polyseme.analysis.learner import success
+from polyseme.arrays import Bools, Floats, Ints
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import SystemStream
+
+__all__ = ["LeftOut", "Part", "composition", "held", "information", "left_out", "shrunk"]
+
+STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, inf)
+"""Records like everybody that may be added to each group: steps of three lose less than 0.005 of the best success."""
+_SETS = 50_000
+"""Valid sets that are listed at the most."""
+_WORK = 300_000_000
+"""Groups times sets times candidates times strengths that are gone through: about five seconds."""
+_BLOCK = 200_000
+"""Cells worked on together: few enough to stay in the cache of a processor."""
+_DRAWN = 100_000
+"""Sets drawn where they are too many to list: a success is then known to 0.003."""
+_TIED = 1e-9
+"""Relative difference of scores up to which the attacker tosses a coin."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The groups that one mechanism serves.
+
+    counts  records by group and value of the mechanism: (G, F)
+    own     for each number of records that a person has in a group with one value, the records of such persons: (G, F)
+    whole   shares of the whole table among the values of the mechanism: (F,)
+    """
+
+    mechanism: Mechanism
+    counts: Floats
+    own: Mapping[int, Floats]
+    whole: Floats
+
+    @property
+    def records(self) -> float:
+        return float(self.counts.sum())
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the attacker reaches over all parts.
+
+    before    without the release
+    after     with it
+    high      the same for an attacker who knows the exact composition of each group
+    strength  of the shrinking under which records are likeliest that were left out: what groups are, not how to guess
+    drawn     whether sets were drawn, so that `after` and `high` are estimates
+    """
+
+    before: float
+    after: float
+    high: float
+    strength: float
+    drawn: bool = False
+
+
+def shrunk(counts: Floats, whole: Floats, strength: float) -> Floats:
+    """What is believed of each group, up to a factor: (G, F)."""
+    return np.broadcast_to(whole, counts.shape) if strength == inf else counts + strength * whole
+
+
+def left_out(parts: Sequence[Part]) -> LeftOut:
+    """The attacker with the strength that suits him best, one for all parts."""
+    records = sum(part.records for part in parts)
+    before = max(sum(_before(part, strength) for part in parts) for strength in STRENGTHS) / records
+    work = [_way(part, len(parts) * (len(STRENGTHS) + 1)) for part in parts]
+    reached = {strength: sum(one.reached(strength) for one in work) / records for strength in STRENGTHS}
+    after, high = max(*reached.values(), before), sum(one.known() for one in work) / records
+    strength = max(STRENGTHS, key=lambda strength: sum(_likely(part, strength) for part in parts))
+    return LeftOut(before, after, max(high, after), strength, any(isinstance(one, _Draws) for one in work))
+
+
+def _likely(part: Part, strength: float) -> float:
+    """The logarithm of the chance of all records, each given the others of its group."""
+    found, people = 0.0, part.counts.sum(axis=1)
+    for taken, own in part.own.items():
+        rows, values = np.nonzero(own)
+        share = part.whole[values]
+        if strength < inf:
+            share = part.counts[rows, values] - taken + strength * share
+            share /= people[rows] - taken + strength
+        found += float(own[rows, values] @ np.log(share))
+    return found
+
+
+def composition(parts: Sequence[Part]) -> float:
+    """How often an attacker is right who knows the exact composition of each group."""
+    return sum(_way(part, len(parts)).known() for part in parts) / sum(part.records for part in parts)
+
+
+def _way(part: Part, times: int) -> _Listed | _Draws:
+    """All sets where that is not too much work so many times, otherwise drawn ones."""
+    return _Listed.of(part, _WORK // times) or _Draws.of(part)
+
+
+def _before(part: Part, strength: float) -> float:
+    """Records that are guessed right without their sets."""
+    belief = shrunk(part.counts, part.whole, strength)
+    others, found = _best_other(belief), 0.0
+    for taken, own in part.own.items():
+        mine = _lowered(belief, taken, strength)
+        tied = np.abs(mine - others) <= _TIED * mine
+        found += float(own[(mine > others) & ~tied].sum()) + _tied_before(belief, mine, own, tied)
+    return found
+
+
+def _tied_before(belief: Floats, mine: Floats, own: Floats, tied: Bools) -> float:
+    rows, values = np.nonzero(tied & (own > 0.0))
+    if not len(rows):
+        return 0.0
+    score = mine[rows, values][:, None]
+    alike = np.abs(belief[rows] - score) <= _TIED * score
+    alike[np.arange(len(rows)), values] = True
+    return float((own[rows, values] / alike.sum(axis=1)).sum())
+
+
+def _lowered(belief: Floats, taken: int, strength: float) -> Floats:
+    """The belief in each value when the records of one person who has it are left out: (G, F)."""
+    return belief if strength == inf else np.maximum(belief - taken, 0.0)
+
+
+def _best_other(belief: Floats) -> Floats:
+    """For each value the largest belief in any other: (G, F)."""
+    if belief.shape[1] == 1:
+        return np.zeros(belief.shape)
+    rows, mode = np.arange(len(belief)), belief.argmax(axis=1)
+    top = np.partition(belief, -2, axis=1)
+    others = np.repeat(top[:, -1:], belief.shape[1], axis=1)
+    others[rows, mode] = top[:, -2]
+    return others
+
+
+@dataclass(frozen=True, eq=False)
+class _Listed:
+    """Goes through all sets.
+
+    sets     (S, l)
+    inside   `P(R | v)` of their members: (S, l)
+    outside  of any other value: (S,)
+    """
+
+    part: Part
+    sets: Ints
+    inside: Floats
+    outside: Floats
+
+    @classmethod
+    def of(cls, part: Part, most: int) -> _Listed | None:
+        """None where that would be more work than `most` for each strength."""
+        mechanism, design = part.mechanism, part.mechanism.design
+        sets = min(_SETS, most // (mechanism.l * len(part.counts) * max(len(part.own), 1)))
+        if sets < 1 or not design.has_at_most(sets):
+            return None
+        listed = design.sets()
+        outside = (1.0 - mechanism.p) * design.blind_likelihood(listed)
+        return cls(part, listed, mechanism.p * design.likelihood(listed) + outside[:, None], outside)
+
+    def known(self) -> float:
+        """Records guessed right by an attacker who knows the composition of each group."""
+        return float(sum(self._best(block).sum() for block in self._blocks(self.part.counts)))
+
+    def reached(self, strength: float) -> float:
+        """Records guessed right by an attacker who shrinks so much."""
+        part, found = self.part, 0.0
+        if strength == inf:
+            # Groups are all alike.
+            total = part.counts.sum(axis=0, keepdims=True)
+            return float((self._chances(part.whole[None, :], part.whole[None, :]) * total).sum())
+        step = self._step
+        for start in range(0, len(part.counts), step):
+            mine = slice(start, start + step)
+            belief = shrunk(part.counts[mine], part.whole, strength)
+            for taken, own in part.own.items():
+                found += float((self._chances(belief, _lowered(belief, taken, strength)) * own[mine]).sum())
+        return found
+
+    @property
+    def _step(self) -> int:
+        return max(_BLOCK // self.sets.size, 1)
+
+    def _blocks(self, rows: Floats) -> Iterator[Floats]:
+        return (rows[start : start + self._step] for start in range(0, len(rows), self._step))
+
+    @cached_property
+    def _drawing(self) -> list[csc_array]:
+        """For each place in a set, `P(R | v)` of the value that stands there: (F, S)."""
+        every, shape = np.arange(len(self.sets) + 1), (self.part.mechanism.size, len(self.sets))
+        return [
+            csc_array((chance, value, every), shape=shape)
+            for chance, value in zip(self.inside.T.copy(), self.sets.T.copy())
+        ]
+
+    def _members(self, belief: Floats) -> list[Floats]:
+        """The scores at each place of each set: (g, S)."""
+        return [belief[:, value] * weight for value, weight in zip(self.sets.T, self.inside.T)]
+
+    def _best(self, belief: Floats) -> Floats:
+        """`sum over R of max over v of b(v) P(R | v)`: (g,)."""
+        best = reduce(np.maximum, self._members(belief))
+        found: Floats = np.maximum(best, belief.max(axis=1)[:, None] * self.outside).sum(axis=1)
+        return found
+
+    def _chances(self, belief: Floats, lowered: Floats) -> Floats:
+        """How often a value is guessed right that is believed in so much, and the others as they are: (g, F)."""
+        members, lies = self._members(belief), bool(self.outside.any())
+        others = _best_other(belief) if lies else None
+        found = np.zeros(belief.shape)
+        for place, (value, weight, drawing) in enumerate(zip(self.sets.T, self.inside.T, self._drawing)):
+            mine = lowered[:, value] * weight
+            rest = [member for number, member in enumerate(members) if number != place]
+            if others is not None:
+                rest = [*rest, others[:, value] * self.outside]
+            found += (drawing @ _won(mine, rest).T).T
+        if others is not None:
+            found += self._unseen(members, others, lowered)
+        return found
+
+    def _unseen(self, members: Sequence[Floats], others: Floats, lowered: Floats) -> Floats:
+        """The part of the chance from sets without the value: only the likeliest of all is named then."""
+        mode = (lowered / np.maximum(others, np.finfo(np.float64).tiny)).argmax(axis=1)
+        rows, found = np.arange(len(lowered)), np.zeros(lowered.shape)
+        mine = lowered[rows, mode][:, None] * self.outside
+        away = ~np.any([value == mode[:, None] for value in self.sets.T], axis=0)
+        won = _won(mine, [*members, others[rows, mode][:, None] * self.outside])
+        found[rows, mode] = (won * away * self.outside).sum(axis=1)
+        return found
+
+
+def _won(mine: Floats, others: Sequence[Floats]) -> Floats:
+    """1 where a score is above all others, a half where it ties with one of them, and so on; 0 where it is below."""
+    if not others:
+        return np.ones(mine.shape)
+    best = reduce(np.maximum, others)
+    won = (mine > best).astype(np.float64)
+    tied = np.abs(mine - best) <= _TIED * mine
+    if tied.any():
+        alike = [np.abs(np.broadcast_to(one, mine.shape)[tied] - mine[tied]) <= _TIED * mine[tied] for one in others]
+        won[tied] = 1.0 / (1.0 + np.sum(alike, axis=0))
+    return won
+
+
+@dataclass(frozen=True, eq=False)
+class _Draws:
+    """Draws sets for records of all groups.
+
+    group, value, taken  of the records: (n,)
+    sets, inside, outside  drawn for them, as in `_Listed`
+    scale                how many records each of them stands for
+    """
+
+    part: Part
+    group: Ints
+    value: Ints
+    taken: Ints
+    sets: Ints
+    inside: Floats
+    outside: Floats
+    scale: float
+
+    @classmethod
+    def of(cls, part: Part) -> _Draws:
+        every = part.own or {0: part.counts}
+        cells = [
+            np.column_stack([*own.nonzero(), np.full(np.count_nonzero(own), taken)]) for taken, own in every.items()
+        ]
+        group, value, taken = np.concatenate(cells).T
+        weight = np.concatenate([own[own.nonzero()] for own in every.values()])
+        # Evenly spaced records, each several times where they are few.
+        places = (np.arange(_DRAWN) + 0.5) * (weight.sum() / _DRAWN)
+        chosen = np.minimum(np.searchsorted(np.cumsum(weight), places, side="right"), len(weight) - 1)
+        group, value, taken = group[chosen], value[chosen], taken[chosen]
+        sets = part.mechanism.sample(value, SystemStream.seeded(0))
+        return cls(part, group, value, taken, sets, *part.mechanism.weights(sets), float(weight.sum()) / _DRAWN)
+
+    def known(self) -> float:
+        gained = self._hits(self.part.counts, np.zeros(len(self.value))) - self._hits(*self._alike)
+        return self._exact + float(gained.sum()) * self.scale
+
+    def reached(self, strength: float) -> float:
+        if strength == inf:
+            return self._exact
+        belief = shrunk(self.part.counts, self.part.whole, strength)
+        gained = self._hits(belief, self.taken.astype(np.float64)) - self._hits(*self._alike)
+        return self._exact + float(gained.sum()) * self.scale
+
+    @property
+    def _alike(self) -> tuple[Floats, Floats]:
+        return np.broadcast_to(self.part.whole, self.part.counts.shape), np.zeros(len(self.value))
+
+    @cached_property
+    def _exact(self) -> float:
+        """Records guessed right by an attacker who knows the whole; from the draws where no structure tells it."""
+        shares = self.part.counts.sum(axis=0)
+        told = success(self.part.mechanism, shares / shares.sum(), self.part.whole)
+        return float(self._hits(*self._alike).sum()) * self.scale if told is None else told * self.part.records
+
+    def _hits(self, belief: Floats, taken: Floats) -> Floats:
+        """The chance that each record is guessed right: (n,)."""
+        rows = np.arange(len(self.value))
+        members = belief[self.group[:, None], self.sets] * self.inside
+        here = self.sets == self.value[:, None]
+        own = np.maximum(belief[self.group, self.value] - taken, 0.0)
+        there = here.any(axis=1)
+        weight = np.where(there, self.inside[rows, here.argmax(axis=1)], self.outside)
+        others = [np.where(mine, -inf, member) for mine, member in zip(here.T, members.T)]
+        if self.outside.any():
+            others = [*others, _best_other(belief)[self.group, self.value] * self.outside]
+        return _won(own * weight, others)
+
+
+def held(pairs: Ints, persons: Ints) -> Ints:
+    """How many records the person of each record has with the same code: (n,).
+
+    >>> held(np.array([5, 5, 7, 5]), np.array([1, 1, 1, 2])).tolist()
+    [2, 2, 1, 1]
+    """
+    order = np.lexsort((persons, pairs))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(pairs[order]) != 0) | (np.diff(persons[order]) != 0)
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.cumsum(new) - 1
+    return np.asarray(np.bincount(number)[number], dtype=np.int64) if len(order) else number
+
+
+def information(group: Ints, values: Ints, size: int, whole: Floats, persons: Ints | None = None) -> float:
+    """What groups tell about values in nats, all records together: each is judged by the others of its group.
+
+    With the strength that suits best; 0 where no group is worth telling apart.
+
+    persons  whose records they are, if some have several: a person is judged by others
+
+    >>> told = information(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1]), 2, np.full(2, 0.5))
+    >>> round(told, 2)
+    3.6
+    """
+    people, pairs = np.bincount(group).astype(np.float64), group * size + values
+    taken = np.ones(len(pairs), dtype=np.int64) if persons is None else held(pairs, persons)
+    # Records of the same cell whose persons have as many of them are judged alike.
+    most = int(taken.max(initial=1)) + 1
+    alike, many = np.unique(pairs * most + taken, return_counts=True)
+    cells, left = alike // most, alike % most
+    _, place = np.unique(cells, return_inverse=True)
+    together = np.bincount(place, many)[place] - left
+    mine, share = people[cells // size] - left, whole[cells % size]
+    told = [
+        float(many @ (np.log(together + strength * share) - np.log((mine + strength) * share)))
+        for strength in STRENGTHS[:-1]
+    ]
+    return max(*told, 0.0)
