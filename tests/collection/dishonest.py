@@ -49,7 +49,7 @@ def with_sampling(given, sampling, prior, posterior, l=2):
 
 
 def forged(rare=RARE):
-    """`hiv` is said to be so rare that it stands beside `flu` only, and seldom: a set with it comes from nobody else."""
+    """`hiv` is said to be so rare that it stands beside `flu` only, and seldom: a set with it gives its owner away."""
     weights = [2**50, 2**50, 2**50, 2**50, max(1, round(rare * 2**53))]
     prior = [0.5, *(weight / (2 * sum(weights)) for weight in weights)]
     sets = [[0, code] for code in range(1, 6)]
@@ -140,7 +140,7 @@ TOO_MUCH = {
     "clusters 1,000,000 / 500,000": lambda: clusters(1_000_000, 500_000),
     "clusters with weights, one value too many": lambda: clusters(39_216, 20, weights=[1] * 39_216),
     "circle with weights, one value too many": lambda: circle(1_415, 2, weights=[1] * 1_415),
-    "listed, no set at all": lambda: listed(10_000, 3, [[b for b in range(5_000, 10_000, 50)]] * 5_000 + [[]] * 5_000),
+    "listed, no set at all": lambda: listed(10_000, 3, [list(range(5_000, 10_000, 50))] * 5_000 + [[]] * 5_000),
     "listed, too many sets": lambda: listed(1_002, 2),
     "table, too many sets": lambda: table(1_002, 500_001),
     "candidates": lambda: clusters(2_000, 1_001),

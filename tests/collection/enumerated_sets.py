@@ -1,4 +1,4 @@
-"""What sets of a sampling document can tell, by going through all of them: the words of the protocol, and nothing else."""
+"""What sets of a sampling document can tell, by going through all of them as the protocol says."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS reports (
 """,
     """
 CREATE TABLE IF NOT EXISTS asked (
-    campaign TEXT NOT NULL, name TEXT NOT NULL, labels TEXT NOT NULL, drawn TEXT NOT NULL,
+    campaign TEXT NOT NULL, name TEXT NOT NULL, drawn TEXT NOT NULL, labels TEXT NOT NULL,
     PRIMARY KEY (campaign, name, drawn)
 ) WITHOUT ROWID
 """,
@@ -111,8 +111,8 @@ class Queue:
             if not again and (names := _repeats(connection, campaign.id, asked)):
                 raise CampaignError(Problem(name, _BEFORE, _AGREE) for name in names)
             connection.executemany(
-                "INSERT OR IGNORE INTO asked VALUES (?, ?, ?, ?)",
-                [(campaign.id, item.name, " ".join(item.labels), item.drawn) for item in asked],
+                "INSERT OR IGNORE INTO asked (campaign, name, drawn, labels) VALUES (?, ?, ?, ?)",
+                [(campaign.id, item.name, item.drawn, " ".join(item.labels)) for item in asked],
             )
             connection.execute(
                 "INSERT INTO reports (id, campaign, relay, body, due) VALUES (?, ?, ?, ?, ?)",
