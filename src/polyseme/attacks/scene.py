@@ -20,7 +20,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.strata import Strata
 from polyseme.tables.classes import Classes, Counts
 
-__all__ = ["NOTHING", "Everyone", "Promised", "Scene", "Shown", "Within"]
+__all__ = ["NOTHING", "Absent", "Everyone", "Promised", "Scene", "Shown", "Within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +172,28 @@ class Within:
 
 
 @dataclass(frozen=True, eq=False)
+class Absent:
+    """People who were in the table and are not in the release.
+
+    attribute  what an adversary wants to know of them
+    records    how many there are
+    expected   the share of each value among them, as a reader of the release expects it: (F,)
+    whole      the share of each value among the published records, or in the original where it is at hand: (F,)
+    told       whether `expected` follows from how the method works; otherwise it is that of the published records
+    worst      the most that one value can have of them, as far as the release says
+    truth      how many of them have each value, where the original is at hand: (F,)
+    """
+
+    attribute: str
+    records: int
+    expected: Floats
+    whole: Floats
+    told: bool
+    worst: float = 1.0
+    truth: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Scene:
     """What an adversary sees of some records.
 
@@ -187,6 +209,7 @@ class Scene:
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
+    absent    people who are left out, where the adversary knows that
     strata    the sets of the attribute in all its strata; then `truth` and `features` are of these records
     """
 
@@ -202,6 +225,7 @@ class Scene:
     matches: Ints | None = None
     seeded: bool = False
     within: Within | None = None
+    absent: Absent | None = None
     strata: Everyone | None = None
 
     @property

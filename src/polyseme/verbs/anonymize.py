@@ -36,7 +36,14 @@ from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source, Watched
 from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
-from polyseme.verbs.cautions import changed_sets, repeated_records, require_protection, ungeneralized, warnings
+from polyseme.verbs.cautions import (
+    changed_sets,
+    left_out_cautions,
+    repeated_records,
+    require_protection,
+    ungeneralized,
+    warnings,
+)
 from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
@@ -138,7 +145,7 @@ def anonymize(
     ]
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
-    _tell(warn, PrivacyWarning, seen)
+    _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])
     with asked.turn() if asked is not None else nullcontext():
         if asked is not None:
             _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))

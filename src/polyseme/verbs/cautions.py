@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +17,7 @@ from polyseme.errors import PolicyError, Problem, numbered
 from polyseme.policy import PROTECT_HINT, Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
+from polyseme.results.left_out import LeftOut
 from polyseme.schema import Attribute, Resolved, Role
 from polyseme.strata import Placing
 from polyseme.tables.coding.codes import cast_column, without_words
@@ -25,6 +26,7 @@ from polyseme.tables.io.source import Source
 __all__ = [
     "changed_sets",
     "few_people",
+    "left_out_cautions",
     "repeated_records",
     "require_protection",
     "ungeneralized",
@@ -36,6 +38,11 @@ __all__ = [
 
 _NAMED = 6
 """Attributes that a warning names; the rest is meant by two dots."""
+
+
+def left_out_cautions(left_out: Iterable[LeftOut]) -> tuple[str, ...]:
+    """That people who are left out give themselves away, with what can be done about it."""
+    return tuple(f"{item.in_words}. {item.remedy}." for item in left_out if item.exceeded)
 
 
 def require_protection(resolved: Resolved, grouped: bool = False, unnamed: bool = False) -> None:

@@ -89,7 +89,7 @@ def _grouped(policy: Policy, resolved: Resolved, source: Source | None) -> tuple
         treated = treat(policy, resolved, source, None, Cancellation(), neighbours=True)
     except ImpossibleError as error:
         return GroupingPlan.impossible(name, error), source
-    plan = GroupingPlan(name, treated.records, treated.applied, finer=treated.finer)
+    plan = GroupingPlan(name, treated.records, treated.applied, finer=treated.finer, left_out=treated.left_out)
     # Where columns are new, groups of records, the others are as they were.
     return plan, treated.source if treated.source.schema.names == source.schema.names else source
 

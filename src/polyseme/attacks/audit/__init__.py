@@ -96,7 +96,7 @@ def _attack_records(
             *stage.attack_with_helper(cast),
             *stage.attack_twice(cast),
         ]
-    return (*findings, *attack_classes(release, truth))
+    return (*findings, *attack_classes(release, truth, original))
 
 
 def _whole_scene(release: Release, sizes: Ints, suppressed: int) -> Scene:

@@ -236,7 +236,8 @@ def estimate_view(estimate: Estimated) -> RenderableType:
     values = [max(float(value or 0.0), 0.0) for value in shown["estimate"].to_list()]
     more = len(frame) - len(shown)
     rest = [Text(f"{more:,} more {'cells' if more > 1 else 'cell'}: use --csv FILE to see all")] if more else []
-    what = "numbers of records" if estimate.weight is None else f"sums of {plain(estimate.weight)}"
+    whose = "published records" if estimate.left_out and estimate.target == "published" else "records"
+    what = f"numbers of {whose}" if estimate.weight is None else f"sums of {plain(estimate.weight)}"
     title = _title(f"Estimated {what} ({_name(estimate.estimator)})")
     unit = "number of records" if estimate.weight is None else f"sum of {plain(estimate.weight)}"
     legend = _legend([meanings.ESTIMATED.format(what=unit, level=f"{100 * estimate.level:g}%")])
