@@ -55,7 +55,7 @@ attributes:
     distance: {{line: rank}}
     protect: {{semantic-diversity: {{l: 2, d: 2}}}}
 """
-"""Devices need to know which answers there are. Incomes by sex and age are too uneven for a prior that devices accept."""
+"""Devices need to know which answers there are. Incomes by sex and age are too uneven for a prior on devices."""
 
 CROWD_QUESTIONS: Final = """\
 name: incomes
