@@ -121,7 +121,7 @@ class Judge:
         if (places < 0).any():
             # Not drawn as the manifest says: `verify` finds that, and nothing follows from them.
             return None
-        chances = self._chances(belief)
+        chances = self.chances(belief)
         speaking = self._speaking(shares)
         solved = np.linalg.lstsq(self.channel @ speaking, chances.T, rcond=1e-12)[0]
         if np.abs(self.channel @ speaking @ solved - chances.T).max(initial=0.0) > _SINGULAR * len(self.sets):
@@ -135,8 +135,8 @@ class Judge:
         expected = ((1.0 - _EVEN) * shares + _EVEN * even) @ self.channel
         return np.divide(self.channel, expected, out=np.zeros_like(self.channel), where=expected > 0.0).T
 
-    def _chances(self, belief: Floats) -> Floats:
-        """`s(q, v)`: (kinds, F)."""
+    def chances(self, belief: Floats) -> Floats:
+        """`s(q, v)`, how often each value is guessed right by each kind of belief: (kinds, F)."""
         found, step = np.zeros(belief.shape), max(_BLOCK // self.sets.size, 1)
         inside, outside = self.mechanism.weights(self.sets)
         for start in range(0, len(belief), step):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ from polyseme.arrays import Bools, Floats, Ints
 from polyseme.errors import ReleaseError
 from polyseme.estimators.counts import ranked
 from polyseme.estimators.learning import Reached, reached
-from polyseme.estimators.learnt import NEWS, PEOPLE, combined, learnt_shares, most_groups, telling
+from polyseme.estimators.learnt import combined, learnt_shares
 from polyseme.policy import Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
@@ -30,8 +30,6 @@ from polyseme.tables.io.source import Source
 
 __all__ = ["Learnt", "Looked", "declared", "from_release", "look"]
 
-_ALL_GROUPS = 4_000
-"""Groups of all attributes together: a report on 290 of them then takes some seconds for this."""
 _CELLS = 16_000_000
 """Codes that are held at a time (128 MB)."""
 _ROWS = 200_000
@@ -41,14 +39,12 @@ _ANY_OTHER = "any other"
 """What a column is in the group of those to whom no condition applies."""
 _RANGES = 10
 """Ranges that numbers are put into: ten of age lose 0.001 of the success of somebody who knows income by year."""
-_ANY_NEWS = -1e9
-"""For somebody who takes every column, whether it seems to tell something or not."""
 _JUDGED, _ALL_JUDGED = 100_000, 600_000
 """Records of an attribute, and of all together, that are judged by what was learnt from others: 50,000 a second."""
 _OTHERS = 2
-"""Records of a group on average at least, where the truth is at hand: each is guessed at from another."""
+"""Records of a group on average at least: each is guessed at from another."""
 _TABLE = 10_000_000
-"""Groups times values of all attributes together, where the truth is at hand (80 MB)."""
+"""Groups times values of all attributes together (80 MB)."""
 _COLUMNS = 3
 """Columns that are taken together at the most."""
 _WORTH = 3.0
@@ -109,8 +105,8 @@ class Looked:
         """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
         if not len(self.places[name]):
             return None, Learnt(None, None)
-        group, columns = self._told(name, strata.members[0].size)
-        return self._groups(name, strata, False, group, columns), self._judged(name, strata, group, bool(columns))
+        group, columns = self._split(name, strata.members[0].size)
+        return self._groups(name, strata, False, group, columns), self._judged(name, strata, group)
 
     def _groups(self, name: str, strata: Strata, exact: bool, group: Ints, columns: Sequence[int]) -> Groups:
         place, sets = self.places[name], self.values[name]
@@ -158,13 +154,15 @@ class Looked:
             for number in np.unique(taken).tolist()
         }
 
-    def _split(self, name: str, size: int) -> tuple[Ints, list[int]]:
+    def _split(self, name: str, size: int, worth: float = _WORTH) -> tuple[Ints, list[int]]:
         """The group of each record, and the columns that tell it: those by which other records tell most about one.
 
         One column is taken in any case, so that there are groups; more as long as they tell more than chance.
+
+        worth  nats that another column must tell
         """
-        values, (_, group) = self.values[name][:, 0], ranked(self.places[name])
-        whole = np.bincount(values, minlength=size) / len(values)
+        values, (_, group) = self.values[name], ranked(self.places[name])
+        whole = np.bincount(values.ravel(), minlength=size) / values.size
         most = min(len(values) // _OTHERS, _TABLE // len(self.values) // size)
         chosen: list[int] = []
         known = information(group, values, size, whole, self.persons)
@@ -174,33 +172,18 @@ class Looked:
             finer = {column: code for column, code in codes.items() if group.max() < code.max() < most}
             told = {column: information(code, values, size, whole, self.persons) for column, code in finer.items()}
             best = max(told, key=lambda column: told[column], default=None)
-            if best is None or (told[best] <= known + _WORTH and group.any()):
+            if best is None or (told[best] <= known + worth and group.any()):
                 break
             chosen.append(best)
             known, group = told[best], finer[best]
         return group, sorted(chosen)
 
-    def _told(self, name: str, size: int, news: float = NEWS) -> tuple[Ints, list[int]]:
-        """The group of each record, stratum by stratum, and the columns that tell it.
-
-        news  how surely a column must tell something, in standard errors
-        """
-        place = self.places[name]
-        most = min(most_groups(len(place), size), max(_ALL_GROUPS // len(self.values), 1))
-        marked = np.column_stack([place, self.features])
-        chosen = telling(marked, self.values[name], size, most + int(place.max()), [0], news)
-        return combined(marked[:, chosen]), sorted(column - 1 for column in chosen[1:])
-
-    def _judged(self, name: str, strata: Strata, group: Ints, told: bool) -> Learnt:
-        """How often guesses are right that were learnt from candidates, judged by other records.
-
-        told  whether any column tells groups apart
-        """
+    def _judged(self, name: str, strata: Strata, group: Ints) -> Learnt:
+        """How often guesses are right that were learnt from candidates, judged by other records."""
         alone = len(np.unique(self.places[name])) == 1
-        # Strata are groups, too, whether or not a column tells more.
-        known = self._reached(name, group, strata) if told or not alone else None
+        known = self._reached(name, group, strata) if group.any() else None
         if known is not None:
-            every = self._told(name, strata.members[0].size, _ANY_NEWS)[0]
+            every = self._split(name, strata.members[0].size, -inf)[0]
             finer = None if _alike(group, every) else self._reached(name, every, strata)
             known = known if finer is None else replace(known, finer=finer.high)
         return Learnt(self._reached(name, np.zeros_like(group), strata) if alone else None, known)
@@ -209,16 +192,13 @@ class Looked:
         """Over the strata of the first records."""
         most = min(max(_ALL_JUDGED // len(self.values), _FEWEST), _JUDGED)
         place, sets, group = self.places[name][:most], self.values[name][:most], group[:most]
-        parts, weights = [], []
+        parts, weights = list[Reached | None](), list[float]()
         for number in np.unique(place).tolist():
             mine, member = place == number, strata.members[number]
             dense = np.unique(group[mine], return_inverse=True)[1]
-            part = reached(member.narrow(sets[mine]), dense, member.mechanism)
-            if part is None:
-                return None
-            parts.append(part)
+            parts.append(reached(member.narrow(sets[mine]), dense, member.mechanism))
             weights.append(float(mine.sum()))
-        return Reached.over(parts, weights) if parts else None
+        return Reached.over(parts, weights)
 
     def _counts(self, sets: Ints, group: Ints, strata: Strata, places: Ints, exact: bool) -> Floats:
         """How many people of each group have each value: (groups, F)."""
@@ -255,19 +235,15 @@ class Learnt:
     conditional: Reached | None
 
 
-def _looked(
-    texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints], people: int = PEOPLE
-) -> Looked:
+def _looked(texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints]) -> Looked:
     """Columns with about as many values as records tell nothing about groups, and are left out.
 
     Numbers are also looked at in ranges, as additional columns of the same name: fewer groups, of which something can
     be learnt from fewer records.
-
-    people  records that a level of a column has on average at least
     """
     rows = max((len(codes) for codes in values.values()), default=0)
     coarse = [found for series in texts if (found := _ranges(series)) is not None]
-    few = [series for series in [*texts, *coarse] if series.n_unique() * people <= rows]
+    few = [series for series in [*texts, *coarse] if series.n_unique() * _OTHERS <= rows]
     levels = [series.unique().sort() for series in few]
     codes = [series.rank("dense").fill_null(0).to_numpy().astype(np.int64) for series in few]
     # A missing value sorts first and has the code 0; without one, codes begin at 1.
@@ -327,7 +303,7 @@ def _fitting(
     shown = texts.filter(pl.Series(fits)) if texts.width else texts
     columns, count = shown.to_dict(), int(fits.sum())
     places = {name: strata[name].places(columns, count) for name in codes}
-    found = _looked(shown, {name: column[fits][:, None] for name, column in codes.items()}, places, _OTHERS)
+    found = _looked(shown, {name: column[fits][:, None] for name, column in codes.items()}, places)
     return found if persons is None else replace(found, persons=persons[fits])
 
 
