@@ -16,10 +16,10 @@ import numpy as np
 
 from polyseme.arrays import Ints
 from polyseme.attacks.base import hit_rate, largest_share, significantly_above
-from polyseme.attacks.naive_bayes import Learnt, beliefs, levels_of
+from polyseme.attacks.naive_bayes import Learnt, beliefs_of, levels_of
 from polyseme.attacks.posterior import uniform
-from polyseme.attacks.scene import Scene, Shown
-from polyseme.estimators.judging import Judge, Judged, folds
+from polyseme.attacks.scene import Everyone, Scene
+from polyseme.estimators.judging import Judge, Judged, folds, scored
 from polyseme.estimators.learnt import combined
 from polyseme.results.findings import Finding
 
@@ -34,7 +34,7 @@ _TABLE = 4_000_000
 
 
 def lacks(scene: Scene) -> str:
-    if scene.column is None:
+    if scene.column is None and scene.strata is None:
         return "published sets"
     return "" if scene.features is not None and scene.features.shape[1] else "untouched columns"
 
@@ -47,13 +47,13 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     """
     if scene.features is None:
         return ()
-    shown, bound, levels = scene.shown, scene.promised.learned, levels_of(scene.features)
+    shown, bound, levels = scene.everyone, scene.promised.learned, levels_of(scene.features)
     if scene.truth is None and (found := _judged(shown, levels)) is not None:
         judged, confidence = found
         success, exceeded = judged.success, bound is not None and judged.surely_above(bound)
         detail = {"confidence": confidence, "error": judged.error}
     else:
-        belief, exceeded = beliefs(shown.sets, shown.mechanism, levels), False
+        belief, exceeded = beliefs_of(shown.sets, shown.weights(), shown.size, levels), False
         success = confidence = float(belief.max(axis=1).mean())
         detail = {"confidence": confidence}
         if scene.truth is not None:
@@ -65,7 +65,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         shown.attribute,
         success,
         bound,
-        largest_share(scene.truth, uniform(shown.mechanism.size)),
+        largest_share(scene.truth, uniform(shown.size)),
         exceeded,
         knows="the whole release, and everybody's quasi-identifiers",
         gains="the value, where quasi-identifiers and sensitive values are associated",
@@ -75,26 +75,30 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     return (finding,)
 
 
-def _judged(shown: Shown, levels: Ints) -> tuple[Judged, float] | None:
+def _judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
     """How often what was learnt from most records is right about the others; None where that cannot be told.
 
     And how sure those are who learnt it, of the records they learnt it from.
     """
-    judge, counts = Judge.of(shown.mechanism), (levels.max(axis=0, initial=0) + 1).tolist()
-    if judge is None or len(levels) < _FEWEST or sum(counts) * shown.mechanism.size > _TABLE:
+    judges = [Judge.of(member.mechanism) for member in shown.strata.members]
+    most = min((0 if judge is None else judge.most_kinds for judge in judges), default=0)
+    counts = (levels.max(axis=0, initial=0) + 1).tolist()
+    if not most or len(levels) < _FEWEST or sum(counts) * shown.size > _TABLE:
         return None
     scores, sure = [], []
     for fit, rest in folds(len(levels), _FOLDS):
         kinds = combined(levels[rest])
         # Too many kinds of records: some of them are judged, of all places of the release.
-        spaced = slice(None, None, -(-(int(kinds.max(initial=0)) + 1) // judge.most_kinds))
+        spaced = slice(None, None, -(-(int(kinds.max(initial=0)) + 1) // most))
         mine, kinds = rest[spaced], np.unique(kinds[spaced], return_inverse=True)[1]
-        learnt = Learnt.from_records(shown.sets[fit], shown.mechanism, levels[fit], counts)
+        teaching, judged = shown.part(fit), shown.part(mine)
+        learnt = Learnt.of(teaching.sets, teaching.weights(), shown.size, levels[fit], counts)
         first = mine[np.unique(kinds, return_index=True)[1]]
-        score = judge.scores(learnt.shares_of(levels[first]), learnt.share, shown.sets[mine], kinds)
+        belief = learnt.shares_of(levels[first])
+        score = scored(belief, learnt.share, judged.sets, kinds, judged.strata, judged.places)
         if score is None:
             return None
         scores.append(score)
         sure.append(learnt.sure)
-    judged = Judged.of(scores)
-    return None if judged is None else (judged.of_draws(shown.repeats), float(np.mean(sure)))
+    found = Judged.of(scores)
+    return None if found is None else (found.of_draws(shown.repeats), float(np.mean(sure)))

@@ -31,7 +31,7 @@ from polyseme.attacks.posterior import uniform
 from polyseme.estimators.counts import ranked
 from polyseme.mechanism import Mechanism
 
-__all__ = ["Learnt", "beliefs", "levels_of"]
+__all__ = ["Learnt", "beliefs", "beliefs_of", "levels_of"]
 
 _ROUNDS = 20
 """Revisions of the beliefs; 100 change the share of right guesses by less than 0.001 (6,000 records, 4 columns)."""
@@ -120,7 +120,12 @@ def beliefs(sets: Ints, mechanism: Mechanism, levels: Ints) -> Floats:
 
     levels  of untouched columns, from 0 on: (n, q)
     """
-    return _fitted(np.ascontiguousarray(sets.T), *mechanism.weights(sets), mechanism.size, levels).T
+    return beliefs_of(sets, mechanism.weights(sets), mechanism.size, levels)
+
+
+def beliefs_of(sets: Ints, weights: tuple[Floats, Floats], size: int, levels: Ints) -> Floats:
+    """The same for sets of a domain of so many values, with the weights of each record's own mechanism."""
+    return _fitted(np.ascontiguousarray(sets.T), *weights, size, levels).T
 
 
 def _fitted(candidates: Ints, inside: Floats, outside: Floats, size: int, levels: Ints) -> Floats:
@@ -182,9 +187,14 @@ class Learnt:
     @classmethod
     def from_records(cls, sets: Ints, mechanism: Mechanism, levels: Ints, counts: Sequence[int]) -> Learnt:
         """From candidates (n, l) and levels of untouched columns (n, q), of which there are so many in each column."""
-        candidates, (inside, outside) = np.ascontiguousarray(sets.T), mechanism.weights(sets)
-        belief = _fitted(candidates, inside, outside, mechanism.size, levels)
-        held = _held(candidates, belief, mechanism.size)
+        return cls.of(sets, mechanism.weights(sets), mechanism.size, levels, counts)
+
+    @classmethod
+    def of(cls, sets: Ints, weights: tuple[Floats, Floats], size: int, levels: Ints, counts: Sequence[int]) -> Learnt:
+        """The same for sets of a domain of so many values, with the weights of each record's own mechanism."""
+        candidates, (inside, outside) = np.ascontiguousarray(sets.T), weights
+        belief = _fitted(candidates, inside, outside, size, levels)
+        held = _held(candidates, belief, size)
         tables = [_evidence(candidates, belief, held, level, count) for level, count in zip(levels.T, counts)]
         share = _shares(candidates, belief, held, held / held.sum(), bool(outside.any()))
         return cls(share, tables, float(belief.max(axis=0).mean()))

@@ -23,8 +23,9 @@ import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.attacks.base import largest_share, significantly_above
-from polyseme.attacks.scene import Scene, Shown
-from polyseme.estimators.judging import judged_groups
+from polyseme.attacks.scene import Everyone, Scene
+from polyseme.estimators.counts import distinct, ranked
+from polyseme.estimators.judging import Judged, judged_strata
 from polyseme.estimators.learnt import combined, learnt_shares, most_groups, telling
 from polyseme.results.findings import Finding
 
@@ -46,7 +47,7 @@ class _Guess:
 
 
 def lacks(scene: Scene) -> str:
-    return "published sets" if scene.column is None else ""
+    return "published sets" if scene.column is None and scene.strata is None else ""
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
@@ -54,22 +55,22 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
 
     It has no bound unless one was promised for those who learn: the promise about a guess is made for the prior.
     """
-    shown, bound, truth = scene.shown, scene.promised.learned, scene.truth
+    shown, bound, truth = scene.everyone, scene.promised.learned, scene.truth
     everybody = np.zeros(len(shown.sets), dtype=np.int64)
-    margin = learnt_shares(shown.sets, everybody, shown.mechanism)
+    margin = learnt_shares(shown.sets, everybody, shown.strata, places=shown.places)
     best = marginal = _guessed(shown, margin, everybody)
-    group = _groups(scene)
+    group = _groups(shown, scene.features)
     if group is not None:
-        best = _guessed(shown, learnt_shares(shown.sets, group, shown.mechanism), group)
+        best = _guessed(shown, learnt_shares(shown.sets, group, shown.strata, places=shown.places), group)
     success = best.success(truth)
     detail = {"marginal": marginal.success(truth), "groups": float(1 if group is None else group.max() + 1)}
     exceeded = False
     if truth is not None:
         exceeded = significantly_above(float((best.value == truth).sum()), len(truth), bound)
-    elif (judged := judged_groups(shown.sets, everybody, shown.mechanism, _FOLDS)) is not None:
+    elif (judged := _judged(shown, everybody)) is not None:
         detail |= {"marginal": judged.success, "confidence": best.success(None)}
         if group is not None:
-            judged = judged_groups(shown.sets, group, shown.mechanism, _FOLDS) or judged
+            judged = _judged(shown, group) or judged
         judged = judged.of_draws(shown.repeats)
         success, exceeded = judged.success, bound is not None and judged.surely_above(bound)
         detail |= {"error": judged.error}
@@ -89,27 +90,38 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     return (finding,)
 
 
-def _groups(scene: Scene) -> Ints | None:
-    """The group of each record; None where no column tells anything."""
-    sets, size = scene.shown.sets, scene.shown.mechanism.size
-    if scene.features is None:
-        return None
-    chosen = telling(scene.features, sets, size, most_groups(len(sets), size))
-    return combined(scene.features[:, chosen]) if chosen else None
+def _judged(shown: Everyone, group: Ints) -> Judged | None:
+    return judged_strata(shown.sets, group, shown.strata, shown.places, _FOLDS)
 
 
-def _guessed(shown: Shown, shares: Floats, group: Ints) -> _Guess:
+def _groups(shown: Everyone, features: Ints | None) -> Ints | None:
+    """The group of each record; None where no column tells anything. Strata are groups in any case."""
+    several = bool(shown.places.any())
+    if features is None:
+        return combined(shown.places[:, None]) if several else None
+    most = most_groups(len(shown.sets), shown.size)
+    if not several:
+        chosen = telling(features, shown.sets, shown.size, most)
+        return combined(features[:, chosen]) if chosen else None
+    marked = np.column_stack([shown.places, features])
+    return combined(marked[:, telling(marked, shown.sets, shown.size, most + int(shown.places.max()), [0])])
+
+
+def _guessed(shown: Everyone, shares: Floats, group: Ints) -> _Guess:
     """The likeliest value of each record; where the mechanism may lie, that can be one outside the set."""
-    pairs, which = np.unique(group * len(shown.unique) + shown.inverse, return_inverse=True)
-    group, place = pairs // len(shown.unique), pairs % len(shown.unique)
-    sets = shown.unique[place]
-    inside, outside = (weights[place] for weights in shown.mechanism.weights(shown.unique))
-    members = np.take_along_axis(shares[group], sets, axis=1)
+    cells, cell = ranked(group * len(shown.strata.members) + shown.places)
+    group, place = cells // len(shown.strata.members), cells % len(shown.strata.members)
+    possible = shares[group] * np.array([~member.forbids for member in shown.strata.members])[place]
+    different, number = distinct(shown.sets, shown.size)
+    pairs, which = np.unique(cell * len(different) + number, return_inverse=True)
+    cell, sets = pairs // max(len(different), 1), different[pairs % max(len(different), 1)]
+    inside, outside = shown.strata.weights(sets, place[cell])
+    members = np.take_along_axis(possible[cell], sets, axis=1)
     joint = members * inside
-    total = joint.sum(axis=1) + np.maximum(1.0 - members.sum(axis=1), 0.0) * outside
+    total = joint.sum(axis=1) + np.maximum(possible.sum(axis=1)[cell] - members.sum(axis=1), 0.0) * outside
     rows, top = np.arange(len(sets)), joint.argmax(axis=1)
     value, likely = sets[rows, top], joint[rows, top]
-    other, share = _likeliest_outside(shares, group, sets)
+    other, share = _likeliest_outside(possible, cell, sets)
     value, likely = np.where(likely >= share * outside, value, other), np.maximum(likely, share * outside)
     sure = np.divide(likely, total, out=np.full(len(sets), 1.0 / sets.shape[1]), where=total > 0.0)
     return _Guess(value[which], sure[which])

@@ -6,7 +6,7 @@ A scene shows some of these and leaves the others out. An adversary says what it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -17,9 +17,10 @@ from polyseme.distances.base import Distance
 from polyseme.distances.ground import Ground
 from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
+from polyseme.strata import Strata
 from polyseme.tables.classes import Classes, Counts
 
-__all__ = ["NOTHING", "Promised", "Scene", "Shown", "Within"]
+__all__ = ["NOTHING", "Everyone", "Promised", "Scene", "Shown", "Within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +110,43 @@ class Shown:
 
 
 @dataclass(frozen=True, eq=False)
+class Everyone:
+    """The published sets of one attribute in all its strata, for adversaries who learn from all records.
+
+    sets       codes of the domain, a row for each record: (n, l)
+    places     the stratum of each record: (n,)
+    strata     how sets are drawn in each of them
+    attribute  its name
+    repeats    records to a draw, where decoys are sticky
+    """
+
+    sets: Ints
+    places: Ints
+    strata: Strata
+    attribute: str = ""
+    repeats: float = 1.0
+
+    @classmethod
+    def of(cls, shown: Shown) -> Everyone:
+        """Where all records have one mechanism."""
+        alone = Strata.alone(shown.mechanism)
+        return cls(shown.sets, np.zeros(len(shown.sets), dtype=np.int64), alone, shown.attribute, shown.repeats)
+
+    @property
+    def size(self) -> int:
+        """F, the number of values of the domain."""
+        return self.strata.size
+
+    def part(self, rows: Ints) -> Everyone:
+        """Some of the records."""
+        return replace(self, sets=self.sets[rows], places=self.places[rows])
+
+    def weights(self) -> tuple[Floats, Floats]:
+        """`P(R | v)` up to a factor of the record: for each candidate (n, l), and for any other value (n,)."""
+        return self.strata.weights(self.sets, self.places)
+
+
+@dataclass(frozen=True, eq=False)
 class Within:
     """The values of one attribute in classes of records that look alike, or in groups that show their values together.
 
@@ -149,6 +187,7 @@ class Scene:
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
+    strata    the sets of the attribute in all its strata; then `truth` and `features` are of these records
     """
 
     column: Shown | None = None
@@ -163,6 +202,12 @@ class Scene:
     matches: Ints | None = None
     seeded: bool = False
     within: Within | None = None
+    strata: Everyone | None = None
+
+    @property
+    def everyone(self) -> Everyone:
+        """The sets of all records; only for adversaries that do not lack them."""
+        return Everyone.of(self.shown) if self.strata is None else self.strata
 
     @property
     def shown(self) -> Shown:

@@ -30,11 +30,12 @@ import numpy as np
 from scipy.sparse import csc_array
 
 from polyseme.arrays import Bools, Floats, Ints
-from polyseme.estimators.counts import distinct
+from polyseme.estimators.counts import distinct, ranked
 from polyseme.estimators.learnt import learnt_shares
 from polyseme.mechanism import Mechanism
+from polyseme.strata import Strata, by_stratum
 
-__all__ = ["Judge", "Judged", "folds", "judged_groups", "likeliest"]
+__all__ = ["Judge", "Judged", "folds", "judged_groups", "judged_strata", "likeliest", "scored"]
 
 FOLDS = 5
 """Each rule is learnt from four fifths of the records."""
@@ -100,9 +101,12 @@ class Judge:
     @classmethod
     def of(cls, mechanism: Mechanism) -> Judge | None:
         """None where there are too many sets to go through."""
-        if not mechanism.design.has_at_most(min(_SETS, _CELLS // mechanism.size)):
-            return None
-        return cls(mechanism, *mechanism.channel())
+        return cls(mechanism, *mechanism.channel()) if cls.lists(mechanism) else None
+
+    @staticmethod
+    def lists(mechanism: Mechanism) -> bool:
+        """Whether there are few enough sets to go through."""
+        return mechanism.design.has_at_most(min(_SETS, _CELLS // mechanism.size))
 
     @property
     def most_kinds(self) -> int:
@@ -136,7 +140,7 @@ class Judge:
         return np.divide(self.channel, expected, out=np.zeros_like(self.channel), where=expected > 0.0).T
 
     def chances(self, belief: Floats) -> Floats:
-        """`s(q, v)`, how often each value is guessed right by each kind of belief: (kinds, F)."""
+        """`s(q, v)`, how often somebody of the kind q who has the value v is named right: (kinds, F)."""
         found, step = np.zeros(belief.shape), max(_BLOCK // self.sets.size, 1)
         inside, outside = self.mechanism.weights(self.sets)
         for start in range(0, len(belief), step):
@@ -196,13 +200,35 @@ def judged_groups(
     count  folds
     added  see `learnt_shares`
     """
-    judge, groups, scores = Judge.of(mechanism), int(group.max(initial=0)) + 1, list[Floats]()
-    if judge is None or groups > judge.most_kinds:
-        return None
+    return judged_strata(sets, group, Strata.alone(mechanism), np.zeros(len(sets), dtype=np.int64), count, added)
+
+
+def judged_strata(
+    sets: Ints, group: Ints, strata: Strata, places: Ints, count: int = FOLDS, added: float | None = None
+) -> Judged | None:
+    """The same where records have mechanisms of their own; sets are in codes of the domain."""
+    groups, scores = int(group.max(initial=0)) + 1, list[Floats]()
     for fit, rest in folds(len(sets), count):
-        shares = learnt_shares(sets[fit], group[fit], mechanism, groups, added)
-        score = judge.scores(shares, shares.mean(axis=0), sets[rest], group[rest])
+        shares = learnt_shares(sets[fit], group[fit], strata, groups, added, places[fit])
+        score = scored(shares, shares.mean(axis=0), sets[rest], group[rest], strata, places[rest])
         if score is None:
             return None
         scores.append(score)
     return Judged.of(scores)
+
+
+def scored(belief: Floats, shares: Floats, sets: Ints, kinds: Ints, strata: Strata, places: Ints) -> Floats | None:
+    """What each record says about the success of a guesser, over all strata; see `Judge.scores`."""
+    found = np.empty(len(sets))
+    for number, rows in by_stratum(places):
+        member = strata.members[number]
+        judge, allowed = Judge.of(member.mechanism), member.allowed
+        present, dense = ranked(kinds[rows])
+        if judge is None or len(present) > judge.most_kinds:
+            return None
+        own = shares[allowed] / max(float(shares[allowed].sum()), np.finfo(np.float64).tiny)
+        score = judge.scores(belief[np.ix_(present, allowed)], own, member.narrow(sets[rows]), dense)
+        if score is None:
+            return None
+        found[rows] = score
+    return found

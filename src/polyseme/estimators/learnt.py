@@ -19,8 +19,9 @@ import numpy as np
 from polyseme.arrays import Floats, Ints
 from polyseme.estimators.counts import distinct, ranked
 from polyseme.mechanism import Mechanism
+from polyseme.strata import Strata
 
-__all__ = ["NEWS", "PEOPLE", "combined", "learnt_shares", "like_everybody", "most_groups", "telling"]
+__all__ = ["NEWS", "PEOPLE", "combined", "learnt_shares", "like_everybody", "most_groups", "repeated", "telling"]
 
 PEOPLE = 100
 """Records that a group has on average at least: with fewer, what stands out in it is mostly chance."""
@@ -124,45 +125,61 @@ def _told(group: Ints, sets: Ints, size: int) -> _Told:
 
 
 def learnt_shares(
-    sets: Ints, group: Ints, mechanism: Mechanism, groups: int | None = None, added: float | None = None
+    sets: Ints,
+    group: Ints,
+    drawn: Mechanism | Strata,
+    groups: int | None = None,
+    added: float | None = None,
+    places: Ints | None = None,
 ) -> Floats:
     """The shares of the values in each group, as anybody estimates them: (groups, F).
 
     sets    candidates of each record: (n, l)
     group   of each record, from 0 on
+    drawn   how sets are drawn; for strata, which may share a group, sets are in codes of the domain
     groups  how many there are, also where the last ones have no record
     added   people like everybody else; the number that suits the release unless given
+    places  the stratum of each record, where there are several
     """
     groups = int(group.max(initial=0)) + 1 if groups is None else groups
-    everybody = _fitted(sets, np.zeros(len(sets), dtype=np.int64), 1, mechanism, None)
+    places = np.zeros(len(sets), dtype=np.int64) if places is None else places
+    everybody = _fitted(sets, np.zeros(len(sets), dtype=np.int64), 1, drawn, None, places)
     if groups == 1:
         return everybody
-    added = like_everybody(sets, group, mechanism) if added is None else added
-    return _fitted(sets, group, groups, mechanism, added * everybody[0])
+    added = like_everybody(sets, group, drawn, places) if added is None else added
+    return _fitted(sets, group, groups, drawn, added * everybody[0], places)
 
 
-def like_everybody(sets: Ints, group: Ints, mechanism: Mechanism) -> float:
+def like_everybody(sets: Ints, group: Ints, drawn: Mechanism | Strata, places: Ints | None = None) -> float:
     """How many people like everybody else suit the groups: under them, records that were left out are likeliest."""
     groups, left = int(group.max(initial=0)) + 1, np.arange(len(sets)) % _LEFT_OUT == 0
+    places = np.zeros(len(sets), dtype=np.int64) if places is None else places
     kept, mine = ~left, group[left]
-    everybody = _fitted(sets[kept], np.zeros(int(kept.sum()), dtype=np.int64), 1, mechanism, None)[0]
-    inside, outside = mechanism.weights(sets[left])
+    everybody = _fitted(sets[kept], np.zeros(int(kept.sum()), dtype=np.int64), 1, drawn, None, places[kept])[0]
+    inside, outside = _weights(drawn, sets[left], places[left])
     likely = []
     for added in ADDED:
-        shares = _fitted(sets[kept], group[kept], groups, mechanism, added * everybody)
+        shares = _fitted(sets[kept], group[kept], groups, drawn, added * everybody, places[kept])
         members = shares[mine[:, None], sets[left]]
         chance = (members * inside).sum(axis=1) + np.maximum(1.0 - members.sum(axis=1), 0.0) * outside
         likely.append(float(np.log(np.maximum(chance, np.finfo(np.float64).tiny)).sum()))
     return ADDED[int(np.argmax(likely))]
 
 
-def _fitted(sets: Ints, group: Ints, groups: int, mechanism: Mechanism, added: Floats | None) -> Floats:
+def _weights(drawn: Mechanism | Strata, sets: Ints, places: Ints) -> tuple[Floats, Floats]:
+    return drawn.weights(sets) if isinstance(drawn, Mechanism) else drawn.weights(sets, places)
+
+
+def _fitted(
+    sets: Ints, group: Ints, groups: int, drawn: Mechanism | Strata, added: Floats | None, places: Ints
+) -> Floats:
     """Shares by group, with so many people of each value added; without any help for everybody together."""
-    size = mechanism.size
+    size, strata = drawn.size, int(places.max(initial=0)) + 1
     different, which = distinct(sets, size)
-    pairs, counts = np.unique(group * len(different) + which, return_counts=True)
-    group, sets = pairs // max(len(different), 1), different[pairs % max(len(different), 1)]
-    inside, outside = mechanism.weights(sets)
+    pairs, counts = np.unique((group * strata + places) * len(different) + which, return_counts=True)
+    cell, sets = pairs // max(len(different), 1), different[pairs % max(len(different), 1)]
+    group, places = cell // strata, cell % strata
+    inside, outside = _weights(drawn, sets, places)
     # A row for each place in a set: sums over the few candidates of a set are then sums of long rows.
     inside, places = np.ascontiguousarray(inside.T), np.ascontiguousarray((group[:, None] * size + sets).T)
     flat = places.ravel()
@@ -184,12 +201,12 @@ def _fitted(sets: Ints, group: Ints, groups: int, mechanism: Mechanism, added: F
             held = held + shares * np.bincount(group, seen * outside, groups)[:, None]
         return np.asarray(held / np.maximum(held.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))
 
-    return _repeated(
+    return repeated(
         again, np.full((groups, size), 1.0 / size) if added is None else prior / prior.sum(1, keepdims=True)
     )
 
 
-def _repeated(again: Callable[[Floats], Floats], shares: Floats) -> Floats:
+def repeated(again: Callable[[Floats], Floats], shares: Floats) -> Floats:
     """Where repeating leads: two steps show the direction, and a longer one is taken along it (Varadhan 2008)."""
     for _ in range(_ROUNDS):
         once = again(shares)

@@ -102,6 +102,22 @@ class Strata:
         return cls((), (Stratum((), mechanism.size, mechanism, OTHERWISE, known),))
 
     @property
+    def size(self) -> int:
+        """F, the number of values of the whole domain."""
+        return self.members[0].size
+
+    def weights(self, sets: Ints, places: Ints) -> tuple[Floats, Floats]:
+        """`P(R | v)` up to a factor of the set, each by its own mechanism: for members (n, l), for other values (n,).
+
+        sets  in codes of the domain
+        """
+        inside, outside = np.empty(sets.shape), np.empty(len(sets))
+        for number, rows in by_stratum(places):
+            member = self.members[number]
+            inside[rows], outside[rows] = member.mechanism.weights(member.narrow(sets[rows]))
+        return inside, outside
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The untouched attributes that decide."""
         return self.placing.columns

@@ -4,9 +4,9 @@ Releases are shuffled, so nobody knows which row is whose. Rows are matched by t
 combination stands exactly once on both sides: that is also how an attacker would do it. When hardly anyone can be
 matched, success against the truth is measured on fresh sets that the release's own mechanism draws for the original.
 
-Where some values are impossible for some records, an attribute has several mechanisms. Adversaries against its sets
-are then shown for the largest stratum, and say so; those who need no original also try the others, and are shown where
-they get further than was promised.
+Where some values are impossible for some records, an attribute has several mechanisms. Adversaries who learn from the
+release learn from all records and guess at all of them. The others are shown for the largest stratum, and say so; those
+who need no original also try the other strata, and are shown where they get further than was promised.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from polyseme.attacks.audit.casting import Again, Cast, cast_all, united
 from polyseme.attacks.audit.classes import attack_classes
 from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
-from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published
+from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published, published_to_all
 from polyseme.attacks.audit.seen import Part, Seen, counted_classes, quasi_identifiers, remember
-from polyseme.attacks.registry import attack
+from polyseme.attacks.registry import ADVERSARIES, attack
 from polyseme.attacks.scene import Promised, Scene, Shown
 from polyseme.errors import QuestionError
 from polyseme.progress import tracked
@@ -35,6 +35,9 @@ from polyseme.tables.counting.matching import class_sizes
 from polyseme.tables.io.source import Source
 
 __all__ = ["attack_release", "attack_sample", "require_attackable"]
+
+_LEARNING = ("published-estimate", "definetti")
+"""Adversaries who learn from all records, whatever stratum they are in."""
 
 
 def attack_release(
@@ -88,7 +91,7 @@ def _attack_records(
     findings: list[Finding] = []
     for cast in tracked(casts, "Attacking attributes"):
         findings += [
-            *stage.attack_part(cast),
+            *sorted([*stage.attack_part(cast), *stage.attack_everyone(cast)], key=_order),
             *stage.attack_other_strata(cast),
             *stage.attack_with_helper(cast),
             *stage.attack_twice(cast),
@@ -117,7 +120,7 @@ class _Stage:
         self, release: Release, seen: Seen, truth: Truth | None, casts: list[Cast], other: Release | None
     ) -> None:
         self._seen, self._truth = seen, truth
-        chosen = [cast.chosen for cast in casts]
+        chosen = [one for cast in casts for one in (cast.chosen, cast.whole) if one is not None]
         described = united(("", one.rows) for one in chosen if one.rows is not None)
         self._drawn = Sample(release, united(pair for cast in casts for pair in cast.rows()), described.get(""))
         self._fresh = united(("", one.people) for one in chosen if one.rows is None and one.people is not None).get("")
@@ -126,8 +129,9 @@ class _Stage:
         self._again = Sample(other, again) if other is not None else None
 
     def attack_part(self, cast: Cast) -> list[Finding]:
-        """Everybody who looks at the sets of the attribute, in its largest stratum."""
+        """Everybody who looks at the sets of the attribute, in its largest stratum where it has several."""
         part, chosen = cast.part, cast.chosen
+        who = ADVERSARIES if cast.whole is None else [name for name in ADVERSARIES if name not in _LEARNING]
         scene = Scene(
             self._shown(part, chosen),
             promised_for(part),
@@ -135,7 +139,20 @@ class _Stage:
             features=self._features(chosen),
         )
         where = "; shown for the largest stratum" if part.item.stratified else ""
-        return _marked(attack(scene), where, chosen.measured)
+        return _marked(attack(scene, who), where, chosen.measured)
+
+    def attack_everyone(self, cast: Cast) -> list[Finding]:
+        """Whoever learns from all records, where the attribute has several strata."""
+        item, chosen = cast.part.item, cast.whole
+        if chosen is None:
+            return []
+        scene = Scene(
+            promised=promised_for(cast.part),
+            truth=None if self._truth is None or chosen.people is None else self._truth.codes[item.name][chosen.people],
+            features=self._features(chosen),
+            strata=published_to_all(item, chosen, self._drawn, self._seen, self._truth),
+        )
+        return _marked(attack(scene, _LEARNING), "", chosen.measured)
 
     def attack_other_strata(self, cast: Cast) -> list[Finding]:
         """Whoever gets further than was promised in another stratum; exactly, without the original."""
@@ -153,7 +170,10 @@ class _Stage:
             return []
         helper, chosen = cast.helper
         scene = Scene(
-            self._shown(cast.part, chosen), truth=self._true(cast.part, chosen), helper=self._shown(helper, chosen)
+            self._shown(cast.part, chosen),
+            promised_for(cast.part),
+            truth=self._true(cast.part, chosen),
+            helper=self._shown(helper, chosen),
         )
         where = "; shown for the largest strata" if cast.part.item.stratified or helper.item.stratified else ""
         return _marked(attack(scene, ["correlation"]), where, chosen.measured)
@@ -197,6 +217,10 @@ class _Stage:
     def _levels(self) -> Ints | None:
         """Untouched columns of everybody who is given fresh sets."""
         return self._truth.features(self._fresh) if self._truth is not None and self._fresh is not None else None
+
+
+def _order(finding: Finding) -> int:
+    return list(ADVERSARIES).index(finding.attack)
 
 
 def _marked(findings: Iterable[Finding], where: str, measured: Mapping[str, float]) -> list[Finding]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.arrays import Ints
-from polyseme.attacks import correlation
-from polyseme.attacks.audit.scenes import Chosen, Truth, choose, largest_part, sample
+from polyseme.attacks.audit.scenes import Chosen, Truth, choose, choose_all, largest_part, sample
 from polyseme.attacks.audit.seen import Part, Seen, as_original, prints_of
 from polyseme.attacks.audit.twice import Joined, counterpart, join
 from polyseme.errors import QuestionError
+from polyseme.estimators.associations import LARGEST_TABLE, information
 from polyseme.release import Release
 from polyseme.tables.counting.matching import matched
 
@@ -45,6 +45,7 @@ class Cast:
 
     part    the attribute and its largest stratum
     chosen  the records of that stratum
+    whole   records of all strata, for those who learn from everybody; None where there is one stratum
     strata  rows of the other strata that have records, by number
     helper  the attribute that helps most to guess this one, and the records that are in both largest strata
     again   people of another release
@@ -52,6 +53,7 @@ class Cast:
 
     part: Part
     chosen: Chosen
+    whole: Chosen | None
     strata: Mapping[int, Ints]
     helper: tuple[Part, Chosen] | None
     again: Again | None
@@ -59,7 +61,8 @@ class Cast:
     def rows(self) -> Iterator[tuple[str, Ints]]:
         """Every attribute whose sets are shown, with the rows of the release."""
         name = self.part.item.name
-        several = [self.chosen.rows, *self.strata.values(), self.again.rows if self.again is not None else None]
+        whole, again = (None if one is None else one.rows for one in (self.whole, self.again))
+        several = [self.chosen.rows, whole, *self.strata.values(), again]
         yield from ((name, rows) for rows in several if rows is not None)
         if self.helper is not None and self.helper[1].rows is not None:
             yield name, self.helper[1].rows
@@ -79,6 +82,7 @@ def cast_all(release: Release, seen: Seen, truth: Truth | None, other: Release |
             Cast(
                 part,
                 choose([part], seen, truth),
+                choose_all(part.item, seen, truth),
                 _other_strata(part, seen),
                 (helper, both) if helper is not None and both is not None and both.people is not None else None,
                 _again(release, part, seen, other, twice) if other is not None and twice is not None else None,
@@ -140,9 +144,9 @@ def _helpers(parts: Sequence[Part], truth: Truth) -> dict[str, Part]:
     found = {}
     for mine, part in enumerate(parts):
         told = {
-            other: correlation.information(values[mine], sizes[mine], sets[other], sizes[other])
+            other: information(values[mine][:, None], sizes[mine], sets[other], sizes[other])
             for other in range(len(parts))
-            if other != mine and sizes[mine] * sizes[other] <= correlation.LARGEST_TABLE
+            if other != mine and sizes[mine] * sizes[other] <= LARGEST_TABLE
         }
         if told:
             found[part.item.name] = parts[max(told, key=told.__getitem__)]

@@ -12,7 +12,7 @@ from polyseme.arrays import Bools, Ints
 from polyseme.attacks.audit.promised import channel_of
 from polyseme.attacks.audit.sampled import Levels, Sample
 from polyseme.attacks.audit.seen import Part, Reading, Seen, as_original, joined, memory_of
-from polyseme.attacks.scene import Shown
+from polyseme.attacks.scene import Everyone, Shown
 from polyseme.errors import InternalError, ReleaseError, TableError
 from polyseme.randomness import StreamKey, SystemStream, experiment
 from polyseme.release import Grouped, Release, Sets
@@ -20,7 +20,17 @@ from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.counting.matching import matched, unmatched
 from polyseme.tables.io.source import Source
 
-__all__ = ["Chosen", "Truth", "choose", "largest_part", "narrowed", "published", "sample"]
+__all__ = [
+    "Chosen",
+    "Truth",
+    "choose",
+    "choose_all",
+    "largest_part",
+    "narrowed",
+    "published",
+    "published_to_all",
+    "sample",
+]
 
 ENOUGH = 1_000
 """Matched records that are enough to measure success on the release itself."""
@@ -161,6 +171,39 @@ def choose(parts: Sequence[Part], seen: Seen, truth: Truth | None) -> Chosen:
     if not len(people):
         return choose(parts, seen, None)
     return Chosen(None, people, {**counted, "fresh_sets": float(len(people))})
+
+
+def choose_all(item: Sets, seen: Seen, truth: Truth | None) -> Chosen | None:
+    """Some records of all strata of an attribute; None where it has only one."""
+    if not item.stratified:
+        return None
+    if truth is None:
+        return Chosen(sample(np.arange(len(seen.prints))), None, {})
+    parts = [Part(item, number) for number in range(len(item.strata.members))]
+    possible = np.any([truth.possible(part) for part in parts], axis=0)
+    known = np.flatnonzero(possible[truth.originals])
+    if len(known) >= ENOUGH:
+        known = sample(known)
+        return Chosen(truth.rows[known], truth.originals[known], {"matched_records": float(len(known))})
+    people = sample(np.flatnonzero(possible))
+    return Chosen(None, people, {"fresh_sets": float(len(people))}) if len(people) else None
+
+
+def published_to_all(item: Sets, chosen: Chosen, drawn: Sample, seen: Seen, truth: Truth | None) -> Everyone:
+    """The sets of those who were chosen, in codes of the domain."""
+    if chosen.rows is not None:
+        places, sets = seen.places[item.name][chosen.rows], drawn.sets(item, chosen.rows)
+        if np.any([member.forbids[sets[places == number]].any() for number, member in enumerate(item.strata.members)]):
+            raise ReleaseError(f"column '{item.name}': some sets hold impossible values", "run polyseme verify")
+    elif truth is not None and chosen.people is not None:
+        places, codes, stream = truth.seen.places[item.name][chosen.people], truth.codes[item.name], truth.stream()
+        own = codes[chosen.people].astype(np.int64)
+        sets = item.strata.sample(
+            places, lambda member, rows: member.mechanism.sample(member.narrow(own[rows]), stream)
+        )
+    else:
+        raise InternalError("nobody was chosen")
+    return Everyone(sets, places.astype(np.int64), item.strata, item.name, item.repeats)
 
 
 def published(part: Part, chosen: Chosen, drawn: Sample, truth: Truth | None) -> Shown:
