@@ -11,8 +11,9 @@ which is computed for releases drawn from the estimated shares, as if these were
 
     between success - z error and success + regret + z error
 
-Columns that tell something may seem to tell nothing where records are few. So the upper limit is not below that of
-somebody who takes as many columns as groups can have, whether they seem to tell something or not.
+Columns that tell something may seem to tell nothing where records are few. So the upper limit is not below that of an
+attacker who takes as many columns as groups can have, whether they seem to tell something or not, nor below that of one
+who combines all columns (`attacks/definetti.py`). Where records say next to nothing, no upper limit is below one.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _RELEASES = 3
 """Releases drawn to see what is lost by learning: their mean is known to a tenth or so, of something small."""
 _NORMAL = 1.959964
 """Standard errors on both sides of 95%."""
+_VAGUE = 0.08
+"""Standard error from which on records say next to nothing: what learning loses is then not known either."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Reached:
     success  with what he learnt from most of the records
     regret   how much more often with the true distribution
     error    the standard error of `success`
-    finer    the upper limit for somebody who tells more groups apart; 0 where nobody can
+    finer    the highest upper limit for attackers who learn in other ways; 0 where there are none
     unknown  the share of the records of which nothing is known: between none and all of them are guessed right
     """
 
@@ -66,8 +69,8 @@ class Reached:
 
     @property
     def high(self) -> float:
-        known = min(self.estimate + _NORMAL * self.error, 1.0)
-        return max((1.0 - self.unknown) * known + self.unknown, self.finer)
+        known = min(self.estimate + _NORMAL * self.error, 1.0) if self.error < _VAGUE else 1.0
+        return min(max((1.0 - self.unknown) * known + self.unknown, self.finer), 1.0)
 
     def of_draws(self, repeats: float) -> Self:
         """The same where so many records share a draw: they say as much as one.
@@ -75,6 +78,12 @@ class Reached:
         With 20 records a person, limits without this hold the truth in two of three cases.
         """
         return replace(self, error=self.error * sqrt(repeats))
+
+    @classmethod
+    def largest(cls, ways: Sequence[Self]) -> Self | None:
+        """The way of learning that gets furthest, with an upper limit for all of them; None where there is none."""
+        best = max(ways, key=lambda way: way.estimate, default=None)
+        return None if best is None else replace(best, finer=max(way.high for way in ways))
 
     @classmethod
     def over(cls, parts: Sequence[Self | None], weights: Sequence[float]) -> Self | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import ceil
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,9 @@ import pyarrow as pa
 
 from polyseme.analysis.leave_one_out import held, information
 from polyseme.arrays import Bools, Floats, Ints
+from polyseme.attacks.definetti import judged
+from polyseme.attacks.naive_bayes import levels_of
+from polyseme.attacks.scene import Everyone
 from polyseme.errors import ReleaseError
 from polyseme.estimators.counts import ranked
 from polyseme.estimators.learning import Reached, reached
@@ -76,6 +79,30 @@ def _by_condition(attribute: Attribute, shares: Sequence[float]) -> Groups | Non
 
 
 @dataclass(frozen=True, eq=False)
+class _Split:
+    """Records put into groups.
+
+    group    of each record, from 0 on: (n,)
+    columns  that tell it, beside the strata
+    told     what other records of a group tell about one, in nats for all records together
+    """
+
+    group: Ints
+    columns: tuple[int, ...]
+    told: float
+
+
+def _worthwhile(finer: Sequence[_Split]) -> _Split:
+    """The finest groups of which each column tells more than chance; one column at least, so that there are groups."""
+    chosen = finer[0]
+    for one in finer[1:]:
+        if chosen.group.any() and one.told <= chosen.told + _WORTH:
+            break
+        chosen = one
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
 class Looked:
     """Some records of a table, as codes.
 
@@ -98,18 +125,19 @@ class Looked:
         """How the true values of an attribute are distributed in the groups that tell most about them."""
         if not len(self.places[name]):
             return None
-        group, columns = self._split(name, strata.members[0].size)
-        return self._groups(name, strata, True, group, columns)
+        return self._groups(name, strata, True, _worthwhile(self._split(name, strata.members[0].size)))
 
     def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
         """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
         if not len(self.places[name]):
-            return None, Learnt(None, None)
-        group, columns = self._split(name, strata.members[0].size)
-        return self._groups(name, strata, False, group, columns), self._judged(name, strata, group)
+            return None, Learnt(None, ())
+        finer = self._split(name, strata.members[0].size)
+        chosen = _worthwhile(finer)
+        return self._groups(name, strata, False, chosen), self._judged(name, strata, chosen.group, finer[-1].group)
 
-    def _groups(self, name: str, strata: Strata, exact: bool, group: Ints, columns: Sequence[int]) -> Groups:
+    def _groups(self, name: str, strata: Strata, exact: bool, split: _Split) -> Groups:
         place, sets = self.places[name], self.values[name]
+        group, columns = split.group, sorted(split.columns)
         first = np.unique(group, return_index=True)[1]
         counts = self._counts(sets, group, strata, place[first], exact)
         # Ranges come after the columns they are made of: what is finer is named.
@@ -154,43 +182,60 @@ class Looked:
             for number in np.unique(taken).tolist()
         }
 
-    def _split(self, name: str, size: int, worth: float = _WORTH) -> tuple[Ints, list[int]]:
-        """The group of each record, and the columns that tell it: those by which other records tell most about one.
+    def _split(self, name: str, size: int) -> list[_Split]:
+        """Finer and finer groups of the records: by those columns by which other records tell most about one.
 
-        One column is taken in any case, so that there are groups; more as long as they tell more than chance.
-
-        worth  nats that another column must tell
+        The first ones are the strata; the last ones take as many columns as there may be.
         """
         values, (_, group) = self.values[name], ranked(self.places[name])
         whole = np.bincount(values.ravel(), minlength=size) / values.size
         most = min(len(values) // _OTHERS, _TABLE // len(self.values) // size)
-        chosen: list[int] = []
-        known = information(group, values, size, whole, self.persons)
-        while len(chosen) < _COLUMNS:
-            rest = [column for column in range(self.features.shape[1]) if column not in chosen]
-            codes = {column: combined(np.column_stack([group, self.features[:, column]])) for column in rest}
-            finer = {column: code for column, code in codes.items() if group.max() < code.max() < most}
-            told = {column: information(code, values, size, whole, self.persons) for column, code in finer.items()}
-            best = max(told, key=lambda column: told[column], default=None)
-            if best is None or (told[best] <= known + worth and group.any()):
+        found = [_Split(group, (), information(group, values, size, whole, self.persons))]
+        while len(found) <= _COLUMNS:
+            last = found[-1]
+            rest = [column for column in range(self.features.shape[1]) if column not in last.columns]
+            codes = {column: combined(np.column_stack([last.group, self.features[:, column]])) for column in rest}
+            finer = [
+                _Split(code, (*last.columns, column), information(code, values, size, whole, self.persons))
+                for column, code in codes.items()
+                if last.group.max() < code.max() < most
+            ]
+            if not finer:
                 break
-            chosen.append(best)
-            known, group = told[best], finer[best]
-        return group, sorted(chosen)
+            found.append(max(finer, key=lambda one: one.told))
+        return found
 
-    def _judged(self, name: str, strata: Strata, group: Ints) -> Learnt:
-        """How often guesses are right that were learnt from candidates, judged by other records."""
+    def _judged(self, name: str, strata: Strata, group: Ints, every: Ints) -> Learnt:
+        """How often guesses are right that were learnt from candidates, judged by other records.
+
+        every  groups by as many columns as there may be
+        """
         alone = len(np.unique(self.places[name])) == 1
-        known = self._reached(name, group, strata) if group.any() else None
-        if known is not None:
-            every = self._split(name, strata.members[0].size, -inf)[0]
-            finer = None if _alike(group, every) else self._reached(name, every, strata)
-            known = known if finer is None else replace(known, finer=finer.high)
-        return Learnt(self._reached(name, np.zeros_like(group), strata) if alone else None, known)
+        grouped = [one for one in [group] if one.any()] + ([] if _alike(group, every) else [every])
+        ways = [self._reached(name, one, strata) for one in grouped]
+        ways += [self._naive(name, strata)] if self.names else []
+        return Learnt(
+            self._reached(name, np.zeros_like(group), strata) if alone else None,
+            tuple(way for way in ways if way is not None),
+        )
+
+    def _naive(self, name: str, strata: Strata) -> Reached | None:
+        """For an attacker who combines all columns, as far as they tell something one by one."""
+        place, sets = self.places[name][: self._most], self.values[name][: self._most]
+        # Of a number and its ranges one is enough.
+        columns = [self.names.index(column) for column in dict.fromkeys(self.names)]
+        levels = levels_of(self.features[: self._most][:, columns])
+        found = judged(Everyone(sets, place, strata, name), levels) if levels.shape[1] else None
+        return None if found is None else Reached(found[0].success, 0.0, found[0].error)
+
+    @property
+    def _most(self) -> int:
+        """Records of an attribute that are judged."""
+        return min(max(_ALL_JUDGED // len(self.values), _FEWEST), _JUDGED)
 
     def _reached(self, name: str, group: Ints, strata: Strata) -> Reached | None:
         """Over the strata of the first records."""
-        most = min(max(_ALL_JUDGED // len(self.values), _FEWEST), _JUDGED)
+        most = self._most
         place, sets, group = self.places[name][:most], self.values[name][:most], group[:most]
         parts, weights = list[Reached | None](), list[float]()
         for number in np.unique(place).tolist():
@@ -225,14 +270,14 @@ def _alike(one: Ints, other: Ints) -> bool:
 
 @dataclass(frozen=True)
 class Learnt:
-    """How often somebody is right who reads a release; None where that is not told by judging.
+    """How often an attacker is right who reads a release, as far as that is told by judging.
 
-    marginal     and learns how the values are distributed among all people; one stratum only
-    conditional  and learns it for each group
+    marginal     and learns how the values are distributed among all people; None for several strata
+    conditional  and learns it given other columns, in several ways
     """
 
     marginal: Reached | None
-    conditional: Reached | None
+    conditional: tuple[Reached, ...]
 
 
 def _looked(texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints]) -> Looked:

@@ -376,17 +376,21 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
 
 def _judged(told: Guessers, reached: Learnt, repeats: float) -> Guessers:
     """With what records say about guesses that were learnt from others, in place of what follows from learnt shares."""
-    return replace(
-        told,
-        marginal=_limited(told.marginal, reached.marginal, repeats),
-        conditional=_limited(told.conditional, reached.conditional, repeats),
-    )
+    ways = [way.of_draws(repeats) for way in reached.conditional]
+    marginal = None if reached.marginal is None else reached.marginal.of_draws(repeats)
+    told = replace(told, marginal=_limited(told.marginal, marginal))
+    if told.conditional is None:
+        # Without groups there is nothing more to learn.
+        return replace(told, conditional=told.marginal, warnings=(*told.warnings, _NO_GROUPS))
+    known = Reached.largest(ways)
+    if known is None:
+        return replace(told, conditional=replace(told.conditional, after=None, worst_group=None, low=None, high=1.0))
+    return replace(told, conditional=_limited(told.conditional, known))
 
 
-def _limited(one: Guesser | None, reached: Reached | None, repeats: float) -> Guesser | None:
+def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
     if one is None or reached is None:
         return one
-    reached = reached.of_draws(repeats)
     worst = max(one.worst_group or 0.0, reached.estimate)
     return replace(one, after=reached.estimate, worst_group=worst, low=reached.low, high=reached.high)
 
