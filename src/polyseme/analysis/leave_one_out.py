@@ -74,6 +74,7 @@ class LeftOut:
 
     before    without the release
     after     with it
+    whole     the same two for an attacker who knows the shares of the whole table, and nothing about groups
     high      the same for an attacker who knows the exact composition of each group
     strength  of the shrinking under which records are likeliest that were left out: what groups are, not how to guess
     drawn     whether sets were drawn, so that `after` and `high` are estimates
@@ -81,6 +82,7 @@ class LeftOut:
 
     before: float
     after: float
+    whole: tuple[float, float]
     high: float
     strength: float
     drawn: bool = False
@@ -94,12 +96,14 @@ def shrunk(counts: Floats, whole: Floats, strength: float) -> Floats:
 def left_out(parts: Sequence[Part]) -> LeftOut:
     """The attacker with the strength that suits him best, one for all parts."""
     records = sum(part.records for part in parts)
-    before = max(sum(_before(part, strength) for part in parts) for strength in STRENGTHS) / records
+    before = {strength: sum(_before(part, strength) for part in parts) / records for strength in STRENGTHS}
     work = [_way(part, len(parts) * (len(STRENGTHS) + 1)) for part in parts]
     reached = {strength: sum(one.reached(strength) for one in work) / records for strength in STRENGTHS}
-    after, high = max(*reached.values(), before), sum(one.known() for one in work) / records
+    guessed = max(before.values())
+    after, high = max(*reached.values(), guessed), sum(one.known() for one in work) / records
     strength = max(STRENGTHS, key=lambda strength: sum(_likely(part, strength) for part in parts))
-    return LeftOut(before, after, max(high, after), strength, any(isinstance(one, _Draws) for one in work))
+    drawn = any(isinstance(one, _Draws) for one in work)
+    return LeftOut(guessed, after, (before[inf], reached[inf]), max(high, after), strength, drawn)
 
 
 def _likely(part: Part, strength: float) -> float:
@@ -244,17 +248,19 @@ class _Listed:
                 rest = [*rest, others[:, value] * self.outside]
             found += (drawing @ _won(mine, rest).T).T
         if others is not None:
-            found += self._unseen(members, others, lowered)
+            found += self._unseen(members, belief, others, lowered)
         return found
 
-    def _unseen(self, members: Sequence[Floats], others: Floats, lowered: Floats) -> Floats:
-        """The part of the chance from sets without the value: only the likeliest of all is named then."""
-        mode = (lowered / np.maximum(others, np.finfo(np.float64).tiny)).argmax(axis=1)
-        rows, found = np.arange(len(lowered)), np.zeros(lowered.shape)
-        mine = lowered[rows, mode][:, None] * self.outside
-        away = ~np.any([value == mode[:, None] for value in self.sets.T], axis=0)
-        won = _won(mine, [*members, others[rows, mode][:, None] * self.outside])
-        found[rows, mode] = (won * away * self.outside).sum(axis=1)
+    def _unseen(self, members: Sequence[Floats], belief: Floats, others: Floats, lowered: Floats) -> Floats:
+        """The part of the chance from sets without the value: only the likeliest of all values are named then."""
+        found = np.zeros(lowered.shape)
+        rows, values = np.nonzero(lowered >= (1.0 - _TIED) * others)
+        own = lowered[rows, values][:, None]
+        alike = np.abs(belief[rows] - own) <= _TIED * own
+        alike[np.arange(len(rows)), values] = True
+        away = ~np.any([value == values[:, None] for value in self.sets.T], axis=0)
+        won = _won(own * self.outside, [member[rows] for member in members]) * away
+        found[rows, values] = (won * self.outside).sum(axis=1) / alike.sum(axis=1)
         return found
 
 

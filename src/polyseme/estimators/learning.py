@@ -65,7 +65,7 @@ class Reached:
 
     @property
     def low(self) -> float:
-        return (1.0 - self.unknown) * min(max(self.success - _NORMAL * self.error, 0.0), self.estimate)
+        return min(max(self.success - _NORMAL * self.error, 0.0), self.estimate)
 
     @property
     def high(self) -> float:
@@ -100,7 +100,7 @@ class Reached:
             float(shares @ [part.success for part, _ in known]),
             float(shares @ [part.regret for part, _ in known]),
             sqrt(float(errors @ errors)),
-            unknown=1.0 - sum(weight for _, weight in known) / sum(weights),
+            unknown=1.0 - sum((1.0 - part.unknown) * weight for part, weight in known) / sum(weights),
         )
 
 
@@ -117,7 +117,9 @@ def reached(sets: Ints, group: Ints, mechanism: Mechanism) -> Reached | None:
     if judged is None or judge is None:
         return None
     shares = learnt_shares(sets, group, mechanism, added=added)
-    return Reached(judged.success, _regret(shares, group, judge, added), judged.error)
+    # Values that no set tells apart may be known from elsewhere.
+    unknown = 0.0 if judge.tells_apart else 1.0
+    return Reached(judged.success, _regret(shares, group, judge, added), judged.error, unknown=unknown)
 
 
 def _regret(shares: Floats, group: Ints, judge: Judge, added: float | None) -> float:

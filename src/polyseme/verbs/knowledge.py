@@ -50,7 +50,7 @@ _TABLE = 10_000_000
 """Groups times values of all attributes together (80 MB)."""
 _COLUMNS = 3
 """Columns that are taken together at the most."""
-_WORTH = 3.0
+_WORTH = 5.0
 """Nats that another column must tell: chance alone rarely tells so much about records that were left out."""
 _STATED = 3
 """Texts of a column that are named for a stratum."""
@@ -125,13 +125,13 @@ class Looked:
         """How the true values of an attribute are distributed in the groups that tell most about them."""
         if not len(self.places[name]):
             return None
-        return self._groups(name, strata, True, _worthwhile(self._split(name, strata.members[0].size)))
+        return self._groups(name, strata, True, _worthwhile(self._split(name, strata)))
 
     def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
         """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
         if not len(self.places[name]):
             return None, Learnt(None, ())
-        finer = self._split(name, strata.members[0].size)
+        finer = self._split(name, strata)
         chosen = _worthwhile(finer)
         return self._groups(name, strata, False, chosen), self._judged(name, strata, chosen.group, finer[-1].group)
 
@@ -182,15 +182,16 @@ class Looked:
             for number in np.unique(taken).tolist()
         }
 
-    def _split(self, name: str, size: int) -> list[_Split]:
+    def _split(self, name: str, strata: Strata) -> list[_Split]:
         """Finer and finer groups of the records: by those columns by which other records tell most about one.
 
-        The first ones are the strata; the last ones take as many columns as there may be.
+        The first ones are those of the columns that decide the stratum; the last ones take as many as there may be.
         """
-        values, (_, group) = self.values[name], ranked(self.places[name])
+        values, size = self.values[name], strata.members[0].size
         whole = np.bincount(values.ravel(), minlength=size) / values.size
         most = min(len(values) // _OTHERS, _TABLE // len(self.values) // size)
-        found = [_Split(group, (), information(group, values, size, whole, self.persons))]
+        group, columns = self._in_strata(name, strata, most)
+        found = [_Split(group, columns, information(group, values, size, whole, self.persons))]
         while len(found) <= _COLUMNS:
             last = found[-1]
             rest = [column for column in range(self.features.shape[1]) if column not in last.columns]
@@ -204,6 +205,14 @@ class Looked:
                 break
             found.append(max(finer, key=lambda one: one.told))
         return found
+
+    def _in_strata(self, name: str, strata: Strata, most: int) -> tuple[Ints, tuple[int, ...]]:
+        """The records by the columns that decide their stratum; by the strata where that would be too many groups."""
+        place = self.places[name]
+        deciding = self._undecided(strata, place)
+        columns = tuple(self.names.index(column) for column in deciding if column in self.names)
+        group = combined(np.column_stack([place, self.features[:, list(columns)]]))
+        return (group, columns) if group.max(initial=0) < most else (ranked(place)[1], ())
 
     def _judged(self, name: str, strata: Strata, group: Ints, every: Ints) -> Learnt:
         """How often guesses are right that were learnt from candidates, judged by other records.

@@ -262,6 +262,10 @@ class _Grouped:
         # The floor and the ranges are those of the distribution he knows.
         known = self.facing.guesser(whole)
         found = replace(found, floor=known.floor, crowd=known.crowd, ranges=known.ranges)
+        if self.left is not None and found.after is not None:
+            # Values that are equally frequent are guessed equally often.
+            before, after = self.left.whole
+            found = replace(found, before=before, after=after, worst_group=max(found.worst_group or 0.0, after))
         return _with_worst(found, worst)
 
     def _conditional(self, marginal: Guesser) -> Guesser:
