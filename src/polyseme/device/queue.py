@@ -93,6 +93,7 @@ class Queue:
         due = (time.time() if now is None else now) + delay
         body = report.body(campaign.collection.size)
         with self._writing() as connection:
+            _require_allowed(connection, campaign)
             connection.execute(
                 "INSERT INTO reports (id, campaign, relay, body, due) VALUES (?, ?, ?, ?, ?)",
                 (report.id, campaign.id, campaign.collection.relay, body, due),
@@ -140,3 +141,13 @@ class Queue:
         """Remove a report; one that was stored can then no longer be withdrawn from here."""
         with self._writing() as connection:
             connection.execute("DELETE FROM reports WHERE id = ?", (id,))
+
+
+def _require_allowed(connection: sqlite3.Connection, campaign: Campaign) -> None:
+    """Refuse more reports of a device than the campaign allows: readers count on it."""
+    most = campaign.collection.most
+    query = "SELECT count(*) FROM reports WHERE campaign = ? AND state <> 'refused'"
+    if most is None or connection.execute(query, (campaign.id,)).fetchone()[0] < most:
+        return
+    times = "one report" if most == 1 else f"{most:,} reports"
+    raise CampaignError(f"this campaign takes {times} of a device", "withdraw the earlier one to answer again")

@@ -82,7 +82,7 @@ export class Queue {
    * @returns {Promise<boolean>} whether it was kept
    */
   put(campaign, report, address, once = false) {
-    const { relay, size, delay, gateway } = campaign.collection;
+    const { relay, size, delay, gateway, draws, reports } = campaign.collection;
     require(!relay || gateway, "collection.gateway");
     const due = Date.now() + Math.random() * delay * 1e3;
     /** @type {Queued} */
@@ -103,7 +103,10 @@ export class Queue {
     return this.#writing(async (store) => {
       /** @type {Queued[]} */
       const all = await result(store.getAll());
-      const there = once && all.some(({ campaign, state }) => campaign === item.campaign && state !== "refused");
+      const before = all.filter(({ campaign, state }) => campaign === item.campaign && state !== "refused").length;
+      const there = once && before > 0;
+      // Readers of the release count on how many reports one draw stands for.
+      require(there || draws === "fresh" || before < (reports ?? 1), "collection.reports");
       if (!there) store.put(item);
       return !there;
     });
