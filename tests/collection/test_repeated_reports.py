@@ -1,4 +1,4 @@
-"""Devices that report several times: what the campaign allows, what devices do, and what readers of the release hear."""
+"""Devices that report several times: what a campaign allows, what devices do, what readers of a release are told."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_document_that_does_not_say_it_leaves_it_open() -> None:
     published, _ = release(older, 7, np.random.default_rng(1))
     assert published.manifest.uncounted
     assert ps.verify(published).holds
-    assert any("too narrow" in note for note in ps.estimate(published, of=["x"]).notes)
+    assert any("too short" in note for note in ps.estimate(published, of=["x"]).notes)
 
 
 def test_a_device_sends_no_more_than_the_campaign_allows(tmp_path: Path) -> None:
