@@ -23,7 +23,7 @@ from polyseme.verbs.reviewing import Review
 if TYPE_CHECKING:
     from polyseme.verbs.treating import Decided
 
-__all__ = ["publish_in_folder", "publish_in_memory"]
+__all__ = ["models_of", "publish_in_folder", "publish_in_memory"]
 
 
 def publish_in_memory(
@@ -92,7 +92,7 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
         seeded=job.seed is not None,
         sticky=job.key is not None,
         key_check="" if job.key is None else key_check(job.key),
-        models=_models(policy) if treated is None else treated.models,
+        models=models_of(policy) if treated is None else treated.models,
         missing_values=policy.table.missing_values,
         applied=None if treated is None else treated.applied,
         about=_dated(policy.about),
@@ -104,7 +104,8 @@ def _dated(about: About) -> About:
     return replace(about, date=about.date or date.today().isoformat()) if about else about
 
 
-def _models(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+    """What a policy asks of its rows, as a manifest says it."""
     return tuple({model.name: dict(model.parameters)} for model in policy.models)
 
 
