@@ -5,6 +5,9 @@
     marketer     wants as many matches as possible; expected share of right ones = classes / records,
                  or the mean over records of 1 / (matching people) with a reference
 
+What a policy calls insensitive is published all the same, and others may know it: records are found by it too.
+A promise of k-anonymity is about quasi-identifiers, and is judged by these alone.
+
 Sample uniqueness is the share of records that are alone in their class. All of these are exact. The bound is 1/k where
 k-anonymity (k-map for the journalist) was promised. Publishing sets of candidates does not touch quasi-identifiers,
 so it does nothing against linkage.
@@ -12,7 +15,8 @@ so it does nothing against linkage.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -56,11 +60,36 @@ def risks(classes: Classes, matches: Ints | None = None) -> Risks:
 
 
 def lacks(scene: Scene) -> str:
-    return "" if scene.classes is not None else "quasi-identifiers"
+    return "" if scene.classes is not None or scene.linked is not None else "quasi-identifiers"
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
     """One finding for each of the three adversaries; the journalist only with a reference."""
+    found = _by_classes(scene)
+    if scene.linked is None:
+        return found
+    promised = {one.attack: one for one in found}
+    everything = _by_classes(replace(scene, classes=scene.linked.classes, matches=None))
+    linked = {one.attack: _judged(one, promised.get(one.attack), scene.linked.names) for one in everything}
+    return tuple({**promised, **linked}.values())
+
+
+def _judged(found: Finding, promised: Finding | None, names: Sequence[str]) -> Finding:
+    """What is found by insensitive columns too; the promise is judged by quasi-identifiers alone."""
+    called = f"{', '.join(names)} (published as insensitive)"
+    knows = called if promised is None else f"{promised.knows}; and {called}"
+    alone = {} if promised is None else {f"{name}_by_promise": value for name, value in promised.detail.items()}
+    return replace(
+        found,
+        bound=None if promised is None else promised.bound,
+        exceeded=promised is not None and promised.exceeded,
+        knows=knows,
+        helps=f"drop {', '.join(names)} (role: identifier); {found.helps}",
+        detail={**found.detail, **alone},
+    )
+
+
+def _by_classes(scene: Scene) -> tuple[Finding, ...]:
     classes, matches, k = scene.classes, scene.matches, scene.promised.k
     if classes is None:
         return ()

@@ -20,7 +20,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.strata import Strata
 from polyseme.tables.classes import Classes, Counts
 
-__all__ = ["NOTHING", "Absent", "Everyone", "Gathered", "Promised", "Scene", "Shown", "Within"]
+__all__ = ["NOTHING", "Absent", "Everyone", "Gathered", "Linked", "Promised", "Scene", "Shown", "Within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +225,17 @@ class Gathered:
 
 
 @dataclass(frozen=True, eq=False)
+class Linked:
+    """Records that share all that is published as it is or generalized, what is called insensitive included.
+
+    names  the columns that are called so
+    """
+
+    classes: Classes
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Absent:
     """People who were in the table and are not in the release.
 
@@ -259,6 +270,7 @@ class Scene:
     again     the sets of the same attribute and people in another release, in the same codes
     sticky    whether decoys were keyed in both releases, so that equal sets are one draw
     classes   records that share their quasi-identifiers
+    linked    those that share insensitive columns too, where there are any
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
@@ -276,6 +288,7 @@ class Scene:
     again: Shown | None = None
     sticky: bool = False
     classes: Classes | None = None
+    linked: Linked | None = None
     matches: Ints | None = None
     seeded: bool = False
     within: Within | None = None

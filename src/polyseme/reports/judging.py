@@ -113,11 +113,12 @@ def _learnt(risks: Sequence[ValueRisk]) -> list[str]:
 
 def _found_alone(found: Reidentification) -> list[str]:
     if not found.measured:
-        return [f"How many people can be found by {_listed(found.columns)} was not counted."]
+        return [f"How many people can be found by {_listed(found.known)} was not counted."]
     if not found.unique:
         return []
     raw = f", and {_listed(found.raw)} {_are(found.raw)} published as in the table" if found.raw else ""
-    return [f"{chance(found.unique)} of the records are the only one with their {_listed(found.columns)}{raw}."]
+    called = f", and {_listed(found.others)} {_are(found.others)} published as insensitive" if found.others else ""
+    return [f"{chance(found.unique)} of the records are the only one with their {_listed(found.known)}{raw}{called}."]
 
 
 def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
@@ -191,14 +192,16 @@ def risk_paragraph(page: Page) -> tuple[str, ...]:
 
 
 def _reidentified(found: Reidentification) -> str:
-    if not found.columns:
+    if not found.known:
         return "Finding a person: the release shows no column by which others may know somebody."
     if found.smallest is None or found.unique is None:
-        return f"Finding a person by {_listed(found.columns)}: how many records look alike was not counted."
+        return f"Finding a person by {_listed(found.known)}: how many records look alike was not counted."
     alone = f"; {chance(found.unique)} of the records are the only one with their values" if found.unique else ""
     promised = "nothing was promised about this" if found.promised is None else f"promised: at least {found.promised}"
+    if found.promised is not None and found.others:
+        promised += f" by {_listed(found.columns)}, without {_listed(found.others)}, published as insensitive"
     return (
-        f"Finding a person: somebody who knows {_listed(found.columns)} of a person in the table finds at least "
+        f"Finding a person: somebody who knows {_listed(found.known)} of a person in the table finds at least "
         f"{counted(found.smallest, 'record')} that {'fits' if found.smallest == 1 else 'fit'}{alone} ({promised})."
     )
 

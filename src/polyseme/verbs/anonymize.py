@@ -51,6 +51,7 @@ from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
 from polyseme.verbs.reviewing import Review
+from polyseme.verbs.singled_out import singled_out
 
 if TYPE_CHECKING:
     from polyseme.verbs.dealing import Dealt
@@ -102,8 +103,9 @@ def anonymize(
     earlier      a release of the same people, to hear what changed since and can be intersected
     ledger       a file that keeps what was published about the same people: asked before, told afterwards
     people       whom the release is about; may be left out where the ledger knows one group of people
-    accept_risk  publish also where models of the policy do not hold, which the manifest then says, and where sets can
-                 be intersected with those of earlier releases in the ledger
+    accept_risk  publish also where models of the policy do not hold, which the manifest then says; where sets can
+                 be intersected with those of earlier releases in the ledger; where an insensitive column identifies
+                 nearly every record; and where more than 1% of the groups that share a set have members that differ
     apply        an earlier release whose levels of generalization are used again; records that would break a promise
                  are suppressed, and more than the policy allows are refused
     progress     told how many more rows were read
@@ -147,6 +149,7 @@ def anonymize(
         *(changing_strata(job.columns) if job.key is not None else ()),
         *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
     ]
+    seen += singled_out(job.columns, source, policy.table.missing_values).require_accepted(accept_risk)
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])

@@ -79,8 +79,13 @@ def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
     """What else is to be said of its sets, where these can be read at all."""
     # A hundred modules that nobody needs who only checks a table.
     from polyseme.verbs.shared_sets import shared_remarks
+    from polyseme.verbs.singled_out import singled_out
 
-    return shared_remarks(release) if found.holds else ()
+    if not found.holds:
+        return ()
+    alone = singled_out(release.manifest.columns, release.source, release.manifest.missing_values)
+    told = (problem.what for problem in alone.refused)
+    return (*shared_remarks(release), *told, *alone.told) if release.manifest.form == "set" else ()
 
 
 def _names_files(subject: str | Path) -> bool:
