@@ -17,6 +17,7 @@ from polyseme.distances.base import Distance
 from polyseme.distances.ground import Ground
 from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
+from polyseme.release import People
 from polyseme.strata import Strata
 from polyseme.tables.classes import Classes, Counts
 
@@ -271,6 +272,7 @@ class Scene:
     sticky    whether decoys were keyed in both releases, so that equal sets are one draw
     classes   records that share their quasi-identifiers
     linked    those that share insensitive columns too, where there are any
+    people    of how many people they are, by what the publisher claims; None where that is not said
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
@@ -289,6 +291,7 @@ class Scene:
     sticky: bool = False
     classes: Classes | None = None
     linked: Linked | None = None
+    people: People | None = None
     matches: Ints | None = None
     seeded: bool = False
     within: Within | None = None

@@ -124,7 +124,8 @@ def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints)
         sizes = np.append(sizes, suppressed)
     classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), suppressed)
     promised = Promised(k=bounds[0] if bounds else None)
-    return Scene(classes=classes, linked=linked if len(together) else None, promised=promised, seeded=seeded)
+    known = linked if len(together) else None
+    return Scene(classes=classes, linked=known, people=release.manifest.people, promised=promised, seeded=seeded)
 
 
 class _Stage:
