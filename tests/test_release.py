@@ -37,7 +37,7 @@ def people(rows: int = 500, seed: int = 1) -> pl.DataFrame:
         {
             "id": [f"person-{number}" for number in range(rows)],
             "zip": [f"{number:05d}" for number in rng.integers(0, 1000, rows)],
-            "weight": rng.normal(70, 10, rows).round(),
+            "weight": rng.normal(70, 10, rows).round(1),
             "level": rng.choice(list("abcdefg"), rows),
         }
     )

@@ -23,8 +23,8 @@ _REFUSED = 0.95
 """The share of records with a value of their own from which on a column identifies them."""
 _FEWEST = 100
 """Records from which on that is no accident."""
-_WARNED = 0.05
-"""The share from which on a column is warned of; a judgement."""
+_WARNED, _TELLING = 0.05, 20
+"""The share from which on a column is warned of, in a table of at least so many records; a judgement."""
 _HELD = 500_000
 """Fingerprints of a column that are held (4 MB); of longer tables, a share of the values is looked at."""
 _ADVICE = "Drop it (role: identifier), or let it count as what others know (role: quasi-identifier)."
@@ -62,7 +62,7 @@ def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple
             alone = _of_all(source, name, missing_values)
         if alone.identifying:
             refused.append(Problem(f"$.attributes.{name}.role", alone.in_words(name), _HINT))
-        elif alone.share >= _WARNED:
+        elif alone.share >= _WARNED and alone.exposure.rows >= _TELLING:
             told.append(f"{alone.in_words(name)}. {_ADVICE}")
     return SingledOut(tuple(refused), tuple(told))
 
