@@ -21,7 +21,16 @@ from polyseme.engines.batch import Job
 from polyseme.engines.conditions import absent_values
 from polyseme.engines.memory import shuffling_memory
 from polyseme.engines.run import Run
-from polyseme.errors import PolicyError, PolicyWarning, PolysemeWarning, PrivacyWarning, Problem, QuestionError, nearest
+from polyseme.errors import (
+    PolicyError,
+    PolicyWarning,
+    PolysemeWarning,
+    PrivacyWarning,
+    Problem,
+    QuestionError,
+    RiskError,
+    nearest,
+)
 from polyseme.errors import warn as python_warning
 from polyseme.logs import logged
 from polyseme.methods import method_named
@@ -37,7 +46,9 @@ from polyseme.tables.io.source import Source, Watched
 from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
 from polyseme.verbs.cautions import changed_sets, repeated_records, require_protection, ungeneralized, warnings
+from polyseme.verbs.combined import Reader, broken_promises, shared_warnings
 from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.knowledge import look, some_records
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
@@ -53,6 +64,8 @@ Progress = Callable[[int], None]
 Warn = Callable[[str], None]
 Explain = Callable[[Explanation], None]
 FORMS = ("set", "long")
+_LOOKED = 200_000
+"""Records that are looked at to see how protected attributes go together: the first ones of the table."""
 _log = logging.getLogger(__name__)
 
 
@@ -93,8 +106,9 @@ def anonymize(
     earlier      a release of the same people, to hear what changed since and can be intersected
     ledger       a file that keeps what was published about the same people: asked before, told afterwards
     people       whom the release is about; may be left out where the ledger knows one group of people
-    accept_risk  publish also where models of the policy do not hold, which the manifest then says, and where sets can
-                 be intersected with those of earlier releases in the ledger
+    accept_risk  publish also where models of the policy do not hold, which the manifest then says, where sets can be
+                 intersected with those of earlier releases in the ledger, and where the sets of several attributes
+                 together break a promise about learners
     apply        an earlier release whose levels of generalization are used again; records that would break a promise
                  are suppressed, and more than the policy allows are refused
     progress     told how many more rows were read
@@ -126,6 +140,7 @@ def anonymize(
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
     )
+    shown = _records(source, treated, run)
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
     where = engine if isinstance(engine, str) else type(engine).__name__
@@ -136,6 +151,7 @@ def anonymize(
         *(changing_strata(job.columns) if job.key is not None else ()),
         *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
     ]
+    seen += _shared(policy, resolved, job, shown, accept_risk, seen)
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, seen)
@@ -197,6 +213,31 @@ def _treated(
         made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)
         return made if getattr(engine, "deals", False) else require_treated(made, policy.grouping)
     return treat(policy, resolved, source, seed, cancellation, pattern)
+
+
+def _records(source: Source, treated: Decided | None, engine: Engine) -> Source:
+    """Some records as others will see them, for a look at how attributes go together."""
+    made = source if treated is None else getattr(treated, "source", source)
+    # Where columns are new, groups of records, the others are as they were.
+    shown = made if made.schema.names == source.schema.names else source
+    return some_records(shown, _LOOKED, whole=not getattr(engine, "scaled", False))
+
+
+def _shared(
+    policy: Policy, resolved: Resolved, job: Job, records: Source, accept_risk: bool, said: Sequence[str]
+) -> list[str]:
+    """What is told of attributes whose sets give each other away; refuses where that breaks a promise."""
+    sets = {item.name: item for item in job.sets}
+    if len(sets) < 2:
+        return []
+    source = with_joined(records, resolved.schema.attributes, policy.table.missing_values, hidden=True)
+    looked = look(policy, resolved.schema, {name: item.strata for name, item in sets.items()}, source)
+    shared = Reader(looked, sets, exact=True).shared()
+    broken = broken_promises(shared, sets)
+    if broken and not accept_risk:
+        raise RiskError(broken)
+    accepted = [f"{one.where}: {one.what}. It is published all the same, as --accept-risk says." for one in broken]
+    return [*accepted, *shared_warnings(shared, sets, said)]
 
 
 def _tell_afterwards(warn: Warn | None, work: Run, seen: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -26,9 +27,10 @@ from polyseme.strata import Strata
 from polyseme.strata.groups import Groups
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.sets import code_sets
+from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.source import Source
 
-__all__ = ["Learnt", "Looked", "declared", "from_release", "look"]
+__all__ = ["Learnt", "Looked", "declared", "from_release", "look", "some_records"]
 
 _ALL_GROUPS = 4_000
 """Groups of all attributes together: a report on 290 of them then takes some seconds for this."""
@@ -102,14 +104,27 @@ class Looked:
         """How the true values of an attribute are distributed in the groups that tell most about them."""
         if not len(self.places[name]):
             return None
-        group, columns = self._split(name, strata.members[0].size)
-        return self._groups(name, strata, True, group, columns)
+        return self._groups(name, strata, True, *self._grouped(name, strata.size, True))
+
+    def group_of(self, name: str, strata: Strata, exact: bool) -> Ints:
+        """The group of each record, as in `groups` (exact) or in `learnt`."""
+        return self._grouped(name, strata.size, exact)[0]
+
+    def _grouped(self, name: str, size: int, exact: bool) -> tuple[Ints, list[int]]:
+        """The group of each record and the columns that tell it; found once for each attribute."""
+        if name not in self._known:
+            self._known[name] = self._split(name, size) if exact else self._told(name, size)
+        return self._known[name]
+
+    @cached_property
+    def _known(self) -> dict[str, tuple[Ints, list[int]]]:
+        return {}
 
     def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
         """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
         if not len(self.places[name]):
             return None, Learnt(None, None)
-        group, columns = self._told(name, strata.members[0].size)
+        group, columns = self._grouped(name, strata.size, False)
         return self._groups(name, strata, False, group, columns), self._judged(name, strata, group, bool(columns))
 
     def _groups(self, name: str, strata: Strata, exact: bool, group: Ints, columns: Sequence[int]) -> Groups:
@@ -310,6 +325,21 @@ def look(policy: Policy, schema: Schema, strata: Mapping[str, Strata], source: S
     shown = pl.concat(texts) if texts else pl.DataFrame({name: [] for name in names})
     whose = _numbered(pl.concat(persons)) if persons else None
     return _fitting(shown, {name: np.concatenate(found) for name, found in codes.items() if found}, strata, whose)
+
+
+def some_records(source: Source, most: int, whole: bool) -> Source:
+    """The first records of a table, in memory.
+
+    whole  whether as many as are asked for may be read; otherwise as few as a quick look takes
+    """
+    batches, rows = list[pa.RecordBatch](), 0
+    names = source.schema.names
+    for batch in source.batches(names) if whole else filter(None, [source.head(names)]):
+        batches.append(batch.slice(0, most - rows))
+        rows += batch.num_rows
+        if rows >= most:
+            break
+    return FrameSource(pa.Table.from_batches(batches, source.schema))
 
 
 def _numbered(keys: pl.Series) -> Ints:

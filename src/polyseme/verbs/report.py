@@ -30,7 +30,7 @@ from polyseme.verbs.estimate import ask
 from polyseme.verbs.evaluate import Truth
 from polyseme.verbs.grouping import published_counts
 from polyseme.verbs.inputs import original_given, release_given
-from polyseme.verbs.learners import guessers_of_release
+from polyseme.verbs.learners import with_learners
 from polyseme.verbs.questions import targets_of
 from polyseme.verbs.treatment import treatment_of
 from polyseme.verbs.verify import verify_release
@@ -63,7 +63,7 @@ def report(
     source = original_given(original, opened, **written)
     findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
-    verified = replace(verify_release(opened, counts), learners=guessers_of_release(opened))
+    verified = with_learners(verify_release(opened, counts), opened)
     return render_page(make_page(opened, verified, source, by, findings, counts, title=title, publisher=publisher))
 
 

@@ -43,7 +43,7 @@ from polyseme.tables.io.listing import is_pattern
 from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source, how_many
 from polyseme.verbs.inputs import policy_given, release_given, source_given
-from polyseme.verbs.learners import guessers_of_release
+from polyseme.verbs.learners import with_learners
 from polyseme.verbs.locating import located
 
 __all__ = ["verify", "verify_release", "verify_table"]
@@ -70,7 +70,7 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
     release = release_given(subject)
     found = verify_release(release)
     whole = tuple(release.source.schema.names) == release.manifest.names
-    return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
+    return _counted(with_learners(found, release) if whole else found)
 
 
 def _names_files(subject: str | Path) -> bool:
