@@ -15,7 +15,7 @@ import polyseme as ps
 from polyseme import evidence
 from polyseme.attacks import naive_bayes
 from polyseme.estimators import estimate as estimating
-from polyseme.estimators import judging, learning, learnt
+from polyseme.estimators import all_sets, judging, learning, learnt
 from polyseme.evidence import verdicts
 from polyseme.results.drawing import bars
 from polyseme.verbs import knowledge
@@ -84,10 +84,10 @@ def test_the_work_of_a_report_on_each_attribute(release: Path, done: Counter[str
     attributes = ORDERED + LISTED
     each = {what: number / attributes for what, number in done.items()}
     assert each["fits"] == 3
-    # Attacks, and five folds for what readers of the release can learn.
-    assert each["judgements"] == 3 + 3 + 5
-    # These folds, twice the whole and releases drawn to see what learning loses.
-    assert each["shares"] == 3 + 1 + 5 + 2 + learning._RELEASES
+    # Attacks, five folds for what readers of the release can learn, and five with the sets of others and without them.
+    assert each["judgements"] == 3 + 3 + 5 + 2 * 5
+    # These folds, twice the whole and releases drawn to see what learning loses; likewise with the sets of others.
+    assert each["shares"] == (3 + 1 + 5 + 2 + learning._RELEASES) + (5 + 1 + all_sets._RELEASES)
     assert each["groups"] == 1
     # For its verdict; the estimate reads that.
     assert each["examinations"] == 1
