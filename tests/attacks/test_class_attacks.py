@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import polyseme as ps
 from polyseme.attacks import IN_CLASSES, Finding, Promised, Scene, Within, attack
 from polyseme.attacks.in_classes import definetti, limits
+from polyseme.attacks.scene import Absent
 from polyseme.distances import LineDistance, TreeDistance
 from polyseme.distances.ground import Ordered
 from polyseme.errors import ReleaseError
@@ -124,6 +125,7 @@ def test_who_lacks_something_finds_nothing() -> None:
         "skewness": "values in classes",
         "background-knowledge": "values in classes",
         "definetti": "values in groups",
+        "left-out": "people who are left out",
     }
     assert [one.attack for one in attack(scene("ab", "cd"))] == ["homogeneity", "skewness", "background-knowledge"]
 
@@ -132,7 +134,13 @@ def test_who_lacks_something_finds_nothing() -> None:
 def test_a_finding_is_complete(name: str) -> None:
     people = grouped_people(0.3, groups=100, values=4)
     assert people.within is not None
-    one = replace(people, within=replace(people.within, distance=TREE), promised=Promised(guess=1 / 3, moved=0.9))
+    quarter = np.full(4, 1 / 4)
+    one = replace(
+        people,
+        within=replace(people.within, distance=TREE),
+        absent=Absent("ill", 8, quarter, quarter, told=True),
+        promised=Promised(guess=1 / 3, moved=0.9),
+    )
     assert IN_CLASSES[name].lacks(one) == ""
     found = only(name, one)
     assert found.attack == name

@@ -87,7 +87,15 @@ def estimate(rows: int = 3, label: str = "value") -> Any:
         },
         schema_overrides={"stderr": pl.Float64},
     )
-    return SimpleNamespace(to_polars=lambda: frame, notes=("not converged",), estimator="ml", level=0.95, weight=None)
+    return SimpleNamespace(
+        to_polars=lambda: frame,
+        notes=("not converged",),
+        estimator="ml",
+        level=0.95,
+        weight=None,
+        target="published",
+        left_out=0,
+    )
 
 
 @pytest.mark.parametrize("width", [80, 100, 120])

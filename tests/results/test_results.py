@@ -268,7 +268,7 @@ def test_an_unknown_option_is_refused_with_the_known_ones(release: ps.Release, p
     ):
         ps.estimate(release, of=["age"], leve=0.9)
     with pytest.raises(
-        ps.QuestionError, match=r"seperator: there is no such option\n.*nonnegative, unweighted, separator"
+        ps.QuestionError, match=r"seperator: there is no such option\n.*nonnegative, unweighted, target, separator"
     ):
         ps.evaluate(release, people, seperator=";")
     with pytest.raises(ps.QuestionError, match=r"level.*\n.*population: 'people' is not a choice"):

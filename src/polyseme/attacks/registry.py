@@ -23,6 +23,7 @@ from polyseme.attacks import (
     published_estimate,
     repetition,
     seed,
+    shared_value,
     similarity,
     skewness,
     transparency,
@@ -30,6 +31,7 @@ from polyseme.attacks import (
 from polyseme.attacks.in_classes import background_knowledge as background_knowledge_in_classes
 from polyseme.attacks.in_classes import definetti as definetti_in_groups
 from polyseme.attacks.in_classes import homogeneity as homogeneity_in_classes
+from polyseme.attacks.in_classes import left_out
 from polyseme.attacks.in_classes import similarity as similarity_in_classes
 from polyseme.attacks.in_classes import skewness as skewness_in_classes
 from polyseme.attacks.scene import Scene
@@ -66,6 +68,7 @@ ADVERSARIES: Mapping[str, Adversary] = {
     "definetti": definetti,
     "correlation": correlation,
     "repetition": repetition,
+    "shared-value": shared_value,
 }
 """On published sets and on records, in the order in which findings are shown."""
 
@@ -75,11 +78,16 @@ IN_CLASSES: Mapping[str, Adversary] = {
     "skewness": skewness_in_classes,
     "background-knowledge": background_knowledge_in_classes,
     "definetti": definetti_in_groups,
+    "left-out": left_out,
 }
 """The same people, where sensitive values are published with their class or group."""
 
 
-def attack(scene: Scene, names: Iterable[str] = ADVERSARIES) -> tuple[Finding, ...]:
+ALL: tuple[str, ...] = tuple(dict.fromkeys((*ADVERSARIES, *IN_CLASSES)))
+"""Every name, in the order in which findings are shown."""
+
+
+def attack(scene: Scene, names: Iterable[str] = ALL) -> tuple[Finding, ...]:
     """What the named adversaries find, everybody unless some are named; those who lack something find nothing."""
     who = [known[name] for name in names for known in (ADVERSARIES, IN_CLASSES) if name in known]
     able = [one for one in who if not one.lacks(scene)]

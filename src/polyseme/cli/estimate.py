@@ -23,6 +23,7 @@ from polyseme.cli.interruption import current_cancellation
 if TYPE_CHECKING:
     from polyseme.estimators.base import Population
     from polyseme.estimators.options import Nonnegative
+    from polyseme.results.table import Target
 
 
 class _EstimateCommand(click.Command):
@@ -69,6 +70,13 @@ class _EstimateCommand(click.Command):
     show_default=True,
     help="Linear estimators: leave negative cells, or project.",
 )
+@click.option(
+    "--target",
+    type=click.Choice(["published", "table"]),
+    default="published",
+    show_default=True,
+    help="The published records, or all of the table: intervals then hold whatever was left out.",
+)
 @click.option("--unweighted", is_flag=True, help="Count the records also where the release has survey weights.")
 @click.option(
     "--csv",
@@ -90,6 +98,7 @@ def command(
     level: float,
     population: Population,
     nonnegative: Nonnegative,
+    target: Target,
     unweighted: bool,
     csv_file: str | None,
     chart: Path | None,
@@ -134,6 +143,7 @@ def command(
             population=population,
             nonnegative=nonnegative,
             unweighted=unweighted,
+            target=target,
         )
     if as_json:
         print_json(table.to_dict())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Never
 
 import numpy as np
@@ -45,7 +45,7 @@ class CoarseEstimate(Estimate):
             by,
             EstimateOptions(self.asked, self.level, self.population, self.nonnegative),
         )
-        return table.warned(*self.caveats)
+        return replace(table, left_out=self.left_out).warned(*self.caveats)
 
     def independence(self, left: str | None = None, right: str | None = None) -> Never:
         raise QuestionError(

@@ -24,7 +24,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.results.summary import Summary
 from polyseme.results.table import Table
 
-__all__ = ["Estimate", "estimate_parts", "estimate_table"]
+__all__ = ["Estimate", "estimate_parts", "estimate_table", "reached"]
 
 DEFAULT = EstimateOptions()
 
@@ -84,7 +84,7 @@ class Estimate(Table):
             by,
             EstimateOptions(self.asked, self.level, self.population, self.nonnegative),
         )
-        return replace(table, weight=self.weight).warned(*self.caveats)
+        return replace(table, weight=self.weight, left_out=self.left_out).warned(*self.caveats)
 
     def sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
@@ -244,7 +244,7 @@ class Estimate(Table):
             contrasts = np.zeros((len(order), *table.values.shape))
             contrasts[:, cell] = steps / total
             value, _, low, high = table._own_sums(contrasts, given=True)
-            out.append([_reached(column, places[order], q) for column in (value, high, low)])
+            out.append([reached(column, places[order], q) for column in (value, high, low)])
         value, low, high = np.array(out).T
         return table._summary(value, np.full(len(value), np.nan), low, high)
 
@@ -327,7 +327,8 @@ class Estimate(Table):
 
     def _unknown(self) -> tuple[str, ...]:
         """What must be said of sums of cells of this table."""
-        return (NO_SUMS,) if self.fit is not None and self.fit.spread is None else ()
+        told = (f"of {self.counted}",) if self.left_out else ()
+        return (*told, NO_SUMS) if self.fit is not None and self.fit.spread is None else told
 
 
 @lru_cache(maxsize=1)
@@ -454,7 +455,7 @@ def _groups(
     return group, {name: tuple(key[place] for key in order) for place, name in enumerate(names)}
 
 
-def _reached(shares: Floats, places: Floats, q: float) -> float:
+def reached(shares: Floats, places: Floats, q: float) -> float:
     """The first of ascending places at which the cumulative share is at least q; nan where shares are not known."""
     if np.isnan(shares).any():
         return float("nan")

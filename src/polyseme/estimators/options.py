@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from polyseme.errors import Problem, QuestionError, nearest
 from polyseme.estimators.base import Estimator, Population
+from polyseme.results.table import Target
 
 __all__ = ["EstimateOptions", "Nonnegative", "refuse_unknown"]
 
@@ -23,6 +24,7 @@ class EstimateOptions:
     population   "finite": the people in the table; "super": the population they were drawn from
     nonnegative  for linear estimators: "project" gives the nearest table without negative cells
     unweighted   whether records are counted also where the release has a weight for each
+    target       "published": the published records; "table": all records, also those that are left out
     """
 
     estimator: str | Estimator | None = None
@@ -30,6 +32,7 @@ class EstimateOptions:
     population: Population = "finite"
     nonnegative: Nonnegative = "no"
     unweighted: bool = False
+    target: Target = "published"
 
     def problems(self) -> Iterator[Problem]:
         """What is wrong with them; an estimator that does not exist is refused where it is looked up."""
@@ -39,6 +42,7 @@ class EstimateOptions:
         for word, given, choices in (
             ("population", self.population, get_args(Population)),
             ("nonnegative", self.nonnegative, get_args(Nonnegative)),
+            ("target", self.target, get_args(Target)),
         ):
             if given not in choices:
                 yield Problem(word, f"'{given}' is not a choice", nearest(given, choices))

@@ -55,6 +55,7 @@ DECOYS = "decoys"
 LOSSES = ("entropy", "loss", "precision", "discernibility", "average-class-size")
 """What a search can minimise, by the policy's words."""
 _L = Parameter("l", "whole", low=2, high=MOST, example=3)
+_LEFT_OUT = Parameter("left-out", low=0, high=1, above=True, default=1.0, required=False, example=0.8)
 _ATTRIBUTE = Parameter("attribute", "text", required=False, example="disease")
 
 METHODS: Mapping[str, Registered] = {
@@ -73,7 +74,7 @@ METHODS: Mapping[str, Registered] = {
         "polyseme.methods.mondrian.method",
         (Parameter("mode", "choice", choices=("strict", "relaxed"), default="strict", required=False),),
     ),
-    "anatomy": Registered("polyseme.methods.anatomy", (_L, _ATTRIBUTE)),
+    "anatomy": Registered("polyseme.methods.anatomy", (_L, _ATTRIBUTE, _LEFT_OUT)),
     "buckets": Registered(
         "polyseme.methods.buckets",
         (
@@ -82,6 +83,7 @@ METHODS: Mapping[str, Registered] = {
             Parameter("d", low=0, required=False, example=2),
             _ATTRIBUTE,
             Parameter("algorithm", "choice", choices=("exact", "mbf"), default="exact", required=False),
+            _LEFT_OUT,
         ),
     ),
     "rules": Registered(

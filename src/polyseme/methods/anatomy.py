@@ -39,11 +39,15 @@ class Anatomy:
         return False
 
     def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
-        return planned(counts, distinct(len(counts)), parameters["l"])
+        return planned(counts, distinct(len(counts)), parameters["l"], left_out=parameters["left-out"])
 
     def group(self, task: Task) -> Grouping:
-        values = task.data.sensitive[grouped_attribute(self.name, task.parameters, task.sensitive).name]
-        return bucketize(values.codes, distinct(len(values.labels)), task.parameters["l"], task.stream)
+        values, asked = (
+            task.data.sensitive[grouped_attribute(self.name, task.parameters, task.sensitive).name],
+            task.parameters,
+        )
+        structure = distinct(len(values.labels))
+        return bucketize(values.codes, structure, asked["l"], task.stream, left_out=asked["left-out"])
 
 
 METHOD: DealingMethod = Anatomy()

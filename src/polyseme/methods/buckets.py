@@ -46,12 +46,14 @@ class Buckets:
         return False
 
     def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
-        return planned(counts, _structure(parameters, attribute), parameters["l"], parameters["algorithm"])
+        structure = _structure(parameters, attribute)
+        return planned(counts, structure, parameters["l"], parameters["algorithm"], _left_out(parameters))
 
     def group(self, task: Task) -> Grouping:
         attribute = grouped_attribute(self.name, task.parameters, task.sensitive)
         codes, asked = task.data.sensitive[attribute.name].codes, task.parameters
-        return bucketize(codes, _structure(asked, attribute), asked["l"], task.stream, asked["algorithm"])
+        structure = _structure(asked, attribute)
+        return bucketize(codes, structure, asked["l"], task.stream, asked["algorithm"], _left_out(asked))
 
 
 def _structure(parameters: Mapping[str, Any], attribute: Attribute) -> Structure:
@@ -63,6 +65,11 @@ def _structure(parameters: Mapping[str, Any], attribute: Attribute) -> Structure
     return attribute.distance.structure(parameters["d"])
 
 
+def _left_out(parameters: Mapping[str, Any]) -> float | None:
+    """The paper's own algorithm leaves out what it leaves out."""
+    return float(parameters["left-out"]) if parameters["algorithm"] == "exact" else None
+
+
 def _require_meaning(parameters: Mapping[str, Any], attribute: Attribute) -> None:
     problems = []
     if (parameters["e"] is None) is (parameters["d"] is None):
@@ -72,6 +79,9 @@ def _require_meaning(parameters: Mapping[str, Any], attribute: Attribute) -> Non
         problems.append(
             Problem(f"$.attributes.{attribute.name}", what, "distance: {tree: FILE.csv}, or method: anatomy")
         )
+    if parameters["algorithm"] == "mbf" and parameters["left-out"] < 1:
+        what = "maximal-bucket-first does not choose what it leaves out"
+        problems.append(Problem("$.method.buckets.left-out", what, "algorithm: exact"))
     if problems:
         raise PolicyError(problems)
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from polyseme.errors import InvalidInput, numbered
 from polyseme.release import Applied
+from polyseme.results.left_out import LeftOut
 
-__all__ = ["GroupingPlan", "applied_lines"]
+__all__ = ["GroupingPlan", "applied_lines", "left_out_lines"]
 
-_OWN = ("feasible", "obstacle", "records", "finer")
+_OWN = ("feasible", "obstacle", "records", "finer", "left_out")
 """What a plan says beside what the method does."""
 
 
@@ -22,6 +23,7 @@ class GroupingPlan:
     applied   what it does; None where there was no table to look at, or the goal cannot be reached
     obstacle  why it cannot be
     finer     for each generalized quasi-identifier, how many records would violate if it were one level finer
+    left_out  what it says about a person to be left out, for each sensitive attribute
     """
 
     name: str
@@ -29,6 +31,7 @@ class GroupingPlan:
     applied: Applied | None = None
     obstacle: str = ""
     finer: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
 
     @classmethod
     def impossible(cls, name: str, error: InvalidInput) -> Self:
@@ -48,6 +51,7 @@ class GroupingPlan:
             "obstacle": self.obstacle,
             "finer": dict(self.finer),
             "records": self.records,
+            "left_out": [item.to_dict() for item in self.left_out],
             **done,
         }
 
@@ -56,7 +60,8 @@ class GroupingPlan:
         """The inverse of `to_dict`."""
         rest = {key: value for key, value in document.items() if key not in _OWN}
         applied = Applied.from_dict(rest) if "classes" in rest else None
-        return cls(document["name"], document["records"], applied, document["obstacle"], document["finer"])
+        left = tuple(LeftOut.from_dict(entry) for entry in document.get("left_out", ()))
+        return cls(document["name"], document["records"], applied, document["obstacle"], document["finer"], left)
 
     def lines(self) -> list[str]:
         """What is to be said of it, a sentence a line."""
@@ -64,7 +69,7 @@ class GroupingPlan:
             return [f"{self.name}: not possible. {self.obstacle}"]
         if self.applied is None:
             return [f"{self.name}: what it comes to depends on the records; give the table with --data"]
-        return [*applied_lines(self.applied, self.records or 0), *self._finer()]
+        return [*applied_lines(self.applied, self.records or 0), *left_out_lines(self.left_out), *self._finer()]
 
     def _finer(self) -> list[str]:
         """Why nothing could be shown in more detail."""
@@ -72,6 +77,14 @@ class GroupingPlan:
             return []
         shares = ", ".join(f"{name} {count / self.records:.1%}" for name, count in self.finer.items())
         return [f"records in classes that violate a model if one column were one level finer: {shares}"]
+
+
+def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
+    """What being left out says about a person, and what can be done about it."""
+    lines = []
+    for item in left_out:
+        lines += [item.in_words, *([item.remedy] if item.exceeded else [])]
+    return lines
 
 
 def applied_lines(applied: Applied, records: int) -> list[str]:
@@ -100,7 +113,9 @@ def applied_lines(applied: Applied, records: int) -> list[str]:
     if applied.loss is not None and "loss" in applied.parameters:
         lines.append(f"{applied.parameters['loss']} loss {applied.loss:,.6g}, {_proved(applied)}")
     elif kind == "groups" and applied.suppressed and applied.gap is not None:
-        most = f"at most {applied.gap:,.0f} fewer could be" if applied.gap else "no grouping suppresses fewer"
+        most = (
+            f"at most {applied.gap:,.0f} fewer could be" if applied.gap else "no grouping as asked for suppresses fewer"
+        )
         lines.append(f"suppressed records: {most}")
     return lines
 

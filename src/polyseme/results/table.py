@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-__all__ = ["Population", "Table"]
+__all__ = ["Population", "Table", "Target"]
+
+Target: TypeAlias = Literal["published", "table"]
+"""Which records are counted: those that are published, or all of the table, also those that are left out."""
 
 Population: TypeAlias = Literal["finite", "super"]
 """Whose numbers are estimated: those of the people in the table, or of the population they were drawn from."""
@@ -37,6 +40,8 @@ class Table(Result):
     estimator        the name of the estimator, gap its certificate, notes what the reader must know
     records          how many records the table has, in all
     weight           the column of survey weights that the numbers are sums of; None where records are counted
+    target           whether the numbers are about the published records, or about all records of the table
+    left_out         records of the table that are not published
     """
 
     of: tuple[str, ...]
@@ -54,6 +59,8 @@ class Table(Result):
     level: float = 0.95
     population: Population = "finite"
     weight: str | None = None
+    target: Target = "published"
+    left_out: int = 0
 
     def _columns(self, flat: Ints) -> dict[str, list[Any]]:
         places = np.unravel_index(flat, self.values.shape)
@@ -103,6 +110,8 @@ class Table(Result):
             "by": list(self.by),
             "level": self.level,
             "population": self.population,
+            "target": self.target,
+            "left_out": self.left_out,
             "gap": self.gap,
             "notes": list(self.notes),
             "cells": [{name: plain_value(value) for name, value in row.items()} for row in self.rows()],
@@ -141,6 +150,8 @@ class Table(Result):
             level=document["level"],
             population=document["population"],
             weight=document.get("weight"),
+            target=document.get("target", "published"),
+            left_out=document.get("left_out", 0),
         )
 
     def plot(self, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
@@ -166,7 +177,14 @@ class Table(Result):
         known = not np.isnan(self.low).all()
         intervals = f"{self.level:.0%} intervals" if known else "no intervals"
         weighted = f" weighted by {self.weight}" if self.weight is not None else ""
-        return f"Estimate of {words}: {self.records:,} records{weighted}, {self.estimator}, {intervals}"
+        return f"Estimate of {words}: {self.counted}{weighted}, {self.estimator}, {intervals}"
+
+    @property
+    def counted(self) -> str:
+        """The records that the numbers are about, in words."""
+        if self.target == "table" or not self.left_out:
+            return f"{self.records:,} records" + (f", {self.left_out:,} of them left out" if self.left_out else "")
+        return f"{self.records:,} published records ({self.left_out:,} more are left out)"
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -20,13 +20,14 @@ from polyseme.estimators.meanings import Meanings
 from polyseme.estimators.options import EstimateOptions
 from polyseme.hierarchies import TOP
 from polyseme.release import Column, Generalized, Grouped, Manifest, Release
+from polyseme.results.table import Target
 from polyseme.tables.coding.codes import as_series, label_array
 from polyseme.tables.coding.sets import code_labels, code_sets
 from polyseme.tables.counting.distinct import all_counts
 from polyseme.tables.counting.groups import CodeCounting
 from polyseme.verbs.questions import domain_of
 
-__all__ = ["ask_classes", "suppression_notes"]
+__all__ = ["ask_classes", "records_left_out", "suppression_notes"]
 
 _HINT = "run polyseme verify to see what is wrong"
 
@@ -60,13 +61,23 @@ def _shows_suppressed(manifest: Manifest) -> bool:
     return applied is not None and bool(applied.suppressed) and not applied.withheld
 
 
-def suppression_notes(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
+def records_left_out(manifest: Manifest) -> int:
+    """How many suppressed records are not in the release."""
+    applied = manifest.applied
+    return applied.suppressed if applied is not None and applied.withheld else 0
+
+
+def suppression_notes(manifest: Manifest, by: Sequence[str], target: Target = "published") -> tuple[str, ...]:
     """What happened to suppressed records."""
     applied = manifest.applied
     if applied is None or not applied.suppressed:
         return ()
     if applied.withheld:
-        return (f"{numbered(applied.suppressed, 'records are suppressed')}: left out, and not counted",)
+        what = f"{applied.suppressed:,} of {manifest.records + applied.suppressed:,} records are left out"
+        if target == "table":
+            return (what,)
+        hint = "target: table (--target table) gives intervals for all of them"
+        return (f"{what}, because of what they are: these are numbers of the published records; {hint}",)
     shown = [name for name in by if isinstance(manifest[name], Generalized)]
     if not shown:
         return ()

@@ -40,7 +40,14 @@ from polyseme.schema import Resolved, Role
 from polyseme.tables.io.parts import Part
 from polyseme.tables.io.source import CountedRows, Source, Wrapped
 from polyseme.verbs.recoding import promised
-from polyseme.verbs.treating import Decided, applied_groups, domain_labels, free_name, grouped_columns
+from polyseme.verbs.treating import (
+    Decided,
+    applied_groups,
+    domain_labels,
+    free_name,
+    grouped_columns,
+    left_out_of_groups,
+)
 
 __all__ = ["Dealer", "Dealt", "DealtSource", "deal_counted"]
 
@@ -187,6 +194,7 @@ def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
         recoded=frozenset([*sensitive, group]),
         dropped=read.dropped,
         models=models,
+        left_out=left_out_of_groups(item.name, spec, places, counts),
         dealer=dealer,
         source=DealtSource(source, dealer),
     )

@@ -19,16 +19,18 @@ from polyseme.estimators.base import Estimator, Population, Reports
 from polyseme.estimators.estimate import DEFAULT, Estimate, estimate_parts
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
 from polyseme.estimators.parts import Part
+from polyseme.estimators.whole_table import of_whole_table
 from polyseme.evidence import doubts
 from polyseme.logs import logged
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.counts import SetCounts, stratum_column
+from polyseme.results.table import Target
 from polyseme.schema import Weighting
 from polyseme.strata import Strata
 from polyseme.tables.coding.codes import label_array
 from polyseme.tables.counting.groups import Grouped
-from polyseme.verbs.classes import ask_classes, suppression_notes
+from polyseme.verbs.classes import ask_classes, records_left_out, suppression_notes
 from polyseme.verbs.combinations import asks_members
 from polyseme.verbs.grouping import WEIGHT, Weights, coarser_cells, grouped_sets, marks_of
 from polyseme.verbs.inputs import names_given, release_given
@@ -51,6 +53,7 @@ def estimate(
     population: Population = "finite",
     nonnegative: Nonnegative = "no",
     unweighted: bool = False,
+    target: Target = "published",
     **unknown: Never,
 ) -> Estimate:
     """The cross-tabulation of true values, with intervals.
@@ -66,9 +69,11 @@ def estimate(
     nonnegative  for linear estimators: "project" gives the nearest table without negative cells
     unweighted   count the records also where the release has a column of survey weights; without it, the table then
                  holds sums of weights: how many people of the population the records stand for
+    target       "published": numbers of the published records; "table": of all records of the table, with intervals
+                 that hold whatever the values of those that a method left out
     """
     refuse_unknown(unknown)
-    options = EstimateOptions(estimator, level, population, nonnegative, unweighted)
+    options = EstimateOptions(estimator, level, population, nonnegative, unweighted, target)
     table = ask(release_given(release), names_given(of), names_given(by), names_given(using), options)
     _log.info("estimate: %d cells, estimator %s", table.values.size, table.estimator)
     return table
@@ -89,18 +94,34 @@ def ask(
     counts    the distinct sets, for those who have them counted already
     examined  how well the sets of attributes fit their mechanism (p-values), for those who know it already
     """
+    if problems := list(options.problems()):
+        raise QuestionError(problems)
+    found = _asked(release, of, by, using, options, counts, examined)
+    return of_whole_table(found) if options.target == "table" else found
+
+
+def _asked(
+    release: Release,
+    of: Sequence[str],
+    by: Sequence[str],
+    using: Sequence[str],
+    options: EstimateOptions,
+    counts: SetCounts | None,
+    examined: Mapping[str, float] | None,
+) -> Estimate:
+    """The estimated cross-tabulation of the published records."""
     combined = asks_members(release.manifest, of)
     if combined is not None:
-        return combined.answered(ask(release, combined.columns, by, using, options, counts, examined))
+        return combined.answered(_asked(release, combined.columns, by, using, options, counts, examined))
     asked = targets_of(release, of, by, using)
     check_size(asked)
-    suppressed = suppression_notes(release.manifest, by)
+    left_out, suppressed = records_left_out(release.manifest), suppression_notes(release.manifest, by, options.target)
     targets = [item for item in asked if isinstance(item, Sets)]
     weight = None if options.unweighted else release.manifest.weight
     if weight is not None:
         check_weighted(weight, asked, by, using)
     if len(targets) < len(asked):
-        return ask_classes(release, asked, by, options).warned(*suppressed)
+        return replace(ask_classes(release, asked, by, options).warned(*suppressed), left_out=left_out)
     long = release.manifest.form == "long"
     if using:
         check_help(options.estimator, long)
@@ -140,11 +161,11 @@ def ask(
         cells.to_dict(as_series=False),
         options,
     )
-    table = replace(table, weight=weight)
+    table = replace(table, weight=weight, left_out=left_out)
     caveats = (
         *_coarser_weights(release.manifest, weight),
         *doubts(release.manifest, targets, table.parts, examined),
-        *_repeated(release.manifest, reports),
+        *_repeated(release.manifest, targets, reports),
     )
     return table.warned(*caveats, *suppressed)
 
@@ -170,8 +191,8 @@ def _reports(release: Release, targets: Sequence[Sets], grouped: Grouped, cell: 
     return Reports(grouped.sets, cell[grouped.cell], records, cells, not long, distances, repeats=repeats)
 
 
-def _repeated(manifest: Manifest, reports: Reports) -> tuple[str, ...]:
-    """What sticky decoys mean for the errors: records of one person with one value are one draw."""
+def _repeated(manifest: Manifest, targets: Sequence[Sets], reports: Reports) -> tuple[str, ...]:
+    """What sticky or shared sets mean for the errors: records of a person or group with one value are one draw."""
     if manifest.uncounted:
         return (
             "decoys are sticky, but the records per draw were not counted: intervals are too short where people have "
@@ -180,6 +201,9 @@ def _repeated(manifest: Manifest, reports: Reports) -> tuple[str, ...]:
     if reports.repeats == 1.0:
         return ()
     records = manifest.records / reports.repeats
+    if all(item.shared_by for item in targets if item.repeats > 1.0):
+        columns = ", ".join(dict.fromkeys(item.shared_by for item in targets if item.shared_by))
+        return (f"records of one group of {columns} have one set: errors are those of about {records:,.0f} records",)
     return (f"people have several records with the same decoys: errors are those of about {records:,.0f} records",)
 
 

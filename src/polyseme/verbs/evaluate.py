@@ -13,13 +13,16 @@ from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.line import LineDistance
 from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.estimators.base import Estimator, Population
+from polyseme.estimators.estimate import Estimate
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
+from polyseme.estimators.whole_table import of_whole_table
 from polyseme.logs import logged
 from polyseme.metrics import as_grid, compare, covered, learning, query_error
 from polyseme.progress import tracked
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
+from polyseme.results.table import Target
 from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.weights import read_weights
@@ -54,6 +57,7 @@ def evaluate(
     population: Population = "finite",
     nonnegative: Nonnegative = "no",
     unweighted: bool = False,
+    target: Target = "published",
     **unknown: Never,
 ) -> Evaluation:
     """Compare what is estimated from a release with the original table; how it is stored is said as for `init`.
@@ -63,7 +67,7 @@ def evaluate(
     The other options are those of `estimate`.
     """
     refuse_unknown(unknown, "separator", "encoding", "sheet", "decimal", "dates", "learn")
-    options = EstimateOptions(estimator, level, population, nonnegative, unweighted)
+    options = EstimateOptions(estimator, level, population, nonnegative, unweighted, target)
     opened = release_given(release)
     written = TableOptions(separator=separator, encoding=encoding, sheet=sheet, decimal=decimal, dates=dates)
     source = compared_with(original, opened, **written)
@@ -82,12 +86,19 @@ def evaluate(
         boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
         if boxes is not None and guesses is not None:
             tables[title]["query_error"] = query_error(boxes, guesses).mean
-        tables[title] |= covered(truth, estimated.low, estimated.high, estimated.level)
+        tables[title] |= covered(truth, *_limits(estimated), estimated.level)
         if learn:
             distance = opened.manifest[names[0]].attribute.distance if combined is None else None
             positions = distance.positions if isinstance(distance, LineDistance) else None
             learned[title] = learning(truth, estimated.values, estimated.by, positions)
     return Evaluation(tables, learned)
+
+
+def _limits(estimated: Estimate) -> tuple[Floats, Floats]:
+    """Intervals for the whole original, of which some records may be left out."""
+    narrow = estimated.target == "table" or estimated.weight is not None or estimated.population == "super"
+    whole = estimated if narrow or not estimated.left_out else of_whole_table(estimated)
+    return whole.low, whole.high
 
 
 def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:

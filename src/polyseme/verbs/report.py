@@ -32,6 +32,7 @@ from polyseme.verbs.grouping import published_counts
 from polyseme.verbs.inputs import original_given, release_given
 from polyseme.verbs.learners import with_learners
 from polyseme.verbs.questions import targets_of
+from polyseme.verbs.shared_sets import shared_remarks
 from polyseme.verbs.treatment import treatment_of
 from polyseme.verbs.verify import verify_release
 
@@ -63,7 +64,9 @@ def report(
     source = original_given(original, opened, **written)
     findings = attack_release(opened, source) if opened.manifest.form == "set" else None
     counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
-    verified = with_learners(verify_release(opened, counts), opened)
+    verified = verify_release(opened, counts)
+    remarks = shared_remarks(opened, findings or ()) if verified.holds else ()
+    verified = replace(with_learners(verified, opened), remarks=remarks)
     return render_page(make_page(opened, verified, source, by, findings, counts, title=title, publisher=publisher))
 
 
@@ -101,7 +104,7 @@ def make_page(
         distributions=distributions,
         metrics=metrics or None,
         findings=findings,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*verification.remarks, *notes])),
         learners=verification.learners,
         treatment=treatment_of(release),
     )

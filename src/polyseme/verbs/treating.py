@@ -11,15 +11,16 @@ import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
 from polyseme.hierarchies import TOP
-from polyseme.methods.bucketization import Grouping
+from polyseme.methods.bucketization import Grouping, Places, left_by_kind
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import grouped_attribute
-from polyseme.methods.microdata import BLANK, Cells, Ladder, Recoding, Sensitive
+from polyseme.methods.microdata import BLANK, Cells, Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.showing import Showing
 from polyseme.policy import MethodSpec
 from polyseme.policy.microdata import Coding, ReadColumns, ReadTable
 from polyseme.release import Applied, AsIs, Column, Generalized, Grouped
 from polyseme.results.explanation import Explanation
+from polyseme.results.left_out import LeftOut
 from polyseme.schema import Attribute, Domain, Role
 from polyseme.tables.coding.codes import label_array
 from polyseme.tables.io.source import Source
@@ -38,6 +39,7 @@ __all__ = [
     "group_lists",
     "grouped",
     "grouped_columns",
+    "left_out_of_groups",
     "ruled",
 ]
 
@@ -56,6 +58,7 @@ class Decided:
     recoded  the columns that are shown otherwise than in the table
     dropped  rows that were left out because a value was missing
     models   what is promised: the policy's models, and what the method promises by itself
+    left_out  what it says about a person to be left out, for the data holder
     checked  whether these are known to hold; otherwise the rows must be looked at when they are there
     """
 
@@ -66,6 +69,7 @@ class Decided:
     recoded: frozenset[str]
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
     def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """All columns, in the table's order."""
@@ -170,14 +174,24 @@ def generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) 
         gap=found.gap,
         actions=found.actions,
     )
+    left = _left_out(read.data, found) if withheld else ()
     if read.kept is None:
-        return _by_rule(read, found, columns, applied)
+        return replace(_by_rule(read, found, columns, applied), left_out=left)
     kept = ~found.suppressed if withheld else np.ones(read.data.rows, dtype=np.bool_)
     shown = {name: _shown(found, place, kept) for place, name in enumerate(read.data.names)}
     for item in read.sensitive:
         replaced = found.replaced.get(item.name)
         shown[item.name] = _values(read, item, kept) if replaced is None else _replaced(replaced, kept)
-    return replace(_treated(read, kept, shown, columns, applied), explanation=found.explanation)
+    return replace(_treated(read, kept, shown, columns, applied), explanation=found.explanation, left_out=left)
+
+
+def _left_out(data: Microdata, found: Recoding) -> tuple[LeftOut, ...]:
+    """What it says to be in no class, for each sensitive attribute."""
+    each, left = data.each, np.where(found.suppressed, data.each, 0)
+    return tuple(
+        LeftOut.of(item.name, np.bincount(item.codes, left), np.bincount(item.codes, each))
+        for item in data.sensitive.values()
+    )
 
 
 def _generalized_columns(read: ReadTable, found: Recoding) -> dict[str, Column]:
@@ -312,7 +326,17 @@ def grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     lists = group_lists(groups, read.data.sensitive[item.name].codes[kept], found.count, domain_labels(item))
     shown |= {item.name: Recoded(groups, lists), group: Recoded(groups, pa.array(np.arange(1, found.count + 1)))}
     applied = applied_groups(spec, found.count, int(found.suppressed.sum()), found.gap)
-    return _treated(read, kept, shown, columns, applied)
+    counts = np.bincount(read.data.sensitive[item.name].codes, minlength=len(domain_labels(item)))
+    left = () if found.places is None else left_out_of_groups(item.name, spec, found.places, counts)
+    return replace(_treated(read, kept, shown, columns, applied), left_out=left)
+
+
+def left_out_of_groups(attribute: str, spec: MethodSpec, places: Places, counts: Ints) -> tuple[LeftOut, ...]:
+    """What it says to be in no group, from the records of each value."""
+    if not places.suppressed:
+        return ()
+    left, whole = left_by_kind(places, counts), np.bincount(places.kinds, counts, len(places.taken))
+    return (LeftOut.of(attribute, left, whole, 1.0 / spec.parameters["l"], places.extra),)
 
 
 def grouped_columns(keys: Sequence[str], sensitive: Sequence[Attribute], name: str, group: str) -> dict[str, Column]:

@@ -108,7 +108,11 @@ def _suppressed(applied: Applied, records: int) -> str:
         return "nobody"
     everybody = records + (applied.suppressed if applied.withheld else 0)
     share = f"{applied.suppressed / everybody:.1%}"
-    shown = "left out of the release" if applied.withheld else "shown with * in every quasi-identifier"
+    shown = (
+        "left out of the release: its numbers are about the others"
+        if applied.withheld
+        else "shown with * in every quasi-identifier"
+    )
     people = "1 record" if applied.suppressed == 1 else f"{count(applied.suppressed)} records"
     return f"{people} ({share}), {shown}"
 
@@ -134,6 +138,8 @@ def _loss(applied: Applied) -> list[tuple[str, str]]:
     if "loss" in applied.parameters:
         name = applied.parameters["loss"]
         return [(f"Loss ({name})", f"{quantity(applied.loss)}{_LOSS_UNITS.get(name, '')}, {proved}")]
+    if "left-out" in applied.parameters and applied.gap == 0:
+        proved = "no grouping that leaves out several values suppresses fewer"
     what = "as if so many were suppressed" if applied.name == "rules" else "suppressed"
     return [(f"Loss ({what})", f"{quantity(applied.loss)} records, {proved}")]
 

@@ -70,7 +70,17 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
     release = release_given(subject)
     found = verify_release(release)
     whole = tuple(release.source.schema.names) == release.manifest.names
-    return _counted(with_learners(found, release) if whole else found)
+    if whole:
+        found = replace(with_learners(found, release), remarks=_remarks(release, found))
+    return _counted(found)
+
+
+def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
+    """What else is to be said of its sets, where these can be read at all."""
+    # A hundred modules that nobody needs who only checks a table.
+    from polyseme.verbs.shared_sets import shared_remarks
+
+    return shared_remarks(release) if found.holds else ()
 
 
 def _names_files(subject: str | Path) -> bool:

@@ -14,12 +14,13 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
+from polyseme.attacks.audit.absent import absent_from_classes, absent_from_groups
 from polyseme.attacks.audit.sampled import Levels
 from polyseme.attacks.audit.scenes import ENOUGH, Truth, sample
 from polyseme.attacks.audit.seen import Reading, quasi_identifiers
 from polyseme.attacks.in_classes.limits import promised_in_classes
 from polyseme.attacks.registry import attack
-from polyseme.attacks.scene import Scene, Within
+from polyseme.attacks.scene import Promised, Scene, Within
 from polyseme.errors import ReleaseError
 from polyseme.models import background_of
 from polyseme.randomness import experiment
@@ -30,11 +31,12 @@ from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.labels import encode
 from polyseme.tables.coding.sets import code_sets
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, some_rows
+from polyseme.tables.io.source import Source
 
 __all__ = ["attack_classes"]
 
 
-def attack_classes(release: Release, truth: Truth | None) -> list[Finding]:
+def attack_classes(release: Release, truth: Truth | None, original: Source | None = None) -> list[Finding]:
     """Everybody who looks at the values of a class or a group, for each sensitive column that has them."""
     findings: list[Finding] = []
     secret = [column for column in release.manifest.columns if column.attribute.role.is_secret]
@@ -42,9 +44,11 @@ def attack_classes(release: Release, truth: Truth | None) -> list[Finding]:
     classes = _numbered(_prints(release, quasi_identifiers(release))) if plain else None
     for column in secret:
         if isinstance(column, Grouped):
-            findings += _attack_groups(release, column, truth)
+            findings += _attack_groups(release, column, truth, original)
         elif isinstance(column, AsIs) and classes is not None:
-            findings += attack(_scene(release, column, _counts(release, column, classes), "class"))
+            counts = _counts(release, column, classes)
+            scene = _scene(release, column, counts, "class")
+            findings += attack(replace(scene, absent=absent_from_classes(release, column, counts, original)))
     return findings
 
 
@@ -116,17 +120,26 @@ class _Groups:
         return np.array_equal(np.bincount(self.members), np.bincount(self.owner))
 
 
-def _attack_groups(release: Release, column: Grouped, truth: Truth | None) -> list[Finding]:
+def _attack_groups(release: Release, column: Grouped, truth: Truth | None, original: Source | None) -> list[Finding]:
     groups = _groups_of(release, column)
     size = column.domain.size
-    scene = _scene(release, column, Counts.from_codes(groups.owner, groups.codes, size, column.name), "group")
-    findings = list(attack(scene))
+    counts = Counts.from_codes(groups.owner, groups.codes, size, column.name)
+    findings = list(attack(_scene(release, column, counts, "group")))
     if groups.matched:
         rows = groups.some()
         told = _members(release, column, rows, groups.of(rows), truth)
         found = attack(told.scene(column), ["definetti"])
         findings += [replace(one, detail={**one.detail, **told.measured}) for one in found]
-    return findings
+    return [*findings, *_attack_absent(release, column, counts, original)]
+
+
+def _attack_absent(release: Release, column: Grouped, counts: Counts, original: Source | None) -> tuple[Finding, ...]:
+    """Whoever misses a person; groups promise 1/l."""
+    absent = absent_from_groups(release, column, counts, original)
+    applied = release.manifest.applied
+    if absent is None or applied is None:
+        return ()
+    return attack(Scene(absent=absent, promised=Promised(guess=1.0 / int(applied.parameters["l"]))))
 
 
 @dataclass(frozen=True, eq=False)

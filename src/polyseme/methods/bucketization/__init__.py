@@ -8,7 +8,8 @@ where
 
 What cannot be grouped is suppressed. `exact` suppresses as few records as any grouping would, and among those makes the
 most groups it can; where similarity is not transitive it may miss that by `gap` records, which is proved. `mbf` is the
-maximal-bucket-first algorithm of the (l, e) paper. No group has 2 l records or more under `exact`.
+maximal-bucket-first algorithm of the (l, e) paper. No group has 2 l records or more under `exact`. With `left_out` what
+is suppressed has several values too, so that being left out does not reveal one (`left_out.py`).
 
 How many records of which kind go into which group follows from counts of values alone (`compose`). Which record takes
 which place is drawn (`bucketize`), so that the order of the table says nothing. Where no machine holds all records, it
@@ -20,6 +21,7 @@ Xiao and Tao (2006), Anatomy; Wang, Han, Wang and Wang (2013), (l, e)-diversity.
 """
 
 from polyseme.methods.bucketization.bucketize import Algorithm, Grouping, bucketize, compose, planned
+from polyseme.methods.bucketization.left_out import left_by_kind
 from polyseme.methods.bucketization.places import Places, Ranks, first_ranks
 from polyseme.methods.bucketization.structures import dissimilar, distinct, largest_set
 
@@ -34,5 +36,6 @@ __all__ = [
     "distinct",
     "first_ranks",
     "largest_set",
+    "left_by_kind",
     "planned",
 ]

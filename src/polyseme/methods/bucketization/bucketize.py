@@ -12,6 +12,7 @@ from polyseme.arrays import Bools, Ints
 from polyseme.distances.structure import Clusters, Line, Structure
 from polyseme.errors import ImpossibleError, PolicyError, nearest
 from polyseme.methods.bucketization.closed import of_clusters, of_line
+from polyseme.methods.bucketization.left_out import spread_out
 from polyseme.methods.bucketization.mbf import maximal_bucket_first
 from polyseme.methods.bucketization.places import Places
 from polyseme.methods.bucketization.programme import of_pairs
@@ -32,11 +33,13 @@ class Grouping:
     groups  the group of each record, numbered from 0; `SUPPRESSED` without one: (n,)
     count   how many groups there are
     gap     how many records fewer could be suppressed at the most: 0 for an optimum, None where nothing is proved
+    places  that the records took
     """
 
     groups: Ints = field(repr=False)
     count: int
     gap: int | None
+    places: Places | None = field(default=None, repr=False)
 
     @cached_property
     def suppressed(self) -> Bools:
@@ -50,7 +53,12 @@ class Grouping:
 
 
 def bucketize(
-    codes: Ints, structure: Structure, l: int, stream: SystemStream, algorithm: Algorithm = "exact"
+    codes: Ints,
+    structure: Structure,
+    l: int,
+    stream: SystemStream,
+    algorithm: Algorithm = "exact",
+    left_out: float | None = None,
 ) -> Grouping:
     """Group records by the codes of their values.
 
@@ -58,6 +66,8 @@ def bucketize(
     structure  which values may share a group: `distinct(F)` for Anatomy, `distance.structure(d)` for (l, d),
                `dissimilar(distance, e)` for (l, e)
     stream     decides who takes which place; seeded for experiments only
+    left_out   the largest share that a kind of values may have of the suppressed records, of which there are then at
+               least l kinds: see `left_out.py`; None suppresses as few records as possible, of whichever values
 
     Refuses an l for which no group exists. The number of suppressed records is for the caller to judge.
 
@@ -65,16 +75,21 @@ def bucketize(
     >>> made.count, made.sizes.tolist(), made.gap
     (3, [2, 2, 2], 0)
     """
-    places = planned(np.bincount(codes, minlength=structure.size).astype(np.int64), structure, l, algorithm)
-    return Grouping(_drawn(codes, places, stream), places.count, places.gap)
+    counts = np.bincount(codes, minlength=structure.size).astype(np.int64)
+    places = planned(counts, structure, l, algorithm, left_out)
+    return Grouping(_drawn(codes, places, stream), places.count, places.gap, places)
 
 
-def planned(counts: Ints, structure: Structure, l: int, algorithm: Algorithm = "exact") -> Places:
+def planned(
+    counts: Ints, structure: Structure, l: int, algorithm: Algorithm = "exact", left_out: float | None = None
+) -> Places:
     """The same as places, from the records of each value; refuses an l for which no group exists."""
     places = compose(counts, structure, l, algorithm)
     if counts.any() and not places.count:
         raise _no_group(counts, structure, l)
-    return places
+    if left_out is None:
+        return places
+    return spread_out(places, counts, structure, l, left_out, lambda rest: compose(rest, structure, l, algorithm))
 
 
 def compose(counts: Ints, structure: Structure, l: int, algorithm: Algorithm = "exact") -> Places:

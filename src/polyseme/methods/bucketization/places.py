@@ -32,6 +32,7 @@ class Places:
     count    how many groups there are
     records  how many records ask for a place
     gap      how many places more there could be at the most; None where nothing is proved
+    extra    records that have no place only because what is left out would be all alike otherwise
     """
 
     kinds: Ints = field(repr=False)
@@ -41,6 +42,7 @@ class Places:
     count: int
     records: int
     gap: int | None = 0
+    extra: int = 0
 
     @property
     def total(self) -> int:
