@@ -14,8 +14,8 @@ import pytest
 import polyseme as ps
 from polyseme import evidence
 from polyseme.attacks import naive_bayes
-from polyseme.estimators import estimate as estimating
 from polyseme.estimators import all_sets, judging, learning, learnt
+from polyseme.estimators import estimate as estimating
 from polyseme.evidence import verdicts
 from polyseme.results.drawing import bars
 from polyseme.verbs import knowledge

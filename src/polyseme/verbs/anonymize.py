@@ -149,7 +149,7 @@ def anonymize(
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated, accept_risk
     )
-    shown = _records(source, treated, run)
+    published = _published(source, treated)
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
     where = engine if isinstance(engine, str) else type(engine).__name__
@@ -162,7 +162,7 @@ def anonymize(
         *(changing_strata(job.columns) if job.key is not None else ()),
         *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
     ]
-    seen += _shared(policy, resolved, job, shown, accept_risk, seen)
+    seen += _shared(policy, resolved, job, published, run, accept_risk, seen)
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])
@@ -226,21 +226,26 @@ def _treated(
     return treat(policy, resolved, source, seed, cancellation, pattern)
 
 
-def _records(source: Source, treated: Decided | None, engine: Engine) -> Source:
-    """Some records as others will see them, for a look at how attributes go together."""
+def _published(source: Source, treated: Decided | None) -> Source:
+    """The table as others will see it; where columns are new, groups of records, the others are as they were."""
     made = source if treated is None else getattr(treated, "source", source)
-    # Where columns are new, groups of records, the others are as they were.
-    shown = made if made.schema.names == source.schema.names else source
-    return some_records(shown, _LOOKED, whole=not getattr(engine, "scaled", False))
+    return made if made.schema.names == source.schema.names else source
 
 
 def _shared(
-    policy: Policy, resolved: Resolved, job: Job, records: Source, accept_risk: bool, said: Sequence[str]
+    policy: Policy,
+    resolved: Resolved,
+    job: Job,
+    published: Source,
+    engine: Engine,
+    accept_risk: bool,
+    said: Sequence[str],
 ) -> list[str]:
     """What is told of attributes whose sets give each other away; refuses where that breaks a promise."""
     sets = {item.name: item for item in job.sets}
     if len(sets) < 2:
         return []
+    records = some_records(published, _LOOKED, whole=not getattr(engine, "scaled", False))
     source = with_joined(records, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     looked = look(policy, resolved.schema, {name: item.strata for name, item in sets.items()}, source)
     shared = Reader(looked, sets, exact=True).shared()
