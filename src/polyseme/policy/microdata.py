@@ -93,7 +93,7 @@ def read_microdata(policy: Policy, schema: Schema, source: Source, distinct: boo
     policy    with its attributes in the order of the table's columns
     distinct  whether records that are alike may share a row
     """
-    return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct)
+    return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct, policy.record_key)
 
 
 def columns_read(policy: Policy) -> list[str]:
@@ -151,10 +151,15 @@ def _keys(policy: Policy) -> list[AttributePolicy]:
 
 
 def _read(
-    policy: Policy, schema: Schema, source: Source, items: Sequence[AttributePolicy], distinct: bool
+    policy: Policy,
+    schema: Schema,
+    source: Source,
+    items: Sequence[AttributePolicy],
+    distinct: bool,
+    person: str | None = None,
 ) -> ReadTable:
     reading = Reading.of(policy, items)
-    base = read_base(reading, source, distinct)
+    base = read_base(reading, source, distinct, person)
     try:
         return _coded(policy, schema, source, reading, base)
     except TableError:
@@ -178,9 +183,19 @@ def _coded(policy: Policy, schema: Schema, source: Source, reading: Reading, bas
         {name: hierarchy for name, (hierarchy, _) in hierarchies.items()},
         {item.name: item.domain for item in described if item.domain is not None},
     )
-    data = Microdata(ladders, coding.leaves(columns), sensitive, counts=base.counts)
+    data = Microdata(ladders, coding.leaves(columns), sensitive, counts=base.counts, people=_repeated(base))
     listed = frozenset(name for name, (_, rule) in hierarchies.items() if rule.listed is not None)
     return ReadTable(source, coding, data, base.kept, base.dropped, listed, described)
+
+
+def _repeated(base: BaseTable) -> Ints | None:
+    """Whose each row is; None where every record is of another person, so that counting records counts people."""
+    if (
+        base.people is None
+        or base.weighed(np.ones(len(base.people), dtype=np.bool_)) == base.people.max(initial=-1) + 1
+    ):
+        return None
+    return base.people
 
 
 def _hierarchies(

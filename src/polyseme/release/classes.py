@@ -12,19 +12,25 @@ from polyseme.arrays import Ints
 from polyseme.models import MODELS, Verdict, background_of, check_models, read_spec
 from polyseme.release.columns import AsIs, Column, Grouped
 from polyseme.release.release import Release
+from polyseme.tables.coding.codes import without_words
 from polyseme.tables.counting.distinct import frame_of
 
-__all__ = ["counted_frame", "model_verdicts", "verdicts_on"]
+__all__ = ["counted_frame", "looked_at", "model_verdicts", "verdicts_on"]
 
 Spec = Mapping[str, Mapping[str, Any]]
 
 
 def model_verdicts(
-    frame: pl.DataFrame, columns: Sequence[Column], models: Sequence[Spec], counts: Ints | None = None
+    frame: pl.DataFrame,
+    columns: Sequence[Column],
+    models: Sequence[Spec],
+    counts: Ints | None = None,
+    people: Ints | None = None,
 ) -> tuple[Verdict, ...]:
     """Every model on the published rows; in groups for an attribute that is published by group.
 
     counts  how many records each row stands for; None for one
+    people  whose each row is; None where that is not known. Groups are of different people wherever they are formed
     """
     attributes = [column.attribute for column in columns]
     secret = _secret(columns)
@@ -36,7 +42,9 @@ def model_verdicts(
         ((_, parameters),) = spec.items()
         column = grouped.get(parameters.get("attribute", ""))
         if column is None:
-            verdicts += check_models(frame, keys, [spec], sensitive=secret, background=background, counts=counts)
+            verdicts += check_models(
+                frame, keys, [spec], sensitive=secret, background=background, counts=counts, people=people
+            )
         else:
             values = _values(frame, column)
             each = None if counts is None else np.ones(values.height, dtype=np.int64)
@@ -59,8 +67,9 @@ def verdicts_on(release: Release, models: Sequence[Spec]) -> tuple[Verdict, ...]
     for these in (True, False):
         numbers = [number for number, those in enumerate(about) if those is these]
         if numbers:
-            wanted = _looked_at(columns, [specs[number] for number in numbers], keys=not these)
+            wanted = looked_at(columns, [specs[number] for number in numbers], keys=not these)
             frame, counts = counted_frame(release, [item.name for item in wanted])
+            frame = _without_words(frame, release)
             found |= {number: model_verdicts(frame, wanted, [specs[number]], counts) for number in numbers}
     return tuple(verdict for number in sorted(found) for verdict in found[number])
 
@@ -70,7 +79,13 @@ def counted_frame(release: Release, names: Sequence[str]) -> tuple[pl.DataFrame,
     return frame_of(release.counted(names), names)
 
 
-def _looked_at(columns: Sequence[Column], models: Sequence[Spec], keys: bool = True) -> Sequence[Column]:
+def _without_words(frame: pl.DataFrame, release: Release) -> pl.DataFrame:
+    """With every word for a missing value as one, in the columns that form classes."""
+    words = release.manifest.missing_values
+    return frame.with_columns(without_words(frame[name], words) for name in release.manifest.links if name in frame)
+
+
+def looked_at(columns: Sequence[Column], models: Sequence[Spec], keys: bool = True) -> Sequence[Column]:
     """The columns that models are about, and those that form classes where `keys`; any where there is none."""
     secret = _secret(columns)
     named = {column.name for column in columns if keys and column.attribute.role.tells_apart}

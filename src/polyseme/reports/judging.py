@@ -205,9 +205,13 @@ def _reidentified(found: Reidentification) -> str:
         return f"Finding a person by {_listed(found.columns)}: how many records look alike was not counted."
     alone = f"; {chance(found.unique)} of the records are the only one with their values" if found.unique else ""
     promised = "nothing was promised about this" if found.promised is None else f"promised: at least {found.promised}"
+    records = f"{counted(found.smallest, 'record')} that {'fits' if found.smallest == 1 else 'fit'}"
+    if found.people:
+        whose = counted(found.smallest, "person", "people")
+        records = f"records of {whose} that fit, which the publisher claims and no row shows"
     return (
         f"Finding a person: somebody who knows {_listed(found.columns)} of a person in the table finds at least "
-        f"{counted(found.smallest, 'record')} that {'fits' if found.smallest == 1 else 'fit'}{alone} ({promised})."
+        f"{records}{alone} ({promised})."
     )
 
 

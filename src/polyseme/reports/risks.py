@@ -20,6 +20,7 @@ class Reidentification:
     smallest  how many records share a combination of them at the least; None where that was not counted
     unique    the share of records that are the only one with theirs
     promised  how many records were promised to share one (k); None where nothing was
+    people    whether `smallest` is a number of people, which the publisher claims
     """
 
     columns: tuple[str, ...] = ()
@@ -27,6 +28,7 @@ class Reidentification:
     smallest: int | None = None
     unique: float | None = None
     promised: int | None = None
+    people: bool = False
 
     @property
     def measured(self) -> bool:

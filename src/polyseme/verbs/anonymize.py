@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from polyseme.attacks.agreement import shared_values
 from polyseme.attacks.giveaways import giveaways
-from polyseme.attacks.republishing import changed_since, changing_strata
+from polyseme.attacks.republishing import changed_since, changing_strata, require_same_key
 from polyseme.cancellation import Cancellation
 from polyseme.engines import Engine, engine_named
 from polyseme.engines.batch import Job
@@ -37,12 +37,12 @@ from polyseme.logs import logged
 from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.resolving import match_columns, resolve
-from polyseme.randomness import StreamKey, read_key
+from polyseme.randomness import StreamKey, key_check, read_key
 from polyseme.release import Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
 from polyseme.results.plan import Plan
-from polyseme.schema import Resolved
+from polyseme.schema import Resolved, Role
 from polyseme.tables.io.source import Source, Watched
 from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
@@ -60,7 +60,8 @@ from polyseme.verbs.inputs import policy_given, release_given, source_given
 from polyseme.verbs.knowledge import look, some_records
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
+from polyseme.verbs.prospect import LOOKED_AT, Prospect, prospect
+from polyseme.verbs.publishing import models_of, publish_in_folder, publish_in_memory
 from polyseme.verbs.reviewing import Review
 
 if TYPE_CHECKING:
@@ -152,6 +153,11 @@ def anonymize(
     published = _published(source, treated)
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
+    check = "" if job.key is None else key_check(job.key)
+    if previous is not None and not accept_risk:
+        require_same_key(job.columns, check, previous)
+    seen_before = _prospect(job, policy, source, treated)
+    treated = treated if treated is None or seen_before is None else seen_before.counted(treated)
     where = engine if isinstance(engine, str) else type(engine).__name__
     columns, sets = len(job.columns), len(job.sets)
     _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
@@ -160,15 +166,17 @@ def anonymize(
         *giveaways(job.columns, source, policy.table.missing_values),
         *shared_values(shown, source, policy.table.missing_values, _drawn_by(job)),
         *(changing_strata(job.columns) if job.key is not None else ()),
-        *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
+        *(changed_since(job.columns, job.key is not None, previous, check) if previous is not None else ()),
     ]
     seen += _shared(policy, resolved, job, published, run, accept_risk, seen)
-    _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
+    _tell(
+        warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None, bool(job.sets))
+    )
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])
     with asked.turn() if asked is not None else nullcontext():
         if asked is not None:
-            _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
+            _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk, check))
         work = Run(job, source, progress, cancellation)
         work = work if memory is None else replace(work, memory=shuffling_memory(memory))
         review = Review(
@@ -178,6 +186,7 @@ def anonymize(
             checked=treated is None or treated.checked,
             rows_per_record=job.rows_per_record,
             accept_risk=accept_risk,
+            prospect=seen_before,
             tell=partial(_tell_afterwards, warn, work),
         )
         if out is None:
@@ -195,6 +204,23 @@ def anonymize(
     if explain is not None and explanation is not None:
         explain(explanation)
     return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
+
+
+def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None) -> Prospect | None:
+    """What rows will show, and whose they are, where the policy says by which column people are known.
+
+    Survey weights split the classes that a method has formed: they are then counted here too. Without a model to check
+    nothing is held of a long table: it is then told by records how many are alone.
+    """
+    split = treated is not None and any(item.role is Role.WEIGHT for item in policy.attributes)
+    if (policy.record_key is None and not split) or (treated is not None and not treated.checked):
+        return None
+    models = treated.models if treated is not None else models_of(policy)
+    if not models and (source.rows is None or source.rows > LOOKED_AT):
+        return None
+    found = prospect(job, source, models)
+    # Nothing is claimed of people where nothing is promised.
+    return found if models else replace(found, people=None)
 
 
 def _treated(

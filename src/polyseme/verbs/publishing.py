@@ -15,6 +15,7 @@ from polyseme.engines import Engine
 from polyseme.engines.run import Outcome, Run
 from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.policy import Policy
+from polyseme.randomness import key_check
 from polyseme.release import About, Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
 from polyseme.verbs.reviewing import Review
@@ -22,7 +23,7 @@ from polyseme.verbs.reviewing import Review
 if TYPE_CHECKING:
     from polyseme.verbs.treating import Decided
 
-__all__ = ["publish_in_folder", "publish_in_memory"]
+__all__ = ["models_of", "publish_in_folder", "publish_in_memory"]
 
 
 def publish_in_memory(
@@ -90,7 +91,8 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
         dropped=outcome.dropped + (treated.dropped if treated is not None else 0),
         seeded=job.seed is not None,
         sticky=job.key is not None,
-        models=_models(policy) if treated is None else treated.models,
+        key_check="" if job.key is None else key_check(job.key),
+        models=models_of(policy) if treated is None else treated.models,
         missing_values=policy.table.missing_values,
         applied=None if treated is None else treated.applied,
         about=_dated(policy.about),
@@ -102,7 +104,8 @@ def _dated(about: About) -> About:
     return replace(about, date=about.date or date.today().isoformat()) if about else about
 
 
-def _models(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+    """What a policy asks of its rows, as a manifest says it."""
     return tuple({model.name: dict(model.parameters)} for model in policy.models)
 
 

@@ -42,7 +42,8 @@ from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.listing import is_pattern
 from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source, how_many
-from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.claim import claimed, compared, noted
+from polyseme.verbs.inputs import compared_with, policy_given, release_given, source_given
 from polyseme.verbs.learners import with_learners
 from polyseme.verbs.locating import located
 
@@ -56,10 +57,21 @@ _CHANNEL_ROUNDING = 1e-9
 
 
 @logged
-def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:
-    """Check every promise of a release, or the models that a policy lists on any table."""
+def verify(
+    subject: Release | str | Path | Any,
+    policy: Policy | str | Path | None = None,
+    *,
+    original: Any = None,
+    person: str | None = None,
+) -> Verification:
+    """Check every promise of a release, or the models that a policy lists on any table.
+
+    original  the table that a release was made of: with it the people are counted whom the release claims to hide
+    person    the column of the original that says whose each record is; may be left out where only one can
+    """
     if policy is not None:
         _require_table(subject)
+        _require_no_original(original)
         rules = policy_given(policy)
         return _counted(verify_table(source_given(subject, rules), rules))
     if hasattr(subject, "columns") or (isinstance(subject, str | Path) and _names_files(subject)):
@@ -70,6 +82,9 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
     release = release_given(subject)
     found = verify_release(release)
     whole = tuple(release.source.schema.names) == release.manifest.names
+    if whole and original is not None:
+        told = compared(release, compared_with(original, release), person)
+        found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *told))
     if whole:
         found = replace(with_learners(found, release), remarks=_remarks(release, found))
     return _counted(found)
@@ -81,6 +96,12 @@ def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
     from polyseme.verbs.shared_sets import shared_remarks
 
     return shared_remarks(release) if found.holds else ()
+
+
+def _require_no_original(original: Any) -> None:
+    if original is not None:
+        what = "a table is checked by its policy, whose record-key says whose the records are"
+        raise PolicyError(Problem("original", what, "leave --original out"))
 
 
 def _names_files(subject: str | Path) -> bool:
@@ -123,10 +144,13 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
     models = _models(release.manifest)
     if models:
-        verdicts += verdicts_on(release, models)
+        verdicts += noted(verdicts_on(release, models), release.manifest.people)
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))
+    claim = claimed(release)
+    if claim is not None:
+        verdicts.append(claim)
     if release.manifest.collected is not None:
         verdicts.append(_crowd_verdict(release.manifest.records, release.manifest.collected.minimum))
     return Verification(tuple(verdicts), bool(release.manifest.seeded))
@@ -162,8 +186,7 @@ def _models(manifest: Manifest) -> tuple[Mapping[str, Any], ...]:
     """Those that the manifest lists; a collector that left out rare records says so elsewhere."""
     k = manifest.collected.k if manifest.collected is not None else None
     listed = {name for model in manifest.models for name in model}
-    tells_apart = any(column.attribute.role.tells_apart for column in manifest.columns)
-    stated = k is not None and tells_apart and "k-anonymity" not in listed
+    stated = k is not None and bool(manifest.links) and "k-anonymity" not in listed
     return (*manifest.models, {"k-anonymity": {"k": k}}) if stated else manifest.models
 
 
@@ -229,7 +252,7 @@ def _impossible_rows(release: Release, item: Sets) -> tuple[int, int, Ints]:
 def _set_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
     grouped = sets_by_stratum(counts, item)
     sets = _distinct_sets(release, item, grouped)
-    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped)]
+    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped, counts)]
     verdicts = _on_sets(item, sets)
     if all(verdict.holds for verdict in verdicts) or not len(sets.counts):
         return [*verdicts, *headline]
@@ -309,7 +332,8 @@ def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verd
         told = spec if isinstance(spec, Verdict) else next(found)
         verdicts.append(replace(told, model=promise.name, parameters=promise.given()))
     verdicts += _unreadable(item)
-    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, sets_by_stratum(counts, item))]
+    grouped = sets_by_stratum(counts, item)
+    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, grouped, counts)]
 
 
 def _on_classes(promise: Promise, item: Sets) -> Mapping[str, Mapping[str, Any]] | Verdict:
@@ -366,5 +390,6 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         sensitive=table.sensitive,
         background=table.background,
         counts=table.counts,
+        people=table.people,
     )
     return located(verdicts, table, source)

@@ -111,7 +111,8 @@ def _whole_scene(release: Release, sizes: Ints, suppressed: int) -> Scene:
     if suppressed and (release.manifest.applied is not None or not len(sizes)):
         sizes = np.append(sizes, suppressed)
     classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), suppressed)
-    return Scene(classes=classes, promised=Promised(k=bounds[0] if bounds else None), seeded=seeded)
+    promised = Promised(k=bounds[0] if bounds else None)
+    return Scene(classes=classes, people=release.manifest.people, promised=promised, seeded=seeded)
 
 
 class _Stage:
