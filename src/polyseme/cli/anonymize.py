@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     "--accept-risk",
     is_flag=True,
     help="Publish although models of the policy do not hold, as the manifest then says; with --ledger, although sets "
-    "can be intersected.",
+    "can be intersected; and although the sets of several attributes together break a promise about learners.",
 )
 @click.option(
     "--apply",

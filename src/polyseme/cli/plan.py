@@ -69,9 +69,10 @@ def command(
     will the error be? When a setting is impossible or cannot be estimated, the nearest ones that work are
     named and the exit code is 2. With --data it is 1 where `anonymize` would refuse the table.
 
-    For every protected attribute three people guess: one who expects what the prior says, one who knows how
-    the values are distributed, and one who knows it given untouched columns. What they know comes from
-    --distribution, or --data, or the policy. From --data it describes your records: do not publish it.
+    For every protected attribute attackers guess: one expects what the prior says, one knows how the values
+    are distributed, one knows it given untouched columns, and one reads the sets of other attributes, too.
+    What they know comes from --distribution, or --data, or the policy. From --data it describes your records:
+    do not publish it. When the last one breaks a promise about learners, the exit code is 2.
 
     \b
     Example:
