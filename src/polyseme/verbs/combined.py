@@ -90,7 +90,7 @@ class Reader:
 
     def _reached(self, name: str, rows: Ints, limit: bool = True) -> tuple[Combined | None, Ints, float]:
         """What the attacker reaches, the numbers of the groups, and the most that it can be."""
-        numbers, group = ranked(self.looked.group_of(name, self.sets[name].strata, self.exact)[rows])
+        numbers, group = ranked(self.looked.group_of(name, self.sets[name].strata)[rows])
         mine, *others = self._protected(name, rows)
         persons = None if self.looked.persons is None else self.looked.persons[rows]
         found = combined_success(mine, others, group, persons) if len(rows) else None

@@ -110,9 +110,10 @@ def above_sentence(learners: Mapping[str, Document]) -> str:
 
 
 def _learnt(told: Document) -> Document:
-    """Whoever knows most."""
-    combined = told["combined"] if told.get("combined_reads") else None
-    return dict(combined or told["conditional"] or told["marginal"] or {})
+    """Whoever knows most, of those about whom something is known."""
+    who = ("combined", "conditional", "marginal") if told.get("combined_reads") else ("conditional", "marginal")
+    known = [told[one] for one in who if told[one] is not None]
+    return dict(next((one for one in known if one["after"] is not None), known[-1] if known else {}))
 
 
 def guesser_notes(learners: Mapping[str, Document]) -> list[str]:
