@@ -23,6 +23,7 @@ from polyseme.cli.engines import engine_options, require_spark
 @click.command("verify")
 @click.argument("subject", type=TableType, metavar="RELEASE|TABLE")
 @click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
+@click.option("--population", type=TableType, help="People with the same quasi-identifiers, for k-map.")
 @allow_outside_option
 @engine_options
 @json_option
@@ -31,6 +32,7 @@ from polyseme.cli.engines import engine_options, require_spark
 def command(
     subject: Path | str,
     policy: Path | None,
+    population: Path | str | None,
     allow_outside: bool,
     engine: str,
     master: str | None,
@@ -52,13 +54,15 @@ def command(
 
     rules = Policy.load(policy, allow_outside) if policy is not None else None
     by_spark = require_spark(engine, master=master)
+    if by_spark and population is not None:
+        raise click.UsageError("--population is for --engine local.")
     with busy("Verifying"):
         if by_spark:
             from polyseme import spark
 
             result = spark.verify(str(subject), rules, master=master)
         else:
-            result = verify(subject, rules)
+            result = verify(subject, rules, population)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -91,7 +91,7 @@ def _check_one(
     if obstacle:
         return unchecked(name, attribute, asked, obstacle)
     if name == "k-map" and background.reference is not None:
-        return k_map.check(frame, background.reference, keys, asked["k"], counts)
+        return k_map.check(frame, background.reference, keys, asked["k"], counts, background.meanings)
     if attribute is not None and _holds_sets(frame, attribute):
         return _check_sets(frame, counts, spec, attribute, background)
     if keys not in grouped:
@@ -135,7 +135,7 @@ def _obstacle(
         return f"classes cannot be formed by published sets: {', '.join(map(repr, lists))}"
     if spec.model.name == "k-map":
         if background.reference is None:
-            return "no reference table was given"
+            return "no population was given to count people in: --population FILE"
         unknown = [column for column in keys if column not in background.reference.columns]
         return f"the reference table has no column {', '.join(map(repr, unknown))}" if unknown else ""
     return ""

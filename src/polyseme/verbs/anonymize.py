@@ -26,6 +26,7 @@ from polyseme.errors import warn as python_warning
 from polyseme.logs import logged
 from polyseme.methods import method_named
 from polyseme.policy import Policy
+from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import match_columns, resolve
 from polyseme.randomness import read_key
 from polyseme.release import Release
@@ -44,7 +45,7 @@ from polyseme.verbs.cautions import (
     ungeneralized,
     warnings,
 )
-from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.inputs import policy_given, release_given, source_given, with_population
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
@@ -88,6 +89,7 @@ def anonymize(
     explain: Explain | None = None,
     rows_per_file: int | None = None,
     memory: str | int | None = None,
+    population: Any = None,
 ) -> Release:
     """Publish a table: a release in the folder `out`, or in memory when there is none.
 
@@ -111,6 +113,7 @@ def anonymize(
     rows_per_file  rows that a data file has at the most; there are as many files as that takes, or one when None
     memory       what the local engine may take while rows are drawn and put in order, such as "2GB"; about half a
                  gigabyte when None. A method that puts records into classes holds the table in memory besides
+    population   people with the same quasi-identifiers as a table, for k-map; in the place of its `reference`
 
     With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
     records they have on average; and so are sets of one person that can be intersected inside the release because what
@@ -118,7 +121,7 @@ def anonymize(
     hold on the rows that would be published, or fresh sets could be intersected with those that the ledger knows of,
     `RiskError` is raised and nothing is written.
     """
-    policy = policy_given(policy)
+    policy = with_population(policy_given(policy), population)
     run = engine_named(engine) if isinstance(engine, str) else engine
     _check_options(form, file_format, records_per_person, getattr(run, "formats", FORMATS))
     asked = _ledger(ledger, people, seed)
@@ -159,6 +162,7 @@ def anonymize(
             rows_per_record=job.rows_per_record,
             accept_risk=accept_risk,
             tell=partial(_tell_afterwards, warn, work),
+            population=partial(population_frame, policy),
         )
         if out is None:
             release = publish_in_memory(work, policy, run, review, treated)

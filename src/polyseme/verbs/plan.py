@@ -26,7 +26,7 @@ from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
 from polyseme.verbs.cautions import few_people, require_protection, ungeneralized, unmet_conditions, weighted_classes
-from polyseme.verbs.inputs import policy_given, source_given
+from polyseme.verbs.inputs import policy_given, source_given, with_population
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.strangers import refused_values
@@ -38,7 +38,11 @@ _log = logging.getLogger(__name__)
 
 @logged
 def plan(
-    policy: Policy | str | Path, records: int | None = None, data: Any = None, distribution: Statistics = ()
+    policy: Policy | str | Path,
+    records: int | None = None,
+    data: Any = None,
+    distribution: Statistics = (),
+    population: Any = None,
 ) -> Plan:
     """What a policy comes to before any record is touched: possible? estimable? how risky? how precise?
 
@@ -46,8 +50,9 @@ def plan(
     data          a table, for domains that the policy leaves open, for the number of records, and for what somebody
                   can guess who knows how its values are distributed
     distribution  files with public statistics of the values, for the same (see `polyseme.policy.statistics`)
+    population    people with the same quasi-identifiers as a table, for k-map; in the place of its `reference`
     """
-    policy = policy_given(policy)
+    policy = with_population(policy_given(policy), population)
     if not (records is None or _is_count(records)):
         raise QuestionError(Problem("records", "expected a whole number above 0"))
     source = source_given(data, policy) if data is not None else None

@@ -22,7 +22,7 @@ from polyseme.verbs.reviewing import Review
 if TYPE_CHECKING:
     from polyseme.verbs.treating import Decided
 
-__all__ = ["publish_in_folder", "publish_in_memory"]
+__all__ = ["models_of", "publish_in_folder", "publish_in_memory"]
 
 
 def publish_in_memory(
@@ -88,7 +88,7 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
         dropped=outcome.dropped + (treated.dropped if treated is not None else 0),
         seeded=job.seed is not None,
         sticky=job.key is not None,
-        models=_models(policy) if treated is None else treated.models,
+        models=models_of(policy) if treated is None else treated.models,
         missing_values=policy.table.missing_values,
         applied=None if treated is None else treated.applied,
         about=_dated(policy.about),
@@ -100,8 +100,12 @@ def _dated(about: About) -> About:
     return replace(about, date=about.date or date.today().isoformat()) if about else about
 
 
-def _models(policy: Policy) -> tuple[Mapping[str, Any], ...]:
-    return tuple({model.name: dict(model.parameters)} for model in policy.models)
+def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+    """The models that a release promises; where the population is kept is nobody's business."""
+    return tuple(
+        {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
+        for model in policy.models
+    )
 
 
 def _repeats(name: str, outcome: Outcome) -> float:

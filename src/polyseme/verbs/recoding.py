@@ -23,12 +23,14 @@ from polyseme.methods.microdata import Recoding
 from polyseme.models import background_of, is_about
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import ReadTable, read_microdata
+from polyseme.policy.reference import population_frame, population_of
 from polyseme.policy.resolving import match_columns
 from polyseme.randomness import StreamKey
 from polyseme.release import Grouped, Manifest
 from polyseme.release.classes import model_verdicts
 from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
+from polyseme.verbs.publishing import models_of
 from polyseme.verbs.reviewing import unreached
 from polyseme.verbs.treating import Treated, generalized, grouped
 
@@ -56,7 +58,9 @@ def treat(
         raise ValueError("the policy names no grouping method")
     method = grouping_named(spec.name)
     distinct = method.counts(spec.parameters)
-    read = read_microdata(match_columns(policy, source), resolved.schema, source, distinct)
+    mapped = any(model.name == "k-map" for model in policy.models)
+    population = population_of(policy) if mapped else None
+    read = read_microdata(match_columns(policy, source), resolved.schema, source, distinct, population)
     if not read.data.records:
         raise TableError(f"{source.name}: no records to publish")
     sensitive = {item.name: item for item in read.sensitive}
@@ -70,7 +74,11 @@ def treat(
         found = _at_levels(read, goal, _levels_of(earlier, spec, read), float(spec.parameters["suppression"]))
     made = generalized(read, found, goal, spec) if isinstance(found, Recoding) else grouped(read, found, spec)
     drawn = {item.name for item in resolved.schema.protected}
-    _require_reached(made, [model for model in models if not _about_any(model, drawn)], *_rows(made, read))
+    about = [model for model in models if not _about_any(model, drawn)]
+    if isinstance(found, Recoding):
+        _require_people(found, read, about, spec)
+        about = [model for model in about if "k-map" not in model]
+    _require_reached(made, about, *_rows(made, read), population_frame(policy) if mapped else None)
     finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
     return replace(made, models=models, finer=finer)
 
@@ -80,7 +88,7 @@ def promised(
 ) -> tuple[Mapping[str, Any], ...]:
     """The policy's models and the method's own; refuses a sensitive attribute that none of them is about."""
     own = method.models(spec.parameters, sensitive)
-    models = (*({model.name: model.parameters} for model in policy.models), *own)
+    models = (*models_of(policy), *own)
     bare = [
         Problem(
             f"$.attributes.{name}",
@@ -131,7 +139,7 @@ def no_levels() -> QuestionError:
 def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> Recoding:
     """All records at given levels; those that would break a promise are suppressed, if they are few enough."""
     whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.rows, dtype=np.bool_), None, None)
-    kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)))
+    kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)), whole.people(read.data))
     suppressed = ~kept[whole.classes]
     lost = int(read.data.each[suppressed].sum())
     if lost > limit * read.data.records:
@@ -153,20 +161,40 @@ def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
         if level:
             levels = [*found.levels[:place], level - 1, *found.levels[place + 1 :]]
             made = Recoding.of_levels(read.data, levels, nobody, None, None)
-            kept = goal.kept(*goal.counted(made.classes, len(made.shown)))
+            kept = goal.kept(*goal.counted(made.classes, len(made.shown)), made.people(read.data))
             violating[name] = int(read.data.each[~kept[made.classes]].sum())
     return violating
 
 
+def _require_people(found: Recoding, read: ReadTable, models: Sequence[Mapping[str, Any]], spec: MethodSpec) -> None:
+    """Refuse classes that too few people of the population fit; suppressed records fit everybody."""
+    people = found.people(read.data)
+    if people is None or not len(people):
+        return
+    for model in models:
+        asked = model.get("k-map", {}).get("k", 0)
+        if people.min() < asked:
+            what = f"a class fits {people.min():,} people of the population, and k-map asks for {asked:,}"
+            raise ImpossibleError(
+                Problem(f"$.method.{spec.name}", what, "use method: full-domain, which counts people")
+            )
+
+
 def _require_reached(
-    made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame, counts: Ints | None
+    made: Treated,
+    models: Sequence[Mapping[str, Any]],
+    rows: pl.DataFrame,
+    counts: Ints | None,
+    reference: pl.DataFrame | None = None,
 ) -> None:
     """Refuse rows on which a model does not hold; `counts` says how many records each stands for.
+
+    reference  the population, where people of it are counted
 
     A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
     quasi-identifiers as they are, so that it depends on the table whether models about them hold.
     """
-    verdicts = model_verdicts(rows, list(made.columns.values()), models, counts)
+    verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, reference)
     broken = [verdict for verdict in verdicts if not verdict.holds]
     if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
         raise unreached(made.applied.name, broken)

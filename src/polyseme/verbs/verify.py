@@ -42,7 +42,7 @@ from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.listing import is_pattern
 from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source, how_many
-from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.inputs import policy_given, release_given, source_given, table_given, with_population
 from polyseme.verbs.learners import guessers_of_release
 from polyseme.verbs.locating import located
 
@@ -56,11 +56,16 @@ _CHANNEL_ROUNDING = 1e-9
 
 
 @logged
-def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | None = None) -> Verification:
-    """Check every promise of a release, or the models that a policy lists on any table."""
+def verify(
+    subject: Release | str | Path | Any, policy: Policy | str | Path | None = None, population: Any = None
+) -> Verification:
+    """Check every promise of a release, or the models that a policy lists on any table.
+
+    population  people with the same quasi-identifiers as a table, for k-map
+    """
     if policy is not None:
         _require_table(subject)
-        rules = policy_given(policy)
+        rules = with_population(policy_given(policy), population)
         return _counted(verify_table(source_given(subject, rules), rules))
     if hasattr(subject, "columns") or (isinstance(subject, str | Path) and _names_files(subject)):
         name = f"{subject}: " if isinstance(subject, str | Path) else ""
@@ -68,9 +73,16 @@ def verify(subject: Release | str | Path | Any, policy: Policy | str | Path | No
             f"{name}a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
         )
     release = release_given(subject)
-    found = verify_release(release)
+    found = verify_release(release, population=None if population is None else _people(release, population))
     whole = tuple(release.source.schema.names) == release.manifest.names
     return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
+
+
+def _people(release: Release, population: Any) -> pl.DataFrame:
+    # Adversaries cost a second to import: only those who bring a population pay.
+    from polyseme.attacks.audit.matches import population_of_release
+
+    return population_of_release(release, table_given(population))
 
 
 def _names_files(subject: str | Path) -> bool:
@@ -96,10 +108,13 @@ def _counted(verification: Verification) -> Verification:
     return verification
 
 
-def verify_release(release: Release, counts: SetCounts | None = None) -> Verification:
+def verify_release(
+    release: Release, counts: SetCounts | None = None, population: pl.DataFrame | None = None
+) -> Verification:
     """Every promise of the manifest, checked on the published data.
 
-    counts  the distinct sets, for those who have them counted already
+    counts      the distinct sets, for those who have them counted already
+    population  the quasi-identifiers of people, for k-map
     """
     if tuple(release.source.schema.names) != release.manifest.names:
         return Verification((_column_verdict(release),))
@@ -113,7 +128,7 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
     models = _models(release.manifest)
     if models:
-        verdicts += verdicts_on(release, models)
+        verdicts += verdicts_on(release, models, population)
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))
