@@ -103,6 +103,34 @@ def test_full_domain_reaches_k_map_exactly_where_some_levels_do() -> None:
     assert reached == finer == 14
 
 
+@pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+@pytest.mark.parametrize(
+    "method",
+    [
+        "{mondrian: {}}",
+        "{mondrian: {mode: relaxed}}",
+        "{full-domain: {suppression: 0.2, local-recoding: true}}",
+        "{rules: {start: {mondrian: {}}}}",
+    ],
+)
+def test_enough_people_fit_every_class_of_the_other_methods(method: str) -> None:
+    for seed in range(4):
+        people, k = population(seed), 12
+        table = sample(people, seed)
+        text = POLICY.format(k=k, method=method)
+        if "rules" in method:
+            text = text.replace("models: [", "models: [{semantic-rules: {rules: [{never-all: {ill: a}}]}}, ")
+        release = ps.anonymize(table, ps.Policy.loads(text), seed=1, population=people)
+        classes = release.to_polars().unique(list(LABELS)).to_dicts()
+        everybody = people.to_dicts()
+        fitting = [sum(all(fits(row[name], one[name]) for name in LABELS) for one in everybody) for row in classes]
+        assert min(fitting) >= k
+        # Records alone would not do: k people of the population are asked for, and most classes are smaller.
+        assert release.to_polars().group_by(list(LABELS)).len()["len"].min() < k
+        assert len(classes) > 1
+        assert ps.verify(release, population=people).holds
+
+
 def test_what_not_even_the_whole_population_has_is_refused() -> None:
     people = population(1)
     with pytest.raises(ImpossibleError, match="no levels reach the goal"):

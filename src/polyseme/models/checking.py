@@ -135,7 +135,7 @@ def _obstacle(
         return f"classes cannot be formed by published sets: {', '.join(map(repr, lists))}"
     if spec.model.name == "k-map":
         if background.reference is None:
-            return "no population was given to count people in: --population FILE"
+            return "no reference table was given to count people in: --population FILE"
         unknown = [column for column in keys if column not in background.reference.columns]
         return f"the reference table has no column {', '.join(map(repr, unknown))}" if unknown else ""
     return ""
