@@ -167,6 +167,7 @@ def test_the_reference_of_a_policy_is_read_and_not_published(tmp_path: Path) -> 
     alone = polyseme("verify", "release", cwd=tmp_path)
     assert alone.returncode == 1
     assert "--population" in alone.stdout
+    assert "reference=" not in alone.stdout
     told = polyseme("plan", "policy.yaml", "--data", "table.csv", "--population", "people.csv", "--json", cwd=tmp_path)
     assert json.loads(told.stdout)["method"]["feasible"]
     found = json.loads(polyseme("attack", "release", "--population", "people.csv", "--json", cwd=tmp_path).stdout)
