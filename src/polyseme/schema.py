@@ -249,6 +249,7 @@ class Attribute:
     conditional    what is expected of them under conditions that exclude each other
     members        of a joint attribute, whose values are combinations: the columns that it is made of
     weighting      of a survey weight: how it is published
+    shared_by      the column whose groups share one value: all records of a group have one set; empty for none
     """
 
     name: str
@@ -261,6 +262,7 @@ class Attribute:
     conditional: tuple[Conditional, ...] = ()
     members: tuple[Member, ...] = ()
     weighting: Weighting | None = None
+    shared_by: str = ""
 
     def expected(self, condition: Condition) -> Distributions:
         """The distributions of the records under one of its conditions; everybody's where it is none of them."""

@@ -10,6 +10,7 @@ import pytest
 
 from polyseme.attacks import ADVERSARIES, Finding, Promised, Scene, Shown, attack
 from polyseme.attacks.posterior import uniform
+from polyseme.attacks.scene import Gathered
 from polyseme.designs import make_design
 from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Clusters
@@ -35,6 +36,14 @@ def classes(records: int) -> Classes:
     return Classes(sizes, np.arange(0, records, 5), records, 0)
 
 
+def households(mechanism: Mechanism, truth: np.ndarray, seed: int) -> Gathered:
+    """Three records each that share a value, with a set of their own for each of them."""
+    group = np.arange(len(truth)) // 3
+    shared = truth[3 * group]
+    sets = mechanism.sample(shared, SystemStream.seeded(seed))
+    return Gathered("rank", group, sets, *mechanism.weights(sets), uniform(mechanism.size), "home", shared)
+
+
 def scene_of(mechanism: Mechanism, records: int = RECORDS, seed: int = 1) -> Scene:
     """Everything that can be shown, and promises that hold by construction."""
     random = np.random.default_rng(seed)
@@ -58,6 +67,7 @@ def scene_of(mechanism: Mechanism, records: int = RECORDS, seed: int = 1) -> Sce
         again=Shown(again, mechanism),
         classes=classes(records),
         seeded=True,
+        gathered=households(mechanism, truth, seed + 4),
     )
 
 
@@ -66,8 +76,8 @@ def found_by(name: str, scene: Scene) -> tuple[Finding, ...]:
 
 
 SCENES = {name: scene_of(mechanism) for name, mechanism in MECHANISMS.items()}
-UNBOUNDED = {"repetition"}
-"""Fresh decoys in two releases break the promise about one of them: that is what this adversary is for."""
+UNBOUNDED = {"repetition", "shared-value"}
+"""Fresh decoys for one value, in two releases or two records, break the promise: that is what these are for."""
 
 
 @pytest.mark.parametrize("kind", SCENES)
@@ -116,6 +126,7 @@ def shuffled(scene: Scene, order: np.ndarray) -> Scene:
         again=again(scene.again),
         truth=None if scene.truth is None else scene.truth[order],
         features=None if scene.features is None else scene.features[order],
+        gathered=None if scene.gathered is None else scene.gathered.take(order),
     )
 
 

@@ -438,7 +438,14 @@ def test_the_whole_battery():
             features=np.zeros((2_000, 1), dtype=np.int64),
         )
     )
-    assert {f.attack for f in found} | {"repetition", "linkage", "correlation", "seed", "learner"} == set(ADVERSARIES)
+    assert {f.attack for f in found} | {
+        "repetition",
+        "linkage",
+        "correlation",
+        "seed",
+        "learner",
+        "shared-value",
+    } == set(ADVERSARIES)
     for finding in found:
         assert 0 <= finding.success <= 1
         assert finding.knows

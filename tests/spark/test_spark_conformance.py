@@ -108,6 +108,41 @@ def test_sticky_sets_are_the_same_from_files_and_from_a_frame(spark: Any, folder
     assert described(local) == described(files) == described(frame), "repeats too"
 
 
+def test_groups_share_one_set_whoever_draws_it(spark: Any, tmp_path: Path) -> None:
+    home = np.arange(3_000) // 2
+    pay = np.random.default_rng(3).choice([10, 20, 30, 40, 50], 1_500)[home]
+    pay[:20:2] = (pay[:20:2] // 10) % 5 * 10 + 10
+    whole = pl.DataFrame({"home": home, "age": np.arange(3_000) % 90, "pay": pay})
+    (tmp_path / "data").mkdir()
+    for number in range(2):
+        # Members of one group are in different files.
+        whole[number::2].write_parquet(tmp_path / "data" / f"{number}.parquet", row_group_size=500)
+    rules = """
+        attributes:
+          home: {role: identifier}
+          age: {role: quasi-identifier}
+          pay: {role: sensitive, shared-by: home, domain: [10, 20, 30, 40, 50], protect: {diversity: {l: 2}}}
+    """
+    (tmp_path / "p.yaml").write_text(rules)
+    new_key(tmp_path / "key")
+    local = ps.anonymize(tmp_path / "data", tmp_path / "p.yaml", key_file=tmp_path / "key")
+    more: dict[str, Any] = {"key_file": tmp_path / "key", "spark": spark}
+    files = on_spark.anonymize(tmp_path / "data", tmp_path / "p.yaml", tmp_path / "a", **more)
+    read = spark.read.parquet(*(path.as_uri() for path in sorted((tmp_path / "data").iterdir())))
+    frame = on_spark.anonymize(read, tmp_path / "p.yaml", tmp_path / "b", **more)
+    assert rows_of(local).equals(rows_of(files))
+    assert rows_of(local).equals(rows_of(frame))
+    assert described(local) == described(files) == described(frame), "what is counted of groups too"
+    assert local.manifest["pay"].differing == 0.007
+    once = on_spark.anonymize(tmp_path / "data", tmp_path / "p.yaml", tmp_path / "c", spark=spark)
+    assert once.manifest["pay"].repeats == local.manifest["pay"].repeats
+    assert not rows_of(once).equals(rows_of(local)), "a key of its own, that is thrown away"
+    pay[:60:2] = (pay[:60:2] // 10) % 5 * 10 + 10
+    whole.with_columns(pay=pl.Series(pay)).write_parquet(tmp_path / "other.parquet")
+    with pytest.raises(ps.RiskError, match="of 1,500 groups of 'home'"):
+        on_spark.anonymize(tmp_path / "other.parquet", tmp_path / "p.yaml", tmp_path / "d", spark=spark)
+
+
 def test_a_frame_is_drawn_once(spark: Any, folder: Path) -> None:
     read = spark.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
     release = on_spark.anonymize(read, folder / "p.yaml", folder / "out", spark=spark)

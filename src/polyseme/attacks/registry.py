@@ -23,6 +23,7 @@ from polyseme.attacks import (
     published_estimate,
     repetition,
     seed,
+    shared_value,
     similarity,
     skewness,
     transparency,
@@ -67,6 +68,7 @@ ADVERSARIES: Mapping[str, Adversary] = {
     "definetti": definetti,
     "correlation": correlation,
     "repetition": repetition,
+    "shared-value": shared_value,
 }
 """On published sets and on records, in the order in which findings are shown."""
 

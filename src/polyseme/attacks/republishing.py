@@ -153,6 +153,7 @@ def differences(item: Sets, before: Sets) -> list[str]:
         ("distance", old.get("distance"), new.get("distance")),
         ("impossible combinations", old.get("impossible"), new.get("impossible")),
         ("conditional priors", old.get("conditional"), new.get("conditional")),
+        ("groups that share a set", *(item.get("shared_by", {}).get("column") for item in (old, new))),
     ]
     found += [f"other {name}" for name, one, two in others if one != two]
     others = [

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
+from polyseme.arrays import Bools, Floats, Ints
 from polyseme.attacks.posterior import Posterior, posterior_of, uniform
 from polyseme.distances.base import Distance
 from polyseme.distances.ground import Ground
@@ -20,7 +20,7 @@ from polyseme.mechanism import Mechanism
 from polyseme.strata import Strata
 from polyseme.tables.classes import Classes, Counts
 
-__all__ = ["NOTHING", "Absent", "Everyone", "Promised", "Scene", "Shown", "Within"]
+__all__ = ["NOTHING", "Absent", "Everyone", "Gathered", "Promised", "Scene", "Shown", "Within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +174,59 @@ class Within:
 
 
 @dataclass(frozen=True, eq=False)
+class Gathered:
+    """The sets of records that belong to groups, whatever their strata.
+
+    group     of each record, from 0 on: (n,)
+    sets      codes of the whole domain: (n, l)
+    inside    how readily each candidate draws its set: (n, l); `outside`, every other value: (n,)
+    prior     over the whole domain
+    by        what members of a group have in common, in words
+    truth     true codes, where the original is at hand: (n,); -1 for whom it does not tell
+    one_draw  whether equal sets of a group are known to be one draw
+    """
+
+    attribute: str
+    group: Ints
+    sets: Ints
+    inside: Floats
+    outside: Floats
+    prior: Floats
+    by: str
+    truth: Ints | None = None
+    one_draw: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.prior)
+
+    @cached_property
+    def groups(self) -> int:
+        return int(self.group.max(initial=-1)) + 1
+
+    def take(self, rows: Ints | Bools) -> Gathered:
+        """Some of the records, with their groups numbered from 0 on."""
+        return replace(
+            self,
+            group=np.unique(self.group[rows], return_inverse=True)[1],
+            sets=self.sets[rows],
+            inside=self.inside[rows],
+            outside=self.outside[rows],
+            truth=None if self.truth is None else self.truth[rows],
+        )
+
+    def several(self) -> Gathered:
+        """The records of groups with two or more."""
+        return self.take(np.bincount(self.group, minlength=self.groups)[self.group] > 1)
+
+    def distinct(self) -> Gathered:
+        """Each set of a group once."""
+        unique, place = distinct(self.sets, self.size)
+        # In the order of the records: neighbors that were sorted by their sets would look alike.
+        return self.take(np.sort(np.unique(self.group * len(unique) + place, return_index=True)[1]))
+
+
+@dataclass(frozen=True, eq=False)
 class Absent:
     """People who were in the table and are not in the release.
 
@@ -211,6 +264,7 @@ class Scene:
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
+    gathered  the sets of records that belong to groups which may share a value
     absent    people who are left out, where the adversary knows that
     strata    the sets of the attribute in all its strata; then `truth` and `features` are of these records
     """
@@ -227,6 +281,7 @@ class Scene:
     matches: Ints | None = None
     seeded: bool = False
     within: Within | None = None
+    gathered: Gathered | None = None
     absent: Absent | None = None
     strata: Everyone | None = None
 

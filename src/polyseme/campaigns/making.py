@@ -73,6 +73,11 @@ def _require_simple(policy: Policy) -> None:
     if policy.grouping is not None:
         what = f"'{policy.grouping.name}' puts records into groups, for which somebody has to see all of them"
         problems.append(Problem("$.method", what, "a campaign draws sets on each device: leave `method` out"))
+    for item in policy.attributes:
+        if item.shared_by:
+            what = "devices do not know who else is in a group, and each draws a set of its own"
+            hint = "remove shared-by, and let one member answer for the group"
+            problems.append(Problem(f"$.attributes.{item.name}.shared-by", what, hint))
     if policy.protect_all_but is not None:
         problems.append(Problem("$.protect-all-but", "the other columns are only known from a table", "name them all"))
     if policy.joint:

@@ -299,8 +299,9 @@ def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | 
     say(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
     for item in manifest.sets:
         if item.repeats > 1.0:
+            whose = f"one group of {item.shared_by}" if item.shared_by else "one person"
             say(
-                f"{item.name}: records of one person with one value share a draw, {item.repeats:g} on average: "
+                f"{item.name}: records of {whose} with one value share a draw, {item.repeats:g} on average: "
                 f"intervals are as wide as for {manifest.records / item.repeats:,.0f} records"
             )
 

@@ -24,7 +24,7 @@ from polyseme.arrays import Bools, Ints
 from polyseme.coupling import Coupled
 from polyseme.engines.conditions import Fulfilled
 from polyseme.engines.people import fingerprint_seed, record_keys
-from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.engines.tallies import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Print, Problems
 from polyseme.randomness import RecordStream, StickyStream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
@@ -34,6 +34,7 @@ from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import strangers
 from polyseme.tables.coding.weights import read_weights
 from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
+from polyseme.tables.counting.tally import headed
 from polyseme.tables.io.dialects import dialect_hint
 
 __all__ = ["Job", "check_batch", "publish_batch"]
@@ -47,6 +48,8 @@ class Job:
     categories          columns that are stored as categories, and published as such
     key                 for sticky decoys
     records_per_person  most records a person on average with sticky decoys; None for what is ordinary (see `people`)
+    group_key           for the sets that groups share: the key for sticky decoys, or one that is thrown away
+    accept_differing    whether more than a few groups may have members that do not share a set
     fingerprint_seed    of the fingerprints of record keys, the same for all batches
     """
 
@@ -60,6 +63,8 @@ class Job:
     record_key: str | None = None
     records_per_person: float | None = None
     allow_changed_strata: bool = False
+    group_key: bytes | None = field(default=None, repr=False)
+    accept_differing: bool = False
     fingerprint_seed: int = field(default_factory=fingerprint_seed, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,9 +73,24 @@ class Job:
 
     @property
     def needed(self) -> list[str]:
-        """The columns that a batch must have: those that are published, and the one that names a person."""
-        names = [item.name for item in self.columns]
-        return names if self.record_key is None or self.record_key in names else [*names, self.record_key]
+        """The columns that a batch must have: those that are published, and those that name a person or a group."""
+        named = [] if self.record_key is None else [self.record_key]
+        return list(dict.fromkeys([*(item.name for item in self.columns), *named, *self.groupings]))
+
+    @cached_property
+    def shared(self) -> tuple[Sets, ...]:
+        """The columns whose sets are drawn once for each group."""
+        return tuple(item for item in self.sets if item.shared_by)
+
+    @property
+    def groupings(self) -> tuple[str, ...]:
+        """The columns that tell groups."""
+        return tuple(dict.fromkeys(item.shared_by for item in self.shared))
+
+    @property
+    def counts_draws(self) -> bool:
+        """Whether it must be counted of whom the records are, before or while they are drawn."""
+        return self.record_key is not None or bool(self.shared)
 
     @cached_property
     def sets(self) -> tuple[Sets, ...]:
@@ -100,9 +120,10 @@ class Job:
     @property
     def prints(self) -> tuple[Print, ...]:
         """The fingerprints that its tallies hold."""
-        sticky = self.sets if self.key is not None else ()
-        several = [item.name for item in sticky if item.stratified]
-        return ((PEOPLE, ""), *((DRAWS, item.name) for item in sticky), *((SETS, name) for name in several))
+        personal = [item for item in self.sets if self.key is not None and not item.shared_by]
+        several = [item.name for item in personal if item.stratified]
+        shared = ((kind, item.name) for item in self.shared for kind in (DRAWS, GROUPS))
+        return ((PEOPLE, ""), *((DRAWS, item.name) for item in personal), *((SETS, name) for name in several), *shared)
 
 
 def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tuple[pa.RecordBatch, BatchTally]:
@@ -117,7 +138,11 @@ def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tupl
     mine = stream.take(records.rows)
     for lane, item in enumerate(job.sets):
         codes, places = records.codes[item.name], records.places[item.name]
-        if people is None or job.key is None:
+        if item.shared_by and job.group_key is not None:
+            sticky = _group_stream(job.group_key, item, records)
+            sets = job.coupled[item.name].sample(places, codes, sticky)
+            prints |= _group_prints(job, item, sticky.prints, records)
+        elif people is None or job.key is None:
             sets = _draw(item, codes, places, mine.lane(lane))
         else:
             sticky = StickyStream(job.key, item.name, people, codes)
@@ -141,6 +166,7 @@ class _Records:
     rows           where each of them is in the batch: some may have been dropped
     codes, places  true value and stratum of each, by protected attribute
     keys           what names the person of each, where the job has a record key
+    groups         what names the group of each, by the column that tells it
     """
 
     rows: Ints
@@ -148,6 +174,7 @@ class _Records:
     codes: Mapping[str, Ints]
     places: Mapping[str, Ints]
     keys: pl.Series | None
+    groups: Mapping[str, pl.Series]
 
     def take(self, rows: Ints) -> _Records:
         if all(len(rows) == len(column) for column in self.codes.values()):
@@ -158,6 +185,7 @@ class _Records:
             {name: column[rows] for name, column in self.codes.items()},
             {name: column[rows] for name, column in self.places.items()},
             None if self.keys is None else self.keys.gather(rows),
+            {name: column.gather(rows) for name, column in self.groups.items()},
         )
 
 
@@ -169,12 +197,13 @@ def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
     there = np.flatnonzero(kept)
     coded = {item.name: _code(item, batch, job, problems, there) for item in job.sets}
     keys = _record_keys(job, batch, problems, there)
+    groups = {name: _group_keys(name, batch, job, problems, there) for name in job.groupings}
     untouched = {item.name: _untouched(item, batch, job, problems, there) for item in job.untouched}
     found = {item.name: item.strata.find(untouched, batch.num_rows) for item in job.sets}
     places = {item.name: _places(item, found[item.name], coded[item.name], batch, problems, there) for item in job.sets}
     complete = _complete(coded, batch.num_rows)
     codes = {name: column.codes for name, column in coded.items()}
-    records = _Records(there, untouched, codes, places, keys).take(complete)
+    records = _Records(there, untouched, codes, places, keys, groups).take(complete)
     tally = BatchTally(
         records=len(complete),
         dropped=rows - len(complete),
@@ -258,17 +287,29 @@ def _record_keys(job: Job, batch: pa.RecordBatch, problems: Problems, rows: Ints
     """What names the person of each record; every record must have it where decoys are to be sticky."""
     if job.record_key is None:
         return None
-    column = as_series(batch.column(job.record_key), job.missing_values)
-    keys = record_keys(batch.column(job.record_key), job.record_key, job.missing_values)
-    if job.key is not None:
-        absent = keys.is_null().to_numpy()
-        read = column.is_not_null().to_numpy() if column.dtype.is_float() else np.zeros(len(column), dtype=np.bool_)
-        broken, missing = np.flatnonzero(absent & read), np.flatnonzero(absent & ~read)
-        hint = "keys are texts or whole numbers; floating-point numbers are exact only below 2^53"
-        what = "record keys are not whole numbers"
-        problems.add(job.record_key, len(broken), what, hint, sighted(column, broken, rows))
-        hint = "sticky decoys need one for each"
-        problems.add(job.record_key, len(missing), "records have no record key", hint, sighted(column, missing, rows))
+    if job.key is None:
+        return record_keys(batch.column(job.record_key), job.record_key, job.missing_values)
+    return _complete_keys(job.record_key, batch, job, problems, rows, "record key", "sticky decoys need one for each")
+
+
+def _group_keys(name: str, batch: pa.RecordBatch, job: Job, problems: Problems, rows: Ints) -> pl.Series:
+    """What names the group of each record that shares a set with others; every record must have it."""
+    hint = "shared-by needs the group of every record: give a record without one a group of its own"
+    return _complete_keys(name, batch, job, problems, rows, "group", hint)
+
+
+def _complete_keys(
+    name: str, batch: pa.RecordBatch, job: Job, problems: Problems, rows: Ints, kind: str, hint: str
+) -> pl.Series:
+    """Keys of people or groups as texts, and a problem for each record without one."""
+    column = as_series(batch.column(name), job.missing_values)
+    keys = record_keys(batch.column(name), name, job.missing_values)
+    absent = keys.is_null().to_numpy()
+    read = column.is_not_null().to_numpy() if column.dtype.is_float() else np.zeros(len(column), dtype=np.bool_)
+    broken, missing = np.flatnonzero(absent & read), np.flatnonzero(absent & ~read)
+    exact = "keys are texts or whole numbers; floating-point numbers are exact only below 2^53"
+    problems.add(name, len(broken), f"{kind}s are not whole numbers", exact, sighted(column, broken, rows))
+    problems.add(name, len(missing), f"records have no {kind}", hint, sighted(column, missing, rows))
     return keys
 
 
@@ -294,6 +335,20 @@ def _prints(job: Job, name: str, drawn: Fingerprints, sets: Ints) -> dict[Print,
     """What was drawn for whom."""
     found = {(DRAWS, name): drawn}
     return {**found, (SETS, name): mixed(drawn, sets)} if (SETS, name) in job.prints else found
+
+
+def _group_stream(key: bytes, item: Sets, records: _Records) -> StickyStream:
+    """The numbers of each record's group; those of a person with the same key are others."""
+    groups = [text.encode() for text in records.groups[item.shared_by]]
+    return StickyStream(key, f"{item.name} shared by {item.shared_by}", groups, records.codes[item.name])
+
+
+def _group_prints(job: Job, item: Sets, drawn: Fingerprints, records: _Records) -> dict[Print, Fingerprints]:
+    """What was drawn for which group, and which groups have members that differ in value or stratum."""
+    name = item.name
+    heads = fingerprints(records.groups[item.shared_by].to_frame(), job.fingerprint_seed)
+    tails = mixed(np.zeros_like(heads), np.column_stack([records.codes[name], records.places[name]]))
+    return {(DRAWS, name): drawn, (GROUPS, name): headed(heads, tails)}
 
 
 def _draw(item: Sets, codes: Ints, places: Ints, stream: RecordStream) -> Ints:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
 
+from polyseme.errors import Problem, RiskError
 from polyseme.randomness import SystemStream
 from polyseme.tables.coding.codes import as_series, without_words
 from polyseme.tables.coding.keys import key_texts
@@ -15,11 +16,28 @@ from polyseme.tables.counting.matching import fingerprints
 from polyseme.tables.counting.tally import Tallied, Tally
 from polyseme.tables.io.source import Source
 
-__all__ = ["CHANGED", "CHANGED_HINT", "fingerprint_seed", "people_of", "record_keys", "too_few_people"]
+__all__ = [
+    "AGREEMENT_HINT",
+    "CHANGED",
+    "CHANGED_HINT",
+    "MOST_DIFFERING",
+    "differing",
+    "fingerprint_seed",
+    "people_of",
+    "record_keys",
+    "require_agreement",
+    "too_few_people",
+]
 
 CHANGED = (
     "sets can be intersected within this release: these people have the same value in several strata, where other "
     "decoys are possible"
+)
+MOST_DIFFERING = 0.01
+"""The share of groups whose members may differ in what a group is to share, before that is refused."""
+AGREEMENT_HINT = (
+    f"at most {MOST_DIFFERING:.0%} may differ: name a column whose groups share the value, or correct the table; "
+    "--accept-risk publishes all the same: members who agree share a set, the others have sets of their own"
 )
 CHANGED_HINT = (
     "declare impossible values by columns that do not change between the records of a person, publish one record for "
@@ -49,6 +67,35 @@ def too_few_people(records: int, people: int, limit: float | None = None) -> tup
         f"say so: --records-per-person {-(-records // people)}"
     )
     return f"records of only {people:,} people: such a column does not identify people", hint
+
+
+def differing(column: str, found: Tallied) -> str:
+    """How many groups do not share what they are to share, in words; empty where all do.
+
+    >>> differing("household", Tallied(heads=200, several=3))
+    "3 of 200 groups of 'household' have members with different values, or under different conditions"
+    """
+    if not found.several:
+        return ""
+    return (
+        f"{found.several:,} of {found.heads:,} groups of '{column}' have members with different values, or under "
+        "different conditions"
+    )
+
+
+def require_agreement(columns: Mapping[str, str], found: Mapping[str, Tallied]) -> None:
+    """Refuse groups that are to share a set where more than a few have members that differ.
+
+    columns  of each attribute, the column that tells groups
+    found    what was counted of these groups
+    """
+    problems = [
+        Problem(f"$.attributes.{name}.shared-by", differing(columns[name], groups), AGREEMENT_HINT)
+        for name, groups in found.items()
+        if groups.several > MOST_DIFFERING * groups.heads
+    ]
+    if problems:
+        raise RiskError(problems)
 
 
 def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> pl.Series:

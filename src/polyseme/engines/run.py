@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from polyseme.cancellation import Cancellation
 from polyseme.engines.batch import Job
 from polyseme.engines.conditions import Fulfilled, require_fulfilled
-from polyseme.engines.people import CHANGED, CHANGED_HINT, too_few_people
-from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.engines.people import CHANGED, CHANGED_HINT, require_agreement, too_few_people
+from polyseme.engines.tallies import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Print, Problems
 from polyseme.randomness import StreamKey
 from polyseme.tables.counting.tally import Tallied
 from polyseme.tables.io.shuffle import MEMORY_BYTES
@@ -36,6 +36,8 @@ class Outcome:
     """With sticky decoys, the records of each draw of a protected attribute: same person, same value."""
     changed: dict[str, int] = field(default_factory=dict)
     """Further sets of one person for one value, drawn in other strata; attributes without any are left out."""
+    shared: dict[str, Tallied] = field(default_factory=dict)
+    """The groups that share sets of an attribute (`heads`), and those whose members differ (`several`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +62,16 @@ def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, T
     prints  how often fingerprints of each kind occur
     """
     people = prints[PEOPLE, ""]
-    drawn, sets = ({name: found for (kind, name), found in prints.items() if kind == asked} for asked in (DRAWS, SETS))
+    drawn, sets, groups = (
+        {name: found for (kind, name), found in prints.items() if kind == asked} for asked in (DRAWS, SETS, GROUPS)
+    )
     outcome.records, outcome.dropped = total.records, total.dropped
     outcome.rows, outcome.fulfilled = total.records * job.rows_per_record, total.fulfilled
     outcome.repeated = people.total - people.distinct
     outcome.draws = drawn
     changed = {name: found.distinct - drawn[name].distinct for name, found in sets.items()}
     outcome.changed = {name: count for name, count in changed.items() if count}
+    outcome.shared = groups
     problems = Problems()
     if job.key is not None and job.record_key is not None and people.total:
         what, hint = too_few_people(people.total, people.distinct, job.records_per_person)
@@ -75,6 +80,8 @@ def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, T
         for name, count in outcome.changed.items():
             problems.add(name, count, CHANGED, CHANGED_HINT)
     problems.raise_any()
+    if not job.accept_differing:
+        require_agreement({item.name: item.shared_by for item in job.shared}, groups)
     if total.records:
         require_fulfilled((item.attribute for item in job.sets), total.fulfilled)
 

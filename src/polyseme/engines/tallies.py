@@ -17,9 +17,9 @@ from polyseme.tables.coding.dictionaries import Levels
 from polyseme.tables.counting.matching import Fingerprints
 from polyseme.tables.io.source import Source
 
-__all__ = ["DRAWS", "PEOPLE", "SETS", "BatchTally", "Print", "Problems"]
+__all__ = ["DRAWS", "GROUPS", "PEOPLE", "SETS", "BatchTally", "Print", "Problems"]
 
-PEOPLE, DRAWS, SETS = "people", "draws", "sets"
+PEOPLE, DRAWS, SETS, GROUPS = "people", "draws", "sets", "groups"
 Print: TypeAlias = tuple[str, str]
 """What fingerprints stand for, and the attribute.
 
@@ -27,6 +27,9 @@ people  of whom each record is
 draws   (person, value) of each record; only where decoys are sticky. Sets of several strata are made from each other,
         so they count as one draw even where they differ
 sets    (person, value, set); only where strata can give several sets for one value
+groups  (group, value, stratum) of each record, where a group shares one set; the group is in the leading bits (see
+        `tables.counting.tally`), so that groups whose members differ can be counted. Such groups take the place of
+        people in `draws`
 """
 
 Key = TypeVar("Key")

@@ -379,6 +379,7 @@ def _check_names(reader: Reader, policy: Policy) -> None:
             # With protect-all-but, columns need no entry: their names are checked against the table.
             if name not in names and policy.protect_all_but is None:
                 inner.problem(f"no attribute '{name}'", nearest(name, names))
+    _check_shared(reader, policy)
     for attribute in policy.attributes:
         place = reader.at("attributes", None).at(attribute.name, None)
         if attribute.distance is None and attribute.protect.semantic and not attribute.joined:
@@ -392,6 +393,31 @@ def _check_names(reader: Reader, policy: Policy) -> None:
         place = reader.at("attributes", None).at(name, None)
         place.problem(f"a second survey weight beside '{weights[0]}'", "role: weight for one of them")
     _check_protected(reader, policy)
+
+
+def _check_shared(reader: Reader, policy: Policy) -> None:
+    """A group is told by a column of the table that shows one value for each record, and the same in every run."""
+    for attribute in policy.attributes:
+        if not attribute.shared_by:
+            continue
+        place = reader.at("attributes", None).at(attribute.name, None).at("shared-by", None)
+        group = policy.by_name.get(attribute.shared_by)
+        if group is None:
+            if policy.protect_all_but is None:
+                place.problem(f"no attribute '{attribute.shared_by}'", nearest(attribute.shared_by, policy.by_name))
+        elif group.role.is_secret or group.role is Role.WEIGHT:
+            place.problem(
+                f"'{group.name}' is {group.role.value}, and cannot tell groups",
+                "name a column that is dropped (role: identifier) or published as it is",
+            )
+        elif group.hierarchy is not None:
+            what = f"'{group.name}' is generalized, and would no longer tell groups"
+            place.problem(what, "remove its hierarchy, or drop it (role: identifier)")
+    for joint in policy.joint:
+        shared = {policy.by_name[name].shared_by for name in joint.attributes if name in policy.by_name}
+        if len(shared) > 1:
+            what = f"the members of '{joint.name}' are not shared by the same groups"
+            reader.at("joint", None).problem(what, "give each of them the same shared-by")
 
 
 def _check_protected(reader: Reader, policy: Policy) -> None:

@@ -43,6 +43,7 @@ _KEYS = (
     "hierarchy",
     "round",
     "trim",
+    "shared-by",
 )
 _PERIODS = ("year", "quarter", "month", "week", "day")
 _BIN_METHODS = ("equal-width", "quantile")
@@ -91,7 +92,8 @@ class PeriodRange:
 class AttributePolicy:
     """What the policy says of one attribute, before any data is seen.
 
-    joined  the joint attribute that it is a part of, whose promises it has
+    joined     the joint attribute that it is a part of, whose promises it has
+    shared_by  the column whose groups share one value, and get one set; empty for none
     """
 
     name: str
@@ -109,6 +111,7 @@ class AttributePolicy:
     hierarchy: DeclaredHierarchy | None = None
     joined: str = ""
     weighting: Weighting | None = None
+    shared_by: str = ""
 
 
 def read_attribute(name: str, reader: Reader) -> AttributePolicy:
@@ -147,7 +150,15 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
         if "hierarchy" in given
         else None,
         weighting=_weighting(reader, given, role),
+        shared_by=_shared_by(reader.at("shared-by", given["shared-by"]), role) if "shared-by" in given else "",
     )
+
+
+def _shared_by(reader: Reader, role: Role) -> str:
+    """The column whose groups share one set; only what is published as sets has one."""
+    if not role.is_secret:
+        reader.problem("only attributes that are published as sets share one", "role: sensitive, protect: ..")
+    return reader.text()
 
 
 def _weighting(reader: Reader, given: Mapping[str, Any], role: Role) -> Weighting | None:

@@ -107,6 +107,7 @@ def _joined(
         tuple(item for part, member in zip(parts, members) for item in _constraints(part, member)),
         _distributions(joint, parts, members, domain, policy, reader, spoken),
         members=members,
+        shared_by=parts[0].shared_by,
     )
 
 

@@ -154,7 +154,15 @@ def _resolve_attribute(
         else read_shares(attribute.prior, domain, policy, reader.at("prior", attribute.prior), declared),
         read_shares(attribute.reference, domain, policy, reader.at("reference", attribute.reference), declared),
     )
-    return Attribute(attribute.name, attribute.role, domain, distance, attribute.protect, distributions=distributions)
+    return Attribute(
+        attribute.name,
+        attribute.role,
+        domain,
+        distance,
+        attribute.protect,
+        distributions=distributions,
+        shared_by=attribute.shared_by,
+    )
 
 
 def _fewer_bins(policy: Policy, schema: Schema) -> tuple[str, ...]:

@@ -82,6 +82,8 @@ def _sets_entry(column: Sets) -> dict[str, Any]:
         entry["posterior"] = column.posterior if math.isfinite(column.posterior) else None
     if attribute.distance is not None:
         entry["distance"] = dict(attribute.distance.parameters())
+    if attribute.shared_by:
+        entry["shared_by"] = {"column": attribute.shared_by, "differing": column.differing}
     if attribute.members:
         entry["members"] = [_member_to_dict(item) for item in attribute.members]
     return {**entry, **_strata_entry(column)} if attribute.constraints or attribute.conditional else entry
@@ -190,7 +192,16 @@ def column_from(entry: Mapping[str, Any], where: str = "$") -> Column:
         members = _members_from(entry, domain.size)
     promises = stored_promises(entry["promises"])
     attribute = Attribute(
-        entry["name"], role, domain, distance, promises, constraints, distributions, conditional, members
+        entry["name"],
+        role,
+        domain,
+        distance,
+        promises,
+        constraints,
+        distributions,
+        conditional,
+        members,
+        shared_by=entry.get("shared_by", {}).get("column", ""),
     )
     return Sets(
         attribute,
@@ -199,6 +210,7 @@ def column_from(entry: Mapping[str, Any], where: str = "$") -> Column:
         domain_from_data=entry["domain"]["source"] == "data",
         repeats=entry.get("repeats", 1.0),
         posterior=_posterior(entry),
+        differing=entry.get("shared_by", {}).get("differing", 0.0),
     )
 
 

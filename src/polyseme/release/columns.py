@@ -86,7 +86,9 @@ class Sets(_Published):
     threshold  the least distance between two candidates; None where the values have no distance
     domain_from_data  whether the list of values was taken from the records
     repeats    records to a draw, as the design effect counts them: with sticky decoys all records of one person with
-               one value have one set, so `n` records tell as much as `n / repeats` independent ones
+               one value have one set, and so have those of a group that shares one; `n` records then tell as much as
+               `n / repeats` independent ones
+    differing  the share of groups whose members do not all share a set, rounded up, where groups are to share one
     posterior  how likely any candidate can be, at most, under the declared prior; infinite where none is promised,
                None where the manifest does not say
     """
@@ -96,6 +98,12 @@ class Sets(_Published):
     domain_from_data: bool = False
     repeats: float = 1.0
     posterior: float | None = None
+    differing: float = 0.0
+
+    @property
+    def shared_by(self) -> str:
+        """The column of the table whose groups share one set; empty where every record has its own."""
+        return self.attribute.shared_by
 
     @property
     def mechanism(self) -> Mechanism:

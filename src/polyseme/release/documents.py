@@ -22,8 +22,9 @@ from polyseme.strict_json import read_json
 
 __all__ = ["DAMAGED", "FORMAT", "MANIFEST", "check_document", "check_entries", "checksum", "read_document"]
 
-FORMAT = 3
-"""The newest that is read and written; format 1 has no generalized and no grouped columns, 2 has one data file."""
+FORMAT = 4
+"""The newest that is read and written; format 1 has no generalized and no grouped columns, 2 has one data file, and in
+3 no group of records shares a set."""
 MANIFEST = "manifest.json"
 DAMAGED = "damaged or tampered with"
 _SHOWN = 12

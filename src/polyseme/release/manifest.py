@@ -145,14 +145,16 @@ class Manifest:
     @property
     def format(self) -> int:
         """The first format that can say all of it, so that older programs read what they can."""
+        if any(column.shared_by for column in self.sets):
+            return FORMAT
         plain = self.applied is None and not self.accepted and not self.about and self.collected is None
         if "files" in self.data:
-            return FORMAT
+            return 3
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
 
     def _entry(self, column: Column) -> dict[str, Any]:
         entry = entry_of(column)
-        if isinstance(column, Sets) and self.sticky and not self.uncounted:
+        if isinstance(column, Sets) and (column.shared_by or (self.sticky and not self.uncounted)):
             entry["repeats"] = column.repeats
         return entry
 
@@ -232,9 +234,13 @@ def _collected(document: Mapping[str, Any]) -> Collected | None:
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:
-    """No draw has more records than there are, and draws without a key are all different."""
-    most = max(document["records"], 1) if document["sticky"] else 1
-    wrong = [entry["name"] for entry in _protected(document) if not 1 <= entry.get("repeats", 1) <= most]
+    """No draw has more records than there are, and draws without a key or a group are all different."""
+    most = max(document["records"], 1)
+    wrong = [
+        entry["name"]
+        for entry in _protected(document)
+        if not 1 <= entry.get("repeats", 1) <= (most if document["sticky"] or "shared_by" in entry else 1)
+    ]
     if wrong:
         raise ReleaseError(
             Problem(f"{MANIFEST}: '{name}'", "more records per draw than there can be", DAMAGED) for name in wrong

@@ -120,6 +120,8 @@ def promise_line(published: Sets) -> PromiseLine:
     if rules:
         declared = "1 combination is" if rules == 1 else f"{rules} combinations are"
         sentences.append(f"{declared} declared impossible; no record shows a candidate that is impossible for it.")
+    if published.shared_by:
+        sentences.append(f"All records of one group of {published.shared_by} show the same set.")
     sentences += promises.sentences(name, published.channels, quantity)
     if published.attribute.conditional:
         by = dict.fromkeys(column for item in published.attribute.conditional for column in item.condition.when)

@@ -25,6 +25,7 @@ _WORDS: Mapping[str, str] = {
     "definetti": "Learning from the release which values go with which columns",
     "correlation": "Putting two protected attributes together",
     "repetition": "Putting two releases about the same people together",
+    "shared-value": "Intersecting the sets of records that share a value",
     "left-out": "Missing a person who was in the table, and guessing from that",
     "seed": "Having the seed, and drawing the decoys again",
 }

@@ -26,12 +26,14 @@ class Verification(Result):
     seeded    whether the release was made with a seed, so that nothing holds against those who guess it
     learners  for each protected attribute, what people can guess who know more than the promise reckons with
     offending where in a table something is violated; it is not stored
+    remarks   what a reader should hear besides: which records share a value or a set
     """
 
     verdicts: tuple[Verdict, ...]
     seeded: bool = False
     learners: Mapping[str, Guessers] = field(default_factory=dict)
     offending: tuple[Problem, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -45,12 +47,14 @@ class Verification(Result):
             "seeded": self.seeded,
             "verdicts": [_document(item) for item in self.verdicts],
             "learners": {name: told.to_dict() for name, told in self.learners.items()},
+            "remarks": list(self.remarks),
         }
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Self:
         learners = {name: Guessers.from_dict(entry) for name, entry in document.get("learners", {}).items()}
-        return cls(tuple(_verdict(entry) for entry in document["verdicts"]), bool(document["seeded"]), learners)
+        verdicts = tuple(_verdict(entry) for entry in document["verdicts"])
+        return cls(verdicts, bool(document["seeded"]), learners, remarks=tuple(document.get("remarks", ())))
 
     def __repr__(self) -> str:
         bad = sum(not verdict.holds for verdict in self.verdicts)
@@ -61,12 +65,12 @@ class Verification(Result):
     def __rich__(self) -> RenderableType:
         from polyseme.results.views.terminal import verdict_view
 
-        return verdict_view(self.verdicts, self.to_dict()["learners"])
+        return verdict_view(self.verdicts, self.to_dict()["learners"], self.remarks)
 
     def _repr_html_(self) -> str:
         from polyseme.results.views.html import verdict_table
 
-        return verdict_table(self.verdicts, self.to_dict()["learners"])
+        return verdict_table(self.verdicts, self.to_dict()["learners"], self.remarks)
 
 
 def _document(verdict: Verdict) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from polyseme.spark.tasks import Tasks
 from polyseme.spark.types import carried_type, refuse_uncarried
 from polyseme.spark.watching import tell
 from polyseme.spark.workers import SparkWorkers
-from polyseme.tables.counting.tally import Tallied
+from polyseme.tables.counting.tally import TAIL_BITS, Tallied
 from polyseme.tables.io.source import Source
 from polyseme.verbs.dealing import DealtSource
 
@@ -165,7 +165,7 @@ class _Work:
         """
         dropping = any(item.domain.missing.action == "drop" for item in self.job.sets)
         conditions = any(item.attribute.constraints or item.attribute.conditional for item in self.job.sets)
-        asked = dropping or conditions or self.job.record_key is not None or layout.dealing is not None
+        asked = dropping or conditions or self.job.counts_draws or layout.dealing is not None
         return bool(tasks.rows) and not asked
 
     def _total(self, tasks: Tasks, sealed: Sealed) -> tuple[Tasks, BatchTally]:
@@ -179,7 +179,7 @@ class _Work:
     def _drawn(self, tasks: Tasks, layout: Layout, total: BatchTally) -> list[Path]:
         job = self.job
         decoys, order = stream_keys(job.seed)
-        prints = {} if job.record_key is None else self._prints(tasks.frame(self.spark), Prints(job, tasks, decoys))
+        prints = self._prints(tasks.frame(self.spark), Prints(job, tasks, decoys)) if job.counts_draws else {}
         fill(self.run.outcome, job, total, _with_none(job, prints))
         drawn = self._mapped(tasks.frame(self.spark), Draw(layout, tasks, decoys, order), layout.schema())
         if layout.dealing is not None:
@@ -203,7 +203,7 @@ class _Work:
             reports = [sealed.open(bytes(row[0])) for row in self._finished(told.collect)]
             total = _total(reports, [0] * len(reports))
             Problems(total.problems).raise_any()
-            prints = {} if job.record_key is None else self._prints(told, StagedPrints(job, sealed))
+            prints = self._prints(told, StagedPrints(job, sealed)) if job.counts_draws else {}
             fill(self.run.outcome, job, total, _with_none(job, prints))
             drawn = staged.where(sql.col("found").isNull()).drop("found")
             if veil is not None:
@@ -272,7 +272,21 @@ class _Work:
         counted, count = frame.mapInArrow(work, Prints.SCHEMA).groupBy("kind", "print").count(), sql.col("count")
         found = counted.groupBy("kind").agg(sql.sum(count), sql.count("*"), sql.sum(count * count))
         rows = self._finished(found.collect)
-        return {self.job.prints[row[0]]: Tallied(*map(int, row[1:])) for row in rows}
+        heads = self._heads(counted) if self.job.shared else {}
+        return {
+            self.job.prints[kind]: Tallied(int(total), int(distinct), int(squares), *heads.get(kind, (0, 0)))
+            for kind, total, distinct, squares in rows
+        }
+
+    def _heads(self, counted: DataFrame) -> dict[int, tuple[int, int]]:
+        """Of each kind of fingerprints, the different heads, and those of them with several tails."""
+        from pyspark.sql import functions as sql
+
+        head = sql.shiftrightunsigned("print", TAIL_BITS).alias("head")
+        tails = counted.groupBy("kind", head).agg(sql.count("*").alias("tails"))
+        several = sql.sum((sql.col("tails") > 1).cast("long"))
+        rows = self._finished(tails.groupBy("kind").agg(sql.count("*"), several).collect)
+        return {row[0]: (int(row[1]), int(row[2])) for row in rows}
 
     def _written(self, drawn: DataFrame, layout: Layout) -> list[Path]:
         rows, data = self.run.outcome.rows, self.folder / "data"

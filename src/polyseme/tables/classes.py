@@ -246,7 +246,9 @@ def match_counts(
     require_columns(reference, quasi_identifiers)
     keys = list(quasi_identifiers)
     groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
-    return people_fitting(groups.select(keys), reference.select(keys) if keys else reference, meanings)
+    if not keys:
+        return np.full(groups.height, reference.height, dtype=np.int64)
+    return people_fitting(groups.select(keys), reference.select(keys), meanings)
 
 
 def _textual(frame: pl.DataFrame, name: str) -> bool:

@@ -48,8 +48,6 @@ def people_fitting(
     >>> people_fitting(shown, pl.DataFrame({"age": [31, 34, 40], "zip": ["811", "911", "900"]})).tolist()
     [1, 1]
     """
-    if not shown.width:
-        return np.full(shown.height, population.height, dtype=np.int64)
     texts = shown.select(spelled(shown[name]) for name in shown.columns)
     people = population.select(spelled(population[name]) for name in shown.columns)
     known = meanings or {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from polyseme.attacks.agreement import shared_values
 from polyseme.attacks.giveaways import giveaways
 from polyseme.attacks.republishing import changed_since, changing_strata
 from polyseme.cancellation import Cancellation
@@ -28,7 +29,7 @@ from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import match_columns, resolve
-from polyseme.randomness import read_key
+from polyseme.randomness import StreamKey, read_key
 from polyseme.release import Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
@@ -39,6 +40,7 @@ from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
 from polyseme.verbs.cautions import (
     changed_sets,
+    differing_groups,
     left_out_cautions,
     repeated_records,
     require_protection,
@@ -134,15 +136,17 @@ def anonymize(
         raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
     treated = _treated(policy, resolved, source, seed, cancellation, apply, run)
     job, made = make_job(
-        source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated
+        source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated, accept_risk
     )
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
     where = engine if isinstance(engine, str) else type(engine).__name__
     columns, sets = len(job.columns), len(job.sets)
     _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
+    shown = [item.attribute for item in job.columns]
     seen = [
         *giveaways(job.columns, source, policy.table.missing_values),
+        *shared_values(shown, source, policy.table.missing_values, _drawn_by(job)),
         *(changing_strata(job.columns) if job.key is not None else ()),
         *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
     ]
@@ -213,9 +217,16 @@ def _treated(
 def _tell_afterwards(warn: Warn | None, work: Run, seen: Sequence[str]) -> None:
     """What is known when all rows are drawn; what the rows themselves give away comes last."""
     job, outcome = work.job, work.outcome
-    _tell(warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome)])
+    _tell(
+        warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome), *differing_groups(job, outcome)]
+    )
     _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
     _tell(warn, PrivacyWarning, seen)
+
+
+def _drawn_by(job: Job) -> str | None:
+    """The column whose records have one set for one value, whatever groups share."""
+    return job.record_key if job.key is not None else None
 
 
 def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Asked | None:
@@ -283,13 +294,14 @@ def make_job(
     allow_changed_strata: bool = False,
     resolved: Resolved | None = None,
     treated: Decided | None = None,
+    accept_risk: bool = False,
 ) -> tuple[Job, Plan]:
     """What is to be done, and the plan behind it.
 
     resolved  the policy's schema; made here where nobody has made it
     treated   the table after its records were put into classes or groups, where the policy says so
     """
-    if key_file is not None and policy.record_key is None:
+    if key_file is not None and policy.record_key is None and not all(item.shared_by for item in policy.protected):
         raise PolicyError(
             "a key was given, but the policy names no record key",
             "add record-key: COLUMN, the column that names a person",
@@ -308,6 +320,8 @@ def make_job(
     made = method.plan(resolved, source.rows)
     columns = method.columns(resolved, made)
     categories = frozenset(item.name for item in source.schema if pa.types.is_dictionary(item.type))
+    key = read_key(Path(key_file)) if key_file is not None else None
+    _require_told_groups(resolved, recoded)
     job = Job(
         columns=columns if treated is None else treated.arranged(columns),
         types=types,
@@ -315,12 +329,38 @@ def make_job(
         missing_values=policy.table.missing_values,
         form=form,
         seed=seed,
-        key=read_key(Path(key_file)) if key_file is not None else None,
+        key=key,
         record_key=policy.record_key,
         records_per_person=records_per_person,
         allow_changed_strata=allow_changed_strata,
+        group_key=_group_key(resolved, key, seed),
+        accept_differing=accept_risk,
     )
     return job, made
+
+
+def _group_key(resolved: Resolved, key: bytes | None, seed: int | None) -> bytes | None:
+    """The key for sets that groups share: that of sticky decoys, or one that is thrown away after this run."""
+    if not any(item.shared_by for item in resolved.schema.protected):
+        return None
+    if key is not None:
+        return key
+    return (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).key
+
+
+def _require_told_groups(resolved: Resolved, recoded: Collection[str]) -> None:
+    """Refuse groups by a column that the method changes: its labels no longer tell who belongs together."""
+    problems = [
+        Problem(
+            f"$.attributes.{item.name}.shared-by",
+            f"the method generalizes '{item.shared_by}', which would no longer tell groups",
+            "drop that column (role: identifier), or name another one",
+        )
+        for item in resolved.schema.protected
+        if item.shared_by and item.shared_by in recoded
+    ]
+    if problems:
+        raise PolicyError(problems)
 
 
 def resolved_for(policy: Policy, source: Source) -> Resolved:

@@ -5,26 +5,39 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars as pl
 
 from polyseme.engines.batch import Job
 from polyseme.engines.conditions import Fulfilled, absent_values, unfulfilled
-from polyseme.engines.people import CHANGED, people_of, too_few_people
+from polyseme.engines.people import (
+    AGREEMENT_HINT,
+    CHANGED,
+    MOST_DIFFERING,
+    differing,
+    people_of,
+    too_few_people,
+)
 from polyseme.engines.run import Outcome
 from polyseme.errors import PolicyError, Problem, numbered
 from polyseme.policy import PROTECT_HINT, Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
 from polyseme.results.left_out import LeftOut
-from polyseme.schema import Attribute, Resolved, Role
+from polyseme.schema import Attribute, Domain, Resolved, Role
 from polyseme.strata import Placing
-from polyseme.tables.coding.codes import cast_column, without_words
+from polyseme.tables.coding.codes import cast_column, encode, without_words
+from polyseme.tables.coding.keys import key_texts
+from polyseme.tables.counting.matching import fingerprints, mixed
+from polyseme.tables.counting.tally import Tallied, Tally, headed
 from polyseme.tables.io.source import Source
 
 __all__ = [
     "changed_sets",
+    "differing_groups",
+    "disagreeing",
     "few_people",
     "left_out_cautions",
     "repeated_records",
@@ -156,19 +169,63 @@ def _condition_columns(
     }
     types = {name: policy.by_name[name].type for name in names}
     for columns, _ in kept_columns(policy, source, list(names), as_written=True):
-        yield {
-            name: cast_column(without_words(series, policy.table.missing_values), kind)[0] if kind else series
-            for (name, series), kind in zip(columns.items(), types.values())
-        }
+        words = policy.table.missing_values
+        yield {name: _cast(series, types[name], words) for name, series in columns.items()}
+
+
+def disagreeing(source: Source, policy: Policy, resolved: Resolved) -> list[str]:
+    """Groups with members that differ in what they are to share, counted before anything is drawn."""
+    found = []
+    for item in resolved.schema.protected:
+        if item.shared_by:
+            groups = _agreement(source, policy, item)
+            what, many = differing(item.shared_by, groups), groups.several > MOST_DIFFERING * groups.heads
+            then = f"which anonymize refuses; {AGREEMENT_HINT}" if many else "each value then has a set of its own"
+            found += [f"$.attributes.{item.name}.shared-by: {what}, {then}."] if what else []
+    return found
+
+
+def _agreement(source: Source, policy: Policy, item: Attribute) -> Tallied:
+    """How many groups there are, and in how many members differ in value or stratum."""
+    placing = Placing.of(item.constraints, [other.condition for other in item.conditional])
+    names = list(dict.fromkeys([item.shared_by, item.name, *placing.columns]))
+    words, matched = policy.table.missing_values, match_columns(policy, source)
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        tally = Tally(Path(folder))
+        for columns, counts in kept_columns(matched, source, names, as_written=True):
+            keys = without_words(key_texts(columns[item.shared_by].alias(item.shared_by)), words)
+            codes = encode(without_words(columns[item.name], words).alias(item.name), cast("Domain", item.domain)).codes
+            typed = {name: _cast(columns[name], matched.by_name[name].type, words) for name in placing.columns}
+            places = placing.of_records(typed, len(codes))
+            tails = mixed(np.zeros(len(codes), dtype=np.uint64), np.column_stack([codes, places]))
+            known = keys.is_not_null().to_numpy() & (codes >= 0)
+            prints = headed(fingerprints(keys.to_frame()), tails)[known]
+            tally.add(prints, None if counts is None else counts[known])
+        return tally.count()
+
+
+def _cast(series: pl.Series, kind: str | None, words: Sequence[str]) -> pl.Series:
+    """A column as it would be published."""
+    return cast_column(without_words(series, words), kind)[0] if kind else series
 
 
 def repeated_records(job: Job, outcome: Outcome) -> list[str]:
     """People with several records, when each record has decoys of its own."""
-    if not outcome.repeated or job.key is not None:
+    if not outcome.repeated or job.key is not None or all(item.shared_by == job.record_key for item in job.sets):
         return []
     return [
         f"{numbered(outcome.repeated, 'records share a record key with another')}: whoever knows which belong together "
         "can intersect their sets. Use --key-file, or publish one record for each person."
+    ]
+
+
+def differing_groups(job: Job, outcome: Outcome) -> list[str]:
+    """Groups that do not share what they are to share."""
+    told = ((item.name, differing(item.shared_by, outcome.shared[item.name])) for item in job.shared)
+    return [
+        f"{name}: {what}: members who agree share a set, the others have sets of their own."
+        for name, what in told
+        if what
     ]
 
 

@@ -165,7 +165,7 @@ def _asked(
     caveats = (
         *_coarser_weights(release.manifest, weight),
         *doubts(release.manifest, targets, table.parts, examined),
-        *_repeated(release.manifest, reports),
+        *_repeated(release.manifest, targets, reports),
     )
     return table.warned(*caveats, *suppressed)
 
@@ -191,8 +191,8 @@ def _reports(release: Release, targets: Sequence[Sets], grouped: Grouped, cell: 
     return Reports(grouped.sets, cell[grouped.cell], records, cells, not long, distances, repeats=repeats)
 
 
-def _repeated(manifest: Manifest, reports: Reports) -> tuple[str, ...]:
-    """What sticky decoys mean for the errors: records of one person with one value are one draw."""
+def _repeated(manifest: Manifest, targets: Sequence[Sets], reports: Reports) -> tuple[str, ...]:
+    """What sticky or shared sets mean for the errors: records of a person or group with one value are one draw."""
     if manifest.uncounted:
         return (
             "decoys are sticky, but the records per draw were not counted: intervals are too short where people have "
@@ -201,6 +201,9 @@ def _repeated(manifest: Manifest, reports: Reports) -> tuple[str, ...]:
     if reports.repeats == 1.0:
         return ()
     records = manifest.records / reports.repeats
+    if all(item.shared_by for item in targets if item.repeats > 1.0):
+        columns = ", ".join(dict.fromkeys(item.shared_by for item in targets if item.shared_by))
+        return (f"records of one group of {columns} have one set: errors are those of about {records:,.0f} records",)
     return (f"people have several records with the same decoys: errors are those of about {records:,.0f} records",)
 
 

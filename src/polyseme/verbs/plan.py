@@ -11,6 +11,7 @@ from typing import Any
 
 from polyseme.analysis import Setting, thresholds
 from polyseme.analysis import frontier as settings_grid
+from polyseme.attacks.agreement import shared_values
 from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, Problem, QuestionError
 from polyseme.logs import logged
@@ -25,7 +26,14 @@ from polyseme.results.plan import Plan
 from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
-from polyseme.verbs.cautions import few_people, require_protection, ungeneralized, unmet_conditions, weighted_classes
+from polyseme.verbs.cautions import (
+    disagreeing,
+    few_people,
+    require_protection,
+    ungeneralized,
+    unmet_conditions,
+    weighted_classes,
+)
 from polyseme.verbs.inputs import policy_given, source_given, with_population
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
@@ -74,7 +82,12 @@ def plan(
     made = replace(made, remarks=(*made.remarks, *ungeneralized(policy), *weighted_classes(policy)), grouping=grouping)
     if source is None:
         return made
-    seen = (*few_people(source, policy), *unmet_conditions(source, policy, resolved))
+    seen = (
+        *few_people(source, policy),
+        *unmet_conditions(source, policy, resolved),
+        *shared_values(resolved.schema.attributes, source, policy.table.missing_values),
+        *disagreeing(source, policy, resolved),
+    )
     protected = [item.attribute for item in made.attributes]
     refused = refused_values(source, protected, policy.table.missing_values)
     told = (f"{found.where}: {found.what}. anonymize will refuse them" for found in refused)

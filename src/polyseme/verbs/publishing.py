@@ -78,7 +78,9 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
         )
     return Manifest(
         columns=tuple(
-            replace(item, repeats=_repeats(item.name, outcome)) if isinstance(item, Sets) else item
+            replace(item, repeats=_repeats(item.name, outcome), differing=_differing(item.name, outcome))
+            if isinstance(item, Sets)
+            else item
             for item in job.columns
         ),
         records=outcome.records,
@@ -106,6 +108,12 @@ def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
         {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
         for model in policy.models
     )
+
+
+def _differing(name: str, outcome: Outcome) -> float:
+    """The share of groups whose members differ, rounded up to a tenth of a percent: it must not tell of single ones."""
+    found = outcome.shared.get(name)
+    return 0.0 if found is None or not found.heads else -(-1_000 * found.several // found.heads) / 1_000
 
 
 def _repeats(name: str, outcome: Outcome) -> float:

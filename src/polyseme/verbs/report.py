@@ -32,6 +32,7 @@ from polyseme.verbs.grouping import published_counts
 from polyseme.verbs.inputs import original_given, release_given, table_given
 from polyseme.verbs.learners import guessers_of_release
 from polyseme.verbs.questions import targets_of
+from polyseme.verbs.shared_sets import shared_remarks
 from polyseme.verbs.treatment import treatment_of
 from polyseme.verbs.verify import verify_release
 
@@ -68,7 +69,9 @@ def report(
     findings = attack_release(opened, source, population=people) if opened.manifest.form == "set" else None
     counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
     reference = None if people is None else population_of_release(opened, people)
-    verified = replace(verify_release(opened, counts, reference), learners=guessers_of_release(opened))
+    verified = verify_release(opened, counts, reference)
+    remarks = shared_remarks(opened, findings or ()) if verified.holds else ()
+    verified = replace(verified, learners=guessers_of_release(opened), remarks=remarks)
     return render_page(make_page(opened, verified, source, by, findings, counts, title=title, publisher=publisher))
 
 
@@ -106,7 +109,7 @@ def make_page(
         distributions=distributions,
         metrics=metrics or None,
         findings=findings,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys([*verification.remarks, *notes])),
         learners=verification.learners,
         treatment=treatment_of(release),
     )

@@ -75,7 +75,17 @@ def verify(
     release = release_given(subject)
     found = verify_release(release, population=None if population is None else _people(release, population))
     whole = tuple(release.source.schema.names) == release.manifest.names
-    return _counted(replace(found, learners=guessers_of_release(release)) if whole else found)
+    if whole:
+        found = replace(found, learners=guessers_of_release(release), remarks=_remarks(release, found))
+    return _counted(found)
+
+
+def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
+    """What else is to be said of its sets, where these can be read at all."""
+    # A hundred modules that nobody needs who only checks a table.
+    from polyseme.verbs.shared_sets import shared_remarks
+
+    return shared_remarks(release) if found.holds else ()
 
 
 def _people(release: Release, population: Any) -> pl.DataFrame:

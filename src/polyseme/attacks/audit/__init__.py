@@ -25,6 +25,7 @@ from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
 from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published, published_to_all
 from polyseme.attacks.audit.seen import Part, Seen, counted_classes, quasi_identifiers, remember
+from polyseme.attacks.audit.shared_values import attack_groups
 from polyseme.attacks.registry import ADVERSARIES, attack
 from polyseme.attacks.scene import Promised, Scene, Shown
 from polyseme.errors import QuestionError
@@ -105,7 +106,7 @@ def _attack_records(
             *stage.attack_with_helper(cast),
             *stage.attack_twice(cast),
         ]
-    return (*findings, *attack_classes(release, truth, original))
+    return (*findings, *attack_groups(release, seen, truth), *attack_classes(release, truth, original))
 
 
 def _whole_scene(release: Release, sizes: Ints, suppressed: int) -> Scene:

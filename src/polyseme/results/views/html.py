@@ -50,7 +50,9 @@ def _guessing(learners: Mapping[str, Document]) -> str:
     return table + _list(guesser_notes(learners))
 
 
-def verdict_table(verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY) -> str:
+def verdict_table(
+    verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY, remarks: Sequence[str] = ()
+) -> str:
     """Each model, whether it holds, and how far the worst class or set is from the bound."""
     verdicts = tuple(verdicts)
     held = sum(verdict.holds for verdict in verdicts)
@@ -60,7 +62,7 @@ def verdict_table(verdicts: Iterable[Verdict], learners: Mapping[str, Document] 
     table = (
         beyond
         + _table("What was checked" if above else caption, VERDICT_HEAD, verdict_rows(verdicts))
-        + _list(verdict_notes(verdicts))
+        + _list([*verdict_notes(verdicts), *remarks])
     )
     return table + _guessing(learners)
 

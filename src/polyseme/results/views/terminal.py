@@ -135,7 +135,9 @@ def advice_view(advice: Tried) -> RenderableType:
     return Group(Text(), _title(f"Advice for {told['attribute']}"), *lines, *_remarks(told["lines"]))
 
 
-def verdict_view(verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY) -> RenderableType:
+def verdict_view(
+    verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY, remarks: Sequence[str] = ()
+) -> RenderableType:
     """Each model, whether it holds, and how far the worst class or set is from the bound; the sum of it below."""
     verdicts = tuple(verdicts)
     if not verdicts:
@@ -146,7 +148,8 @@ def verdict_view(verdicts: Iterable[Verdict], learners: Mapping[str, Document] =
         _remarks(verdict_notes(verdict for verdict in verdicts if verdict.holds is holds), not holds)
         for holds in (False, True)
     )
-    return Group(table, *legend, *kept, *broken, *_guessing(learners), Text(), _closing(verdicts, learners))
+    told = [*kept, *broken, *_remarks(remarks)]
+    return Group(table, *legend, *told, *_guessing(learners), Text(), _closing(verdicts, learners))
 
 
 def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document]) -> Text:

@@ -16,26 +16,41 @@ import numpy as np
 from polyseme.arrays import Ints, multipliable
 from polyseme.tables.counting.matching import Fingerprints, class_sizes
 
-__all__ = ["HELD_BYTES", "Tallied", "Tally"]
+__all__ = ["HELD_BYTES", "TAIL_BITS", "Tallied", "Tally", "headed"]
 
 HELD_BYTES = 64 << 20
 """Fingerprints of 8 million records; larger tables wait in files."""
+TAIL_BITS = 24
+"""Of a fingerprint with a head: the bits for what tells members of a group apart. Two groups of a million have the
+same head with a probability of about one half; two different members the same tail with one of 6e-8."""
 _FILES = 256
 """One for each value of the leading byte; each is small enough to be read whole."""
 
 
 @dataclass(frozen=True)
 class Tallied:
-    """What was counted: all fingerprints, different ones, and the sum of the squares of how often each occurs."""
+    """What was counted: all fingerprints, different ones, and the sum of the squares of how often each occurs.
+
+    heads    different heads of fingerprints that were made by `headed`
+    several  those of them that occur with more than one tail
+    """
 
     total: int = 0
     distinct: int = 0
     squares: int = 0
+    heads: int = 0
+    several: int = 0
 
     @property
     def repeats(self) -> float:
         """How many alike there are for a fingerprint taken at random, itself included: 1 when all differ."""
         return self.squares / self.total if self.total else 1.0
+
+
+def headed(heads: Fingerprints, tails: Fingerprints) -> Fingerprints:
+    """Fingerprints whose leading bits say which group a record is of, the others which member."""
+    bits = np.uint64(TAIL_BITS)
+    return heads >> bits << bits | tails >> (np.uint64(64) - bits)
 
 
 class Tally:
@@ -70,26 +85,32 @@ class Tally:
 
     def count(self) -> Tallied:
         """All that was added; nothing can be added afterwards."""
-        total = distinct = squares = 0
-        for sizes in self._sizes():
+        total = distinct = squares = heads = several = 0
+        for prints, counts in self._pieces():
+            sizes = class_sizes(prints, counts)
             total += int(sizes.sum())
             distinct += len(sizes)
             (wide,) = multipliable(int(sizes.sum()), sizes)
             squares += int(wide @ wide)
-        return Tallied(total, distinct, squares)
+            tails = class_sizes(np.unique(prints) >> np.uint64(TAIL_BITS))
+            heads += len(tails)
+            several += int(np.count_nonzero(tails > 1))
+        return Tallied(total, distinct, squares, heads, several)
 
-    def _sizes(self) -> Iterator[Ints]:
+    def _pieces(self) -> Iterator[tuple[Fingerprints, Ints | None]]:
+        """All fingerprints, those that are alike in one piece."""
         if self._counted:
             parts = [*self._counted, *((prints, np.ones(len(prints), dtype=np.int64)) for prints in self._waiting)]
-            yield class_sizes(*(np.concatenate(column) for column in zip(*parts)))
+            prints, counts = (np.concatenate(column) for column in zip(*parts))
+            yield prints, counts
             return
         if self._folder is None:
             if self._waiting:
-                yield class_sizes(np.concatenate(self._waiting))
+                yield np.concatenate(self._waiting), None
             return
         if self._waiting:
             self._spill()
         for path in sorted(self._folder.iterdir()):
-            yield class_sizes(np.fromfile(path, dtype=np.uint64))
+            yield np.fromfile(path, dtype=np.uint64), None
             path.unlink()
         self._folder.rmdir()
