@@ -202,6 +202,19 @@ def test_sticky_releases_pass_the_ledger(tmp_path: Path, key: Path) -> None:
     assert len(ps.Ledger.load(file).publications) == 2
 
 
+def test_another_key_is_refused_by_the_ledger(tmp_path: Path, key: Path) -> None:
+    """Sticky releases with two keys are two draws."""
+    file = tmp_path / "ledger.json"
+    new_key(tmp_path / "wrong")
+    publish(key_file=key, ledger=file, people="patients")
+    with pytest.raises(ps.RiskError, match="another key"):
+        publish(key_file=tmp_path / "wrong", ledger=file)
+    publish(key_file=key, ledger=file)
+    publish(key_file=tmp_path / "wrong", ledger=file, accept_risk=True)
+    (found,) = ps.exposures(file).items
+    assert (found.releases, found.draws, found.intersected) == (3, 2, True)
+
+
 def test_sets_that_may_lie_only_warn(tmp_path: Path) -> None:
     file, said = tmp_path / "ledger.json", list[str]()
     for rows in (2_000, 3_000):

@@ -181,3 +181,52 @@ def test_the_commands(tmp_path: Path, key: Path) -> None:
     code, output = run("anonymize", policy, data, "--out", tmp_path / "x", "--earlier", tmp_path / "nothing")
     assert code == 2
     assert "no release here" in output
+
+
+def intersections(first: ps.Release, second: ps.Release, truth: pl.DataFrame) -> float:
+    """How often a guess among the candidates that both releases show is right, people being known by their age."""
+    both = [release.to_polars().sort("age")["ill"].to_list() for release in (first, second)]
+    shared = [sorted(set(one) & set(two)) for one, two in zip(*both)]
+    values = truth.sort("age")["ill"].to_list()
+    return sum((value in left) / len(left) for value, left in zip(values, shared)) / len(values)
+
+
+def test_another_key_is_noticed_before_anything_is_published(tmp_path: Path, key: Path) -> None:
+    """Sticky sets of two keys are two draws: intersecting them is right far more often than 1 in 3."""
+    new_key(tmp_path / "wrong")
+    known = people().with_columns(age=pl.int_range(400))
+    january = ps.anonymize(known, POLICY, tmp_path / "january", key_file=key, warn=lambda said: None)
+    again = ps.anonymize(known, POLICY, key_file=key, earlier=january, warn=lambda said: None)
+    with pytest.raises(ps.RiskError, match="the key is not that of the earlier release") as refused:
+        ps.anonymize(known, POLICY, tmp_path / "r", key_file=tmp_path / "wrong", earlier=january)
+    assert not (tmp_path / "r").exists()
+    told: list[str] = []
+    accepted = ps.anonymize(
+        known, POLICY, key_file=tmp_path / "wrong", earlier=january, accept_risk=True, warn=told.append
+    )
+    assert any("another key" in text for text in told)
+    assert intersections(january, again, known) == pytest.approx(1 / 3)
+    measured = intersections(january, accepted, known)
+    stated = int(str(refused.value).split("right in about ")[1].split("%")[0]) / 100
+    assert measured > 0.6
+    assert stated == pytest.approx(measured, abs=0.06)
+
+
+def test_a_release_says_which_key_it_has_and_nothing_of_the_key(tmp_path: Path, key: Path) -> None:
+    checks = {published(key).manifest.key_check for _ in range(2)}
+    new_key(tmp_path / "other")
+    other = published(tmp_path / "other").manifest
+    (check,) = checks
+    assert check != other.key_check
+    assert check not in key.read_text(encoding="ascii")
+    assert published(None).manifest.key_check == ""
+    ps.anonymize(people(), POLICY, tmp_path / "r", key_file=key, warn=lambda said: None)
+    assert ps.Release.open(tmp_path / "r").manifest.key_check == check
+
+
+def test_an_older_release_does_not_say_its_key_and_that_is_said(key: Path) -> None:
+    earlier = published(key)
+    older = replace(earlier, manifest=replace(earlier.manifest, key_check=""))
+    told: list[str] = []
+    ps.anonymize(people(), POLICY, key_file=key, earlier=older, warn=told.append)
+    assert any("does not say with which key" in text for text in told)

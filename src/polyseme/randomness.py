@@ -41,6 +41,7 @@ __all__ = [
     "SystemStream",
     "discrete_laplace",
     "experiment",
+    "key_check",
     "new_key",
     "read_key",
 ]
@@ -399,6 +400,14 @@ def new_key(path: Path) -> None:
         raise InvalidInput(
             f"{path}: the file already exists", "choose another name; an overwritten key cannot be recovered"
         ) from None
+
+
+def key_check(secret: bytes) -> str:
+    """A public value that tells two keys apart and reveals nothing about either.
+
+    A keyed pseudo-random function of a fixed text, with a purpose that no numbers are drawn for.
+    """
+    return hashlib.blake2b(b"polyseme key check", key=secret[:64], digest_size=16, person=b"polyseme-check").hexdigest()
 
 
 def read_key(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,8 +38,9 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     client: str = "127.0.0.1",
     pieces: int = 1,
+    hangs: bool = False,
 ) -> Answer:
-    """One request and its answer; the body comes in so many pieces."""
+    """One request and its answer; the body comes in so many pieces, or its end never comes (`hangs`)."""
     step = -(-len(body) // pieces) or 1
     parts = [body[start : start + step] for start in range(0, len(body), step)] or [b""]
     messages = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
@@ -61,7 +63,10 @@ async def ask(
     }
 
     async def receive() -> dict[str, Any]:
-        return next(waiting, {"type": "http.disconnect"})
+        message = next(waiting, {"type": "http.disconnect"})
+        if hangs and message is messages[-1]:
+            await asyncio.sleep(60)
+        return message
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

@@ -93,6 +93,20 @@ def test_a_report_is_stored_once_and_said_so(tmp_path: Path) -> None:
     play(story, tmp_path)
 
 
+def test_a_body_that_comes_too_slowly_may_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices take a 4xx for a final no: the report would be lost."""
+    monkeypatch.setattr("polyseme.collection.server.bodies.PATIENCE", 0.05)
+
+    async def story(bench: Bench) -> None:
+        body = crowd.padded(bench.reports(1)[0])
+        slow = await bench.send(body, pieces=2, hangs=True)
+        assert (slow.status, slow.problem, slow.headers["retry-after"]) == (503, "slow", "5")
+        assert bench.stored == 0
+        assert (await bench.send(body)).status == 201
+
+    play(story, tmp_path)
+
+
 def test_many_at_once_share_a_few_transactions(tmp_path: Path) -> None:
     async def story(bench: Bench) -> None:
         bodies = [crowd.padded(report) for report in bench.reports(300)]

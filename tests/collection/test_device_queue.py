@@ -115,7 +115,7 @@ def test_what_another_try_would_not_change_is_refused_and_explained(queue, campa
     assert [item.state for item in queue.all()] == ["refused"]
 
 
-@pytest.mark.parametrize("trouble", [500, 502, 503, 429, 302, OSError("no network"), TimeoutError()])
+@pytest.mark.parametrize("trouble", [500, 502, 503, 429, 408, 302, OSError("no network"), TimeoutError()])
 def test_trouble_is_waited_out_with_longer_and_longer_pauses(queue, campaign, trouble):
     put(queue, campaign)
     clock, collector = Clock(), Collector(*[trouble] * 6)

@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 from polyseme.analysis.closeness import closeness_reached, exact_distance
 from polyseme.attacks import Promised, Scene, Shown, skewness
 from polyseme.designs import make_design
+from polyseme.distances import distance_from_policy
 from polyseme.distances.base import Distance, recognise
 from polyseme.distances.ground import Equal, Hierarchical, Ordered, ground_from
 from polyseme.distances.line import LineDistance
@@ -74,7 +75,10 @@ def random_paths(rng, size):
 
 
 def heights_of_ancestors(paths):
-    """By the definition: height of the lowest common ancestor over the height of the tree, from the labels alone."""
+    """By the definition: height of the lowest common ancestor over the height of the tree, from the labels alone.
+
+    The root is the topmost node with two different children, nodes or values.
+    """
     size, tails = len(paths), [[path[k:] for k in range(1, len(path))] for path in paths]
     below = {}
     for own in tails:
@@ -85,7 +89,9 @@ def heights_of_ancestors(paths):
         for v in range(size):
             if u != v:
                 cost[u, v] = min(below[node] for node in tails[u] if node in tails[v])
-    return cost / below[("*",)]
+    children = {node: {path[-len(node) - 1 :] for path in paths if path[-len(node) :] == node} for node in below}
+    root = min((node for node in below if len(children[node]) > 1), key=len)
+    return cost / below[root]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -108,11 +114,25 @@ def test_work_is_the_optimum_of_the_programme(seed):
         assert float(ground.work(b - a)) <= float(Equal().work(b - a)) + 1e-12
 
 
-def test_a_tree_counts_by_its_own_height_not_by_the_farthest_pair():
-    """Li et al.: level / H. The promise once took the largest distance between two values for H."""
-    paths = [("a", "x", "top", "*"), ("b", "x", "top", "*"), ("c", "y", "top", "*")]
-    ground = ground_from("hierarchical", TreeDistance.from_paths(paths))
-    np.testing.assert_allclose(ground.work(np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])), [1 / 3, 2 / 3])
+def test_values_that_meet_only_at_the_root_are_1_apart():
+    """Li et al.: level / H, however many nodes are written above the root."""
+    moves = np.array([[1.0, -1.0, 0.0], [1.0, 0.0, -1.0]])
+    for stem in ((), ("*",), ("top", "*"), ("x", "top", "*")):
+        paths = [("a", "x", *stem), ("b", "x", *stem), ("c", "y", *stem)]
+        ground = ground_from("hierarchical", TreeDistance.from_paths(paths))
+        np.testing.assert_allclose(ground.work(moves), [1 / 2, 1.0])
+        np.testing.assert_allclose(ground.nearest(3), [1 / 2, 1 / 2, 1.0])
+
+
+def test_the_root_of_a_declared_tree_does_not_depend_on_which_values_are_in_the_domain():
+    written = {"illness": {"lung": ["flu", "asthma"], "stomach": ["ulcer"]}}
+    for tree in (written, written["illness"]):
+        lungs = distance_from_policy({"tree": tree}, ["flu", "asthma"], ".")
+        assert float(ground_from("hierarchical", lungs).work(np.array([1.0, -1.0]))) == 0.5
+    wide = distance_from_policy({"taxonomy": "icd10"}, ["J45.0", "J45.1"], ".")
+    assert float(ground_from("hierarchical", wide).work(np.array([1.0, -1.0]))) == 0.25
+    stored = TreeDistance(wide.parents, wide.values, wide.names)
+    assert float(ground_from("hierarchical", stored).work(np.array([1.0, -1.0]))) == 0.25
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -221,3 +241,13 @@ def test_names():
     large = TreeDistance.from_paths([(f"v{v}", f"a{v % 90}", "*") for v in range(10_000)])
     assert isinstance(ground_from("hierarchical", large), Hierarchical)
     assert float(Hierarchical.from_distance(LineDistance.ranks(1)).work(np.zeros(1))) == 0.0
+
+
+@pytest.mark.parametrize("stem", [(), ("all",), ("all", "all", "*")])
+def test_closeness_does_not_depend_on_the_end_of_the_paths(stem):
+    """No record has the third value of the hierarchy: its root is above it all the same."""
+    paths = [("a", "A", "any", *stem), ("b", "A", "any", *stem), ("c", "C", "any", *stem)]
+    table = pl.DataFrame({"q": [1, 1, 2, 2], "s": list("aabb")})
+    spec = [{"closeness": {"t": 0.4, "ground": "hierarchical"}}]
+    (verdict,) = check_models(table, ["q"], spec, sensitive=["s"], background=Background(hierarchies={"s": paths}))
+    assert (verdict.worst, verdict.holds) == (0.25, True)

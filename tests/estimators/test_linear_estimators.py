@@ -221,3 +221,31 @@ def test_wrong_input_says_everything_at_once():
     assert len(caught.value.problems) == 2
     with pytest.raises(QuestionError, match="did you mean 'inverse'"):
         estimator_named("invers")
+
+
+def expected_error(estimator, mechanism):
+    """The largest error of an estimate from expected set counts, by the definition of the channel: P(R | v)."""
+    sets, channel = mechanism.channel()
+    truth = np.linspace(1.0, 2.0, mechanism.size) * 1e6
+    often = np.rint(truth @ channel).astype(np.int64)
+    fit = estimator.fit(Reports((sets,), np.zeros(len(sets), dtype=np.int64), often, 1, True), [mechanism])
+    return float(np.abs(fit.values[0] - truth).max() / 1e6), fit.notes
+
+
+@pytest.mark.parametrize(
+    ("estimator", "design", "l", "d", "exact"),
+    [
+        ("paper", "simple", 2, 2, True),
+        ("paper", "simple", 3, 2, False),
+        ("paper", "balanced", 2, 4, False),
+        ("existing", "simple", 3, 1, True),
+        ("existing", "simple", 3, 2, False),
+        ("simple", "simple", 2, 2, False),
+    ],
+)
+def test_an_estimator_calls_itself_biased_exactly_where_it_is(estimator, design, l, d, exact):
+    """Equation 2 is exact at l = 2 with even decoys, uniform decoys where there is no distance."""
+    mechanism = Mechanism(make_design(design, LineDistance.ranks(9).structure(d), l))
+    error, notes = expected_error(ESTIMATORS[estimator], mechanism)
+    assert (error < 1e-4) == exact
+    assert any("biased" in note for note in notes) == (not exact)

@@ -64,7 +64,7 @@ def test_what_is_built_is_what_is_shown(kind: str, levels: str, column: str, spe
     table = ("people.csv", "--column", column)
     assert run("build", kind, levels, *table, "--out", "h.csv").exit_code == 0
     direct = run("show", spec, "--values", *table, "--json")
-    assert run("show", "h.csv", "--json").output == direct.output
+    assert run("show", "h.csv", "--values", *table, "--json").output == direct.output
     assert run("check", "h.csv", *table).exit_code == 0
     assert run("build", kind, levels, *table, "--out", "h.csv").exception is not None, "never overwritten unasked"
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
-from polyseme.cli import main
+from polyseme.cli import cli, main
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared" / "data" / "adult"
@@ -406,3 +407,43 @@ def test_the_reference_optima_on_adult(desk: Desk, levels: list[int], sensitive:
     less = [*levels[:1], levels[1] - 1, *levels[2:]]
     generalized(less).write_csv(path, separator=";")
     assert not desk.verdict(path, policy, f"[{model}]")["holds"]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        "{A: [a], B: [b]}",
+        "{root: {A: [a], B: [b]}}",
+        "{root: [a, b]}",
+        "{x: {root: {A: [a], B: [b]}}}",
+        "[a, b]",
+    ],
+)
+def test_closeness_does_not_depend_on_how_the_root_of_a_tree_is_written(desk: Desk, tree: str) -> None:
+    """Two values that meet only at the root are 1 apart: classes of one value are 0.5 from the whole."""
+    policy = f"attributes:\n  q: {{role: quasi-identifier}}\n  s: {{role: sensitive, distance: {{tree: {tree}}}}}"
+    verdict = desk.verdict(
+        "q,s\n1,a\n1,a\n2,b\n2,b\n", policy, "[{closeness: {t: 0.4, ground: hierarchical, attribute: s}}]"
+    )
+    assert (verdict["worst"], verdict["holds"]) == (0.5, False)
+
+
+@pytest.mark.parametrize(
+    ("model", "side"),
+    [
+        ("{le-diversity: {l: 2, e: 1, attribute: disease}}", "> 1"),
+        ("{le-diversity: {l: 3, e: 0, attribute: disease}}", "≥ 3"),
+        ("{recursive-diversity: {c: 1, l: 2, attribute: disease}}", "< 1"),
+        ("{delta-disclosure: {delta: 0.1, attribute: disease}}", "< 0.1"),
+        ("{k-anonymity: {k: 3}}", "≥ 3"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_not_said_to_be(tmp_path: Path, model: str, side: str) -> None:
+    """Found 1, allowed at least 1, and yet it does not hold: the bound is beyond 1."""
+    (tmp_path / "t.csv").write_text("age,zip,disease\n1,1,flu\n1,1,cold\n2,2,flu\n", encoding="utf-8")
+    tree = "disease: {role: sensitive, distance: {tree: {lung: [flu, cold], skin: [rash]}}}"
+    policy = POLICY.replace("disease: {role: sensitive}", tree) + f"models: [{model}]\n"
+    (tmp_path / "p.yaml").write_text(policy, encoding="utf-8")
+    result = CliRunner().invoke(cli, ["verify", str(tmp_path / "t.csv"), "--policy", str(tmp_path / "p.yaml")])
+    assert result.exit_code == 1
+    assert side in result.output

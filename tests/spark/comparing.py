@@ -26,9 +26,12 @@ def described(release: ps.Release) -> Any:
 
 
 def verdicts(found: Any) -> Any:
-    """All that is said, but for the row in which a class was first seen: rows that are counted have no number."""
+    """All that is said but for the places and the order of rows: rows that are counted have neither."""
     said = found.to_dict()["verdicts"]
     for verdict in said:
         for item in verdict["worst_classes"]:
             item.pop("row")
+        for name in ("blocks_p_value", "neighbors_p_value"):
+            verdict["parameters"].pop(name, None)
+        verdict["note"] = verdict["note"].replace("; another engine counted the rows: their order was not tested", "")
     return said

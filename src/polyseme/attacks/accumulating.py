@@ -1,8 +1,8 @@
 """What all releases about the same people tell together about one attribute.
 
 Sticky sets that were drawn alike are the same sets, and tell no more than one. All others count as drawn independently,
-which sticky sets whose mechanism changed are not quite: they share more than that. That sticky releases were made with
-one key is taken for granted, as a release does not say it.
+which sticky sets whose mechanism changed are not quite: they share more than that. Releases of older programs do not
+say which key they were drawn with: it is then taken for the same, and that is said.
 """
 
 from __future__ import annotations
@@ -64,21 +64,28 @@ def exposure(name: str, publications: Sequence[Publication]) -> Exposure:
 def _draws(name: str, holding: Sequence[Publication]) -> tuple[list[Sets], list[str]]:
     """The columns whose sets differ from those before, and why sticky ones do."""
     draws: list[Sets] = []
-    sticky: list[Sets] = []
+    sticky: list[tuple[Sets, str]] = []
     reasons: list[str] = []
     for item in holding:
         column = item.find(name)
         if not isinstance(column, Sets):
             continue
         if item.sticky and sticky:
-            changes = [differences(column, other) for other in sticky]
+            changes = [_changes(column, other, item.key_check, check) for other, check in sticky]
             if not all(changes):
                 continue
             reasons.append(f"sticky, but not the same sets: {'; '.join(changes[-1])}")
         if item.sticky:
-            sticky.append(column)
+            sticky.append((column, item.key_check))
         draws.append(column)
+    if len({bool(item.key_check) for item in holding if item.sticky}) > 1:
+        reasons.append("some releases do not say which key their sets have: it is taken for the same")
     return draws, reasons
+
+
+def _changes(column: Sets, other: Sets, check: str, before: str) -> list[str]:
+    """Why sticky sets of two releases are not the same."""
+    return ["another key"] if check and before and check != before else differences(column, other)
 
 
 def _expected(name: str, holding: Sequence[Publication], draws: Sequence[Sets]) -> tuple[Floats, str]:

@@ -17,13 +17,14 @@ import numpy as np
 
 from polyseme.arrays import Ints
 from polyseme.coupling import Coupled
+from polyseme.errors import Problem, RiskError
 from polyseme.randomness import StickyStream, experiment
 from polyseme.release import Column, Manifest, Sets
 from polyseme.release.codec import entry_of
 from polyseme.spelling import names_of
 from polyseme.strata import Stratum
 
-__all__ = ["changed_since", "changing_strata", "intersected"]
+__all__ = ["changed_since", "changing_strata", "intersected", "require_same_key"]
 
 _PEOPLE, _DRAWS, _COMPARED = 4_000, 100_000, 1_000_000
 """People who are drawn for, sets that are drawn for them, and pairs of candidates that are compared; at most."""
@@ -102,9 +103,35 @@ def _stream(name: str, codes: Ints) -> StickyStream:
     return StickyStream(_KEY, name, [b"%d" % number for number in range(len(codes))], codes)
 
 
-def changed_since(columns: Sequence[Column], sticky: bool, earlier: Manifest) -> list[str]:
-    """Warnings about attributes whose sets an earlier release of the same people makes easier to see through."""
-    found = []
+def require_same_key(columns: Sequence[Column], check: str, earlier: Manifest) -> None:
+    """Raise `RiskError` where sticky sets are drawn with another key than those of an earlier release.
+
+    check  the check value of the key, see `randomness.key_check`
+    """
+    if not (check and earlier.key_check) or check == earlier.key_check:
+        return
+    again = [item for item in columns if isinstance(item, Sets) and item.name in earlier.names]
+    told = [_intersection(item, before) for item in again if isinstance(before := earlier[item.name], Sets)]
+    if told:
+        hint = "give the key file of the earlier release; --accept-risk publishes all the same"
+        what = (
+            f"the key is not that of the earlier release: whoever has both can intersect their sets ({'; '.join(told)})"
+        )
+        raise RiskError(Problem("key_file", what, hint))
+
+
+def _intersection(item: Sets, before: Sets) -> str:
+    success = _Twice(item, before, sticky=False).success()
+    return item.name if success is None else f"{item.name}: right in about {success:.0%} of the cases"
+
+
+def changed_since(columns: Sequence[Column], sticky: bool, earlier: Manifest, check: str = "") -> list[str]:
+    """Warnings about attributes whose sets an earlier release of the same people makes easier to see through.
+
+    check  the check value of the key, see `randomness.key_check`; empty where it is not known
+    """
+    other = bool(check and earlier.key_check) and check != earlier.key_check
+    found = [_UNKNOWN_KEY] if check and earlier.sticky and not earlier.key_check else []
     for item in columns:
         if item.name not in earlier.names:
             continue
@@ -113,15 +140,23 @@ def changed_since(columns: Sequence[Column], sticky: bool, earlier: Manifest) ->
             when = "now" if isinstance(before, Sets) else "in the earlier release"
             found.append(f"{item.name}: published as it is {when}, as sets in the other: whoever has both knows it.")
         elif isinstance(item, Sets) and isinstance(before, Sets):
-            found += _compared(item, before, sticky, earlier)
+            found += _compared(item, before, sticky, earlier, other)
     return found
 
 
-def _compared(item: Sets, before: Sets, sticky: bool, earlier: Manifest) -> list[str]:
-    both = sticky and earlier.sticky
+_UNKNOWN_KEY = (
+    "the earlier release does not say with which key its sets were drawn: if it was another one, whoever has both "
+    "can intersect them."
+)
+
+
+def _compared(item: Sets, before: Sets, sticky: bool, earlier: Manifest, other_key: bool) -> list[str]:
+    both = sticky and earlier.sticky and not other_key
     changes = differences(item, before) if both else []
     success = _Twice(item, before, both).success() if changes or not both else None
-    if not both:
+    if other_key:
+        changes = ["another key"]
+    elif not both:
         changes = [f"{'this' if earlier.sticky else 'the earlier'} release has no sticky decoys"]
     elif earlier.uncounted and item.stratified and not changes:
         changes = ["an older program drew for each stratum by itself"]

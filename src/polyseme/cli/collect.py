@@ -249,8 +249,7 @@ def invite(campaign: str, address: str, count: int, out: Path) -> None:
     require_place(out)
     with _store(address) as store:
         codes = invite(store, _named(store, campaign), count)
-    write_text("".join(f"{code}\n" for code in codes), out, False)
-    out.chmod(0o600)
+    write_text("".join(f"{code}\n" for code in codes), out, False, private=True)
 
 
 @command.command("demo")

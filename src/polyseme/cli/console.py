@@ -270,17 +270,20 @@ def show(view: Any) -> None:
     console.print(view)
 
 
-def write_text(text: str, out: Path | None, force: bool, ours: Callable[[Path], bool] | None = None) -> None:
+def write_text(
+    text: str, out: Path | None, force: bool, ours: Callable[[Path], bool] | None = None, private: bool = False
+) -> None:
     """Text to standard output, or whole into a file that must not exist yet.
 
-    ours  which files `--force` may replace; any when omitted
+    ours     which files `--force` may replace; any when omitted
+    private  whether only the owner may read the file
     """
     if out is None:
         click.echo(text, nl=False)
         return
     from polyseme.files.whole import whole_file
 
-    with whole_file(out, force, current_cancellation(), ours) as partial:
+    with whole_file(out, force, current_cancellation(), ours, private) as partial:
         partial.write_text(text, encoding="utf-8")
     click.echo(f"Wrote {out}", err=True)
 

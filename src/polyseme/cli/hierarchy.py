@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from polyseme.errors import Problem
-    from polyseme.hierarchies import ColumnValues, Coverage, DeclaredHierarchy, Hierarchy, Rule
+    from polyseme.hierarchies import ColumnValues, Coverage, DeclaredHierarchy, Hierarchy, MissingAs, Rule
     from polyseme.tables.io.options import TableOptions
     from polyseme.tables.io.source import Source
 
@@ -85,7 +85,7 @@ def show(
     if as_csv:
         click.echo(arx_text(hierarchy) if level is None else _csv(hierarchy, levels), nl=False)
     elif as_json:
-        print_json(_document(hierarchy, levels))
+        print_json(_document(hierarchy, levels, declared.missing))
     else:
         _show_table(hierarchy, levels)
 
@@ -232,10 +232,10 @@ def _csv(hierarchy: Hierarchy, levels: Sequence[int]) -> str:
     return written_rows(_rows(hierarchy, levels), ";")
 
 
-def _document(hierarchy: Hierarchy, levels: Sequence[int]) -> dict[str, object]:
+def _document(hierarchy: Hierarchy, levels: Sequence[int], missing: MissingAs) -> dict[str, object]:
     return {
         "height": hierarchy.height,
-        "missing": hierarchy.missing,
+        "missing": missing,
         "levels": [{"level": level, "groups": len(hierarchy.labels[level])} for level in levels],
         "values": [dict(zip(map(str, levels), row)) for row in _rows(hierarchy, levels)],
     }

@@ -25,6 +25,7 @@ from polyseme.collection.issuer import IssuerKey
 from polyseme.device.bhttp import Response
 from polyseme.device.tokens import from_text, to_text
 from polyseme.errors import ChannelError
+from polyseme.secret_files import reserve
 
 __all__ = ["Invited", "Issuer"]
 
@@ -39,6 +40,8 @@ class Invited:
 
     def __init__(self, file: Path) -> None:
         self._lock = threading.Lock()
+        # The hashes of invitations are for the issuer alone.
+        reserve(file)
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = FULL")

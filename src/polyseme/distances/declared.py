@@ -16,6 +16,7 @@ such as `tree.file`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 from polyseme.distances.base import Distance
@@ -23,7 +24,7 @@ from polyseme.distances.circle import CircleDistance
 from polyseme.distances.lattice import LatticeDistance
 from polyseme.distances.line import LineDistance
 from polyseme.distances.matrix import MatrixDistance
-from polyseme.distances.paths import cut_paths, named, nested_places, row_places, split_paths, value_paths
+from polyseme.distances.paths import Places, cut_paths, named, nested_places, row_places, split_paths, value_paths
 from polyseme.distances.taxonomies import taxonomy_distance
 from polyseme.distances.tree import TreeDistance
 from polyseme.errors import InvalidInput, PolicyError, Problem, nearest
@@ -35,6 +36,9 @@ from polyseme.spelling import Label, spellings, written
 __all__ = ["DECLARED", "Values"]
 
 Values: TypeAlias = Sequence[Label]
+
+_Paths: TypeAlias = tuple[Sequence[tuple[str, ...]], Sequence[tuple[str, ...]]]
+"""The path of each value of the domain, and the paths of the whole tree where it is written out."""
 
 TREE_SOURCES = ("file", "nested", "prefixes", "separator")
 
@@ -81,41 +85,46 @@ def _tree(argument: Any, values: Values, folder: Folder) -> Distance:
         raise PolicyError(f"a tree comes from exactly one of {', '.join(TREE_SOURCES)}; here are {len(sources)}")
     measure = argument.get("measure", "ancestor")
     try:
-        paths = _TREES[sources[0]](argument[sources[0]], values, folder)
+        paths, beyond = _TREES[sources[0]](argument[sources[0]], values, folder)
     except InvalidInput as error:
         raise type(error)([_under(sources[0] if declared else "", problem) for problem in error.problems]) from error
-    return TreeDistance.from_paths(paths, measure)
+    return TreeDistance.from_paths(paths, measure, beyond)
 
 
-def _file_paths(name: Any, values: Values, folder: Folder) -> list[tuple[str, ...]]:
+def _file_paths(name: Any, values: Values, folder: Folder) -> _Paths:
     file = folder.file(name)
     if is_document(file):
-        return value_paths(nested_places(read_document(file)), values, file.name)
+        return _placed(nested_places(read_document(file)), values, file.name)
     rows = read_rows(file)
     lines: dict[str, list[int]] = {}
     firsts = spellings(next(cell.strip() for cell in cells if cell.strip()) for _, cells in rows)
     for (line, _), name in zip(rows, firsts):
         lines.setdefault(name, []).append(line)
-    return value_paths(row_places(cells for _, cells in rows), values, file.name, lines)
+    return _placed(row_places(cells for _, cells in rows), values, file.name, lines)
 
 
-def _nested_paths(tree: Any, values: Values, _: Folder) -> list[tuple[str, ...]]:
+def _nested_paths(tree: Any, values: Values, _: Folder) -> _Paths:
     if not isinstance(tree, Mapping | list):
         raise PolicyError("a tree is a file name, a nested mapping, or one of " + ", ".join(TREE_SOURCES))
-    return value_paths(nested_places(tree), values)
+    return _placed(nested_places(tree), values)
 
 
-def _prefix_paths(lengths: Any, values: Values, _: Folder) -> list[tuple[str, ...]]:
+def _placed(places: Places, values: Values, file: str = "", lines: Mapping[str, Sequence[int]] | None = None) -> _Paths:
+    """The paths of the values in a tree that is written out, and all paths that it has."""
+    return value_paths(places, values, file, lines), list(chain.from_iterable(places.values()))
+
+
+def _prefix_paths(lengths: Any, values: Values, _: Folder) -> _Paths:
     whole = isinstance(lengths, list) and all(type(length) is int and length > 0 for length in lengths)
     if not whole or not lengths or len(set(lengths)) != len(lengths):
         raise PolicyError("prefixes are different positive numbers of characters", "for instance [1, 3]")
-    return cut_paths(values, lengths)
+    return cut_paths(values, lengths), ()
 
 
-def _separator_paths(separator: Any, values: Values, _: Folder) -> list[tuple[str, ...]]:
+def _separator_paths(separator: Any, values: Values, _: Folder) -> _Paths:
     if not isinstance(separator, str) or not separator:
         raise PolicyError("a separator is a piece of text", 'for instance "."')
-    return split_paths(values, separator)
+    return split_paths(values, separator), ()
 
 
 def _lattice(argument: Any, values: Values, folder: Folder) -> Distance:
@@ -199,7 +208,7 @@ DECLARED: Mapping[str, Callable[[Any, Values, Folder], Distance]] = {
 }
 """Each word of the package that a policy may use, with what builds it."""
 
-_TREES: Mapping[str, Callable[[Any, Values, Folder], list[tuple[str, ...]]]] = {
+_TREES: Mapping[str, Callable[[Any, Values, Folder], _Paths]] = {
     "file": _file_paths,
     "nested": _nested_paths,
     "prefixes": _prefix_paths,

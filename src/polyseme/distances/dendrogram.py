@@ -28,11 +28,11 @@ __all__ = ["Dendrogram"]
 
 @dataclass(frozen=True, eq=False)
 class Dendrogram:
-    """Nodes from the root (node 0) down, depth by depth, the children of a node side by side.
+    """Nodes from the first (node 0) down, depth by depth, the children of a node side by side.
 
-    parents  of each node, -1 for the root: (nodes,)
+    parents  of each node, -1 for the first: (nodes,)
     starts   where the nodes of each depth begin, and where the deepest end: (depths + 1,)
-    weights  `w_n` of each node, heights being shares of the root's: (nodes,)
+    weights  `w_n` of each node, heights being shares of the tree's: (nodes,)
     leaves   the node of each value: (F,)
     """
 
@@ -42,10 +42,13 @@ class Dendrogram:
     leaves: Ints
 
     @classmethod
-    def of_tree(cls, parents: Ints, heights: Ints, values: Ints) -> Dendrogram:
-        """From inner nodes with their parents (-1 for the root) and heights; value v hangs under node `values[v]`."""
+    def of_tree(cls, parents: Ints, heights: Ints, values: Ints, height: int) -> Dendrogram:
+        """From inner nodes with their parents (-1 for the first) and heights; value v hangs under node `values[v]`.
+
+        height  of the tree: nodes above its root cost nothing, since nothing has to pass them
+        """
         above = np.concatenate([parents, values])
-        heights = np.concatenate([heights, np.zeros(len(values), dtype=heights.dtype)])
+        heights = np.minimum(np.concatenate([heights, np.zeros(len(values), dtype=heights.dtype)]), height)
         return _in_order(above, heights.astype(np.float64), len(parents) + np.arange(len(values)))
 
     @classmethod

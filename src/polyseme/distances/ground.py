@@ -11,7 +11,8 @@ and Venkatasubramanian 2007) it needs no optimisation, only the difference `b - 
 
 where
     F       how many values the domain has
-    H       height of the tree: the most steps from its root down to a value
+    H       height of the tree: the most steps from its root down to a value; the root is the topmost node with at least
+            two children, so that two values which meet only there are 1 apart, however many nodes are written above it
 
 All are at most 1, so each earth mover's distance is at most the total variation. Promises, models, attacks and metrics
 all ask here. A ground answers in two ways: `work` takes differences over the whole domain, `of_classes` the counts of
@@ -203,7 +204,7 @@ class Hierarchical(Ground):
         the earth mover's distance may come out too large, never too small, so promises stay safe.
         """
         if isinstance(distance, TreeDistance):
-            return cls(Dendrogram.of_tree(distance.parents, distance.heights, distance.values))
+            return cls(Dendrogram.of_tree(distance.parents, distance.heights, distance.values, distance.height))
         return cls(Dendrogram.linked(distance.matrix()))
 
     def work(self, difference: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, Literal, get_args
@@ -37,8 +37,9 @@ class TreeDistance(Distance):
     When all values are equally deep the two are the same number. When they are not, `ancestor` is still an
     ultrametric (heights grow on the way up), so closeness falls apart into clusters at every threshold; `path` may not.
 
-    The tree is kept as its inner nodes: `parents[i]` is the parent of node i, always an earlier one, the root is node
-    0 with parent -1; `values[v]` is the node that value v hangs under. `names` are the nodes' labels, for readers.
+    The tree is kept as its inner nodes: `parents[i]` is the parent of node i, always an earlier one, the first is node
+    0 with parent -1; `values[v]` is the node that value v hangs under. `names` are the nodes' labels, for readers. The
+    root is the topmost node with at least two children: what stands above it says the same of every value.
 
     >>> disease = TreeDistance.from_paths([("flu", "lung", "*"), ("asthma", "lung", "*"), ("ulcer", "stomach", "*")])
     >>> disease.between(np.array([0, 0]), np.array([1, 2]))
@@ -75,16 +76,24 @@ class TreeDistance(Distance):
             raise PolicyError(f"a tree of {len(nodes)} nodes came with {len(self.names)} names")
 
     @classmethod
-    def from_paths(cls, paths: Sequence[Sequence[str]], measure: Measure = "ancestor") -> TreeDistance:
+    def from_paths(
+        cls,
+        paths: Sequence[Sequence[str]],
+        measure: Measure = "ancestor",
+        beyond: Sequence[Sequence[str]] = (),
+    ) -> TreeDistance:
         """From one path for each value in the domain's order: the value first, the root last.
+
+        beyond  paths of the same tree whose values are not in the domain: they say where its root is
 
         Two nodes are the same if the spellings of their labels and of all labels above are. Paths may differ in
         length; where they do not end in one root, a root is added. A value that is also an inner node counts as a leaf
         just below that node.
         """
-        labels = list(dict.fromkeys(chain.from_iterable(paths)))
+        labels = list(dict.fromkeys(chain.from_iterable((*paths, *beyond))))
         spelled = dict(zip(labels, spellings(labels)))
-        one_root = len({spelled[path[-1]] for path in paths}) == 1 and any(len(path) > 1 for path in paths)
+        tops = {spelled[path[-1]] for path in (*paths, *beyond)}
+        one_root = len(tops) == 1 and any(len(path) > 1 for path in paths)
         names = [paths[0][-1] if one_root else "*"]
         parents = [-1]
         known: dict[tuple[int, str], int] = {}
@@ -104,16 +113,29 @@ class TreeDistance(Distance):
         for value, line in enumerate(lines):
             if line:
                 values[value] = known.get((values[value], spelled[line[0]]), values[value])
+        elsewhere = ([spelled[label] for label in reversed(path[: -1 if one_root else None])] for path in beyond)
+        departures = chain.from_iterable(_departure(known, line) for line in elsewhere)
+        root = _root(parents, values)
+        highest = min(departures, default=root)
+        if highest < root:
+            # A branch without a value of the domain: the root is where it leaves.
+            parents.append(highest)
+            names.append("")
         return cls(parents, values, names, measure)
 
     @property
     def size(self) -> int:
         return len(self.values)
 
+    @cached_property
+    def root(self) -> int:
+        """The topmost node with at least two children, which are nodes or values."""
+        return _root(self.parents.tolist(), self.values.tolist())
+
     @property
     def height(self) -> int:
         """The largest number of steps from the root down to a value: the largest `ancestor` distance there can be."""
-        return int(self._heights[0])
+        return int(self._heights[self.root])
 
     @property
     def heights(self) -> Ints:
@@ -187,6 +209,26 @@ class TreeDistance(Distance):
                 "values": self.values.tolist(),
             }
         }
+
+
+def _root(parents: Sequence[int], values: Sequence[int]) -> int:
+    """The topmost node with at least two children; the last node of a tree that never branches."""
+    children = np.bincount(np.array([*parents[1:], *values], dtype=np.int64), minlength=len(parents))
+    below = {above: node for node, above in enumerate(parents) if node}
+    node = 0
+    while children[node] == 1 and node in below:
+        node = below[node]
+    return node
+
+
+def _departure(known: Mapping[tuple[int, str], int], line: Sequence[str]) -> Iterator[int]:
+    """The node at which a path from the first node down leaves a tree, if it does; nodes above others come earlier."""
+    node = 0
+    for label in line:
+        if (node, label) not in known:
+            yield node
+            return
+        node = known[node, label]
 
 
 def _lines(parents: Ints) -> tuple[Ints, Ints]:

@@ -30,6 +30,7 @@ from polyseme.estimators.axes import AxisMap, ClusterMap, DenseMap, ScaledMap, a
 from polyseme.estimators.base import Estimator, Fit, Population, Reports, check
 from polyseme.estimators.counts import containment, members, shape_of
 from polyseme.mechanism import Mechanism
+from polyseme.randomness import experiment
 
 __all__ = ["Existing", "Inverse", "Linear", "Paper", "Simple", "ValueAdding"]
 
@@ -37,6 +38,8 @@ _WORK = 400_000_000
 """Multiplications allowed for the exact variance: a judgement, about a second of work."""
 _CHUNK = 8_000_000
 """Numbers in memory at a time (64 MB)."""
+_TABLES, _EXACT = 3, 1e-7
+"""Random tables that a map must return, and to which precision: two maps that agree on one of them are the same."""
 
 UNIDENTIFIABLE = (
     "this mechanism cannot distinguish some values: only their total can be estimated, it is split by least norm, "
@@ -60,10 +63,11 @@ class Linear(Estimator):
         maps = tuple(self.axis_map(mechanism) for mechanism in mechanisms)
         counts = containment(reports, mechanisms)
         values = _apply(maps, counts)
-        moments = _Moments(reports, tuple(mechanisms), maps, counts, values, self.unbiased)
-        notes = [] if self.unbiased else [BIASED]
+        unbiased = self.unbiased or all(map(_is_exact, maps, mechanisms))
+        moments = _Moments(reports, tuple(mechanisms), maps, counts, values, unbiased)
+        notes = [] if unbiased else [BIASED]
         variance = np.full(values.shape, np.nan)
-        if self.unbiased and not all(axis.identifiable for axis in maps):
+        if unbiased and not all(axis.identifiable for axis in maps):
             notes.append(UNIDENTIFIABLE)
             return Fit(values, variance, notes=tuple(notes), totals=reports.totals(mechanisms))
         squares = moments.squares()
@@ -73,6 +77,20 @@ class Linear(Estimator):
             variance = reports.repeats * np.maximum(squares - moments.explained(), 0.0)
         totals, spread = reports.totals(mechanisms), moments.spread(squares)
         return Fit(values, variance, notes=tuple(notes), totals=totals, spread=spread, repeats=reports.repeats)
+
+
+def _is_exact(axis: AxisMap, mechanism: Mechanism) -> bool:
+    """Whether a map returns the true counts from the expected containment counts `Q^T x`, whatever they are.
+
+    Equation 2 does at l = 2 where decoys are drawn evenly, uniform decoys do where they are uniform: then nothing is
+    biased. A map that cannot tell some values apart is compared with the exact one.
+    """
+    if mechanism.size > MATRIX_LIMIT:
+        return False
+    truth = experiment(0).random((mechanism.size, _TABLES))
+    expected = mechanism.inclusion_matrix().T @ truth
+    right = truth if axis.identifiable else exact_map(mechanism).apply(expected, 0)
+    return bool(np.allclose(axis.apply(expected, 0), right, rtol=_EXACT, atol=_EXACT))
 
 
 class Simple(Linear):
@@ -101,7 +119,7 @@ class Existing(Linear):
 class Paper(Linear):
     """Algorithm 2 of the journal paper: `x = (Q^T)^-1 w` with Equation 2 for Q, see `analysis/equation_two.py`.
 
-    Exact for `l = 2` with the simple algorithm; biased from `l = 3` on.
+    Exact for `l = 2` where decoys are drawn evenly, as the simple algorithm does; biased otherwise.
     """
 
     name = "paper"

@@ -3,7 +3,8 @@
 Two verdicts on each protected attribute:
 
 - `posterior`: from the channel in the manifest, the largest `P(v | R)` under the declared prior, against 1/l;
-- `mechanism`: whether the published sets can have come from that channel, see `evidence`.
+- `mechanism`: whether the published sets can have come from that channel, see `evidence`, and whether candidates stand
+  in the order of the domain and rows in random order, see `arrangement`.
 """
 
 from __future__ import annotations
@@ -19,15 +20,20 @@ from polyseme.designs.feasibility import heaviest_crowd
 from polyseme.errors import ImpossibleError, ReleaseError
 from polyseme.estimators.base import Reports
 from polyseme.evidence import Evidence, examine, impossible, level_of, nothing, repeats_of, together
+from polyseme.evidence.arrangement import order_evidence
 from polyseme.models.base import Verdict, unchecked
 from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts, stratum_column
 from polyseme.strata import Stratum, by_stratum
 from polyseme.tables.counting.groups import Grouped
+from polyseme.tables.counting.row_order import RowOrder
 
 __all__ = ["mechanism_verdict", "posterior_verdict", "sets_by_stratum"]
 
-_FITS = "p-value of the published sets under the channel in the manifest"
+_FITS = "p-value of the published sets and their order under the channel in the manifest"
+_MISFIT = "the published sets cannot have come from the mechanism in the manifest"
+_ARRANGED = "rows or candidates are in an order that can tell true values"
+_REMARK = f"{_ARRANGED}: publish candidates in the domain's order and rows in random order"
 _ALMOST_CERTAIN = 1.0 - 1e-5
 """The weights of a least-risk design may be anything, but no set of several candidates may give one of them away."""
 _POSTERIOR_ROUNDING = 1e-6
@@ -112,8 +118,8 @@ def _crowded(member: Stratum) -> bool:
     )
 
 
-def mechanism_verdict(release: Release, item: Sets, grouped: Grouped | None) -> Verdict:
-    """Whether the published sets can have come from the channel in the manifest."""
+def mechanism_verdict(release: Release, item: Sets, grouped: Grouped | None, counts: SetCounts) -> Verdict:
+    """Whether the published sets can have come from the channel in the manifest, and stand in random order."""
     level, repeats = level_of(release.manifest), repeats_of(release.manifest, item)
     asked: dict[str, Any] = {"level": level} | ({"repeats": repeats} if repeats > 1.0 else {})
     if grouped is None:
@@ -121,21 +127,32 @@ def mechanism_verdict(release: Release, item: Sets, grouped: Grouped | None) -> 
             "mechanism", item.name, asked, "not every cell holds as many candidates as the mechanism draws"
         )
     with np.errstate(all="ignore"):  # weights may be anything; what is no probability is found
-        found = together(_evidence(release, item, grouped, repeats))
-    holds = found.p_value >= level
-    note = _FITS if holds else "the published sets cannot have come from the mechanism in the manifest"
+        drawn = together(_evidence(release, item, grouped, repeats))
+    arranged = _arranged(release, counts.order(item), level)
+    p_value = min(2.0 * min(drawn.p_value, arranged.p_value), 1.0)
+    holds = p_value >= level
+    wrong = [text for found, text in ((drawn, _MISFIT), (arranged, _ARRANGED)) if 2.0 * found.p_value < level]
+    notes = [*(wrong or [_FITS]), drawn.note, arranged.note]
     return Verdict(
         "mechanism",
         item.name,
-        {**asked, **found.parameters()},
+        {**asked, **drawn.parameters(), **arranged.parameters()},
         holds,
-        found.p_value,
+        p_value,
         level,
-        found.p_value - level,
-        checked=round(found.records),
+        p_value - level,
+        checked=round(drawn.records),
         violations=0 if holds else 1,
-        note="; ".join(text for text in (note, found.note) if text),
+        note="; ".join(text for text in notes if text),
     )
+
+
+def _arranged(release: Release, order: RowOrder, level: float) -> Evidence:
+    """The evidence of the order in which sets and rows stand; only a remark on a table of another program."""
+    found = order_evidence(order)
+    if release.manifest.seeded is not None or 2.0 * found.p_value >= level:
+        return found
+    return nothing(found.records, "; ".join(text for text in (_REMARK, found.note) if text))
 
 
 def _evidence(release: Release, item: Sets, grouped: Grouped, repeats: float) -> list[Evidence]:

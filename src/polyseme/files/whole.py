@@ -159,10 +159,12 @@ def whole_file(
     overwrite: bool = False,
     cancellation: Cancellation | None = None,
     ours: Callable[[Path], bool] | None = None,
+    private: bool = False,
 ) -> Iterator[Path]:
     """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise.
 
-    ours  which files may be replaced; any when omitted
+    ours     which files may be replaced; any when omitted
+    private  whether only the owner may read it, also when it is whole
     """
     require_place(target, overwrite, ours)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -172,7 +174,7 @@ def whole_file(
         yield partial
         if cancellation is not None:
             cancellation.check()
-        partial.chmod(_usual_mode(_beside(target, ".mode"), Path.touch, Path.unlink))
+        partial.chmod(0o600 if private else _usual_mode(_beside(target, ".mode"), Path.touch, Path.unlink))
         if overwrite:
             require_place(target, overwrite, ours)  # others may have come to the same place in the meantime
             partial.replace(target)

@@ -102,7 +102,8 @@ def coverage(rule: Rule, values: ColumnValues) -> Coverage:
 def fit(rule: Rule, values: ColumnValues | None = None, missing: MissingAs = "leaf") -> Hierarchy:
     """The hierarchy of a rule that lists its values, or of the values of a column.
 
-    Values without a place are refused, and counted only: they come from records.
+    Values without a place are refused, and counted only: they come from records. A place for missing values is made
+    only where the column has some: a leaf that no record has would make every other group look smaller.
     """
     if values is not None:
         found = coverage(rule, values)
@@ -115,7 +116,8 @@ def fit(rule: Rule, values: ColumnValues | None = None, missing: MissingAs = "le
             "give a table and a column: --values FILE --column NAME",
         )
     leaves = pl.Series(listed, dtype=pl.String) if listed is not None else _leaves(values)
-    return Hierarchy.from_labels(leaves.to_list(), [level.to_list() for level in rule.labels(leaves)], missing)
+    levels = [level.to_list() for level in rule.labels(leaves)]
+    return Hierarchy.from_labels(leaves.to_list(), levels, missing if values is not None and values.missing else None)
 
 
 def missing_from(found: Coverage, rule: Rule) -> str:

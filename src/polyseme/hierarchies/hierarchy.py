@@ -29,7 +29,7 @@ class Hierarchy:
 
     labels   at each level, the groups by their codes; at level 0 the leaves, as they are spelled
     groups   at each level, the group of each leaf: `groups[2][leaf]` is a place in `labels[2]`
-    missing  whether a missing value is one more leaf, the last one, or may be anything
+    missing  whether a missing value is one more leaf, the last one, or may be anything; None where none is missing
 
     Laws: level 0 is the identity, each level merges groups of the one below, the last level has one group.
 
@@ -42,11 +42,11 @@ class Hierarchy:
 
     labels: tuple[tuple[str, ...], ...] = field(repr=False)
     groups: tuple[Ints, ...] = field(repr=False)
-    missing: MissingAs = "leaf"
+    missing: MissingAs | None = "leaf"
 
     @classmethod
     def from_labels(
-        cls, leaves: Sequence[str], levels: Sequence[Sequence[str]], missing: MissingAs = "leaf"
+        cls, leaves: Sequence[str], levels: Sequence[Sequence[str]], missing: MissingAs | None = "leaf"
     ) -> Hierarchy:
         """From the label of each leaf at each level between 0 and the last, which is added.
 
@@ -88,8 +88,14 @@ class Hierarchy:
             pl.Series(leaves, dtype=pl.String), pl.Series(range(len(leaves)), dtype=pl.Int64), default=UNSEEN
         )
         codes = found.cast(pl.Int64).fill_null(UNSEEN).to_numpy().copy()
-        codes[texts.is_null().to_numpy()] = len(leaves) if self.missing == "leaf" else MISSING
+        codes[texts.is_null().to_numpy()] = self._missing_code
         return codes
+
+    @property
+    def _missing_code(self) -> int:
+        if self.missing is None:
+            return UNSEEN
+        return len(self.leaves) if self.missing == "leaf" else MISSING
 
     def groups_at(self, codes: Ints, level: int) -> Ints:
         """The group of each leaf at a level; what may be anything stays so until the last level."""

@@ -41,7 +41,7 @@ class Ladder:
 
     @classmethod
     def of(cls, name: str, hierarchy: Hierarchy) -> Ladder:
-        if hierarchy.missing == "leaf":
+        if hierarchy.missing != "wildcard":
             return cls(name, hierarchy.groups, hierarchy.labels)
         sizes = [len(labels) for labels in hierarchy.labels]
         groups = [np.append(level, size) for level, size in zip(hierarchy.groups[:-1], sizes)]

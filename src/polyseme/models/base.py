@@ -67,6 +67,7 @@ class Verdict:
     checked        how many classes or sets were looked at
     violations     how many of them violate
     note           what the reader must know; why, when nothing could be checked
+    strict         whether `worst` must not equal `bound`
     """
 
     model: str
@@ -80,6 +81,7 @@ class Verdict:
     checked: int = 0
     violations: int = 0
     note: str = ""
+    strict: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,7 @@ class Score:
     bound     what `value` is compared with
     at_least  whether large values are good
     note      for the verdict
+    strict    whether a value that equals the bound is not fine
     """
 
     value: Floats | Ints
@@ -98,6 +101,7 @@ class Score:
     bound: float
     at_least: bool
     note: str = ""
+    strict: bool = False
 
 
 class Subject(Protocol):
@@ -152,4 +156,5 @@ def judge(
         len(value),
         violations,
         result.note,
+        result.strict,
     )

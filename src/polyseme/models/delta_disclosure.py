@@ -44,7 +44,7 @@ def score(counts: Counts, delta: float, absent: Absent = "violates") -> Score:
             )
         value = np.where(lacking, np.inf, value)
     # Strictly less: a ratio that equals the bound up to rounding violates.
-    return Score(value, value < delta - TOLERANCE, delta, at_least=False, note=note)
+    return Score(value, value < delta - TOLERANCE, delta, at_least=False, note=note, strict=True)
 
 
 def relaxed(counts: Counts, delta: float, absent: Absent = "violates") -> Bools:

@@ -45,7 +45,7 @@ def _hierarchy(counts: Counts, background: Background) -> Distance | None:
                 "write leaf first, root last, and repeat a node to fill a path",
             )
         )
-    return TreeDistance.from_paths(rows)
+    return TreeDistance.from_paths(rows, beyond=list(paths.values()))
 
 
 def _paths(declared: Sequence[Sequence[Label]], where: str) -> dict[str, list[str]]:

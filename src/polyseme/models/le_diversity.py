@@ -40,7 +40,7 @@ def score(counts: Counts, distance: Distance, l: int, e: float, represented: Rep
         worst = counts.distinct if represented == "distinct" else counts.sizes / largest_count(counts)
         return Score(worst, fine, l, at_least=True, note=f"{few:,} classes have too few values")
     note = f"{few:,} classes have too few values" if few else ""
-    return Score(apart, fine, e, at_least=True, note=note)
+    return Score(apart, fine, e, at_least=True, note=note, strict=True)
 
 
 def check(counts: Counts, distance: Distance, l: int, e: float, represented: Represented = "distinct") -> Verdict:

@@ -35,7 +35,7 @@ def score(counts: Counts, c: float, l: int) -> Score:
     head, tail = _head_and_tail(counts, l)
     value = np.divide(head, tail, out=np.full(len(head), np.inf), where=tail > 0)
     fine = head < int(c) * tail if float(c).is_integer() else value < c
-    return Score(value, fine, c, at_least=False)
+    return Score(value, fine, c, at_least=False, strict=True)
 
 
 def check(counts: Counts, c: float, l: int) -> Verdict:

@@ -146,6 +146,6 @@ def branch_rules(
 def _line(tree: TreeDistance, code: int) -> list[int]:
     """The nodes from the root down to the one that a value hangs under."""
     line = [int(tree.values[code])]
-    while line[-1] > 0:
+    while line[-1] not in (tree.root, 0):
         line.append(int(tree.parents[line[-1]]))
     return line[::-1]

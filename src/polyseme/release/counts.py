@@ -14,6 +14,7 @@ from polyseme.release.columns import Sets
 from polyseme.release.release import Release
 from polyseme.tables.blocks import Blocks
 from polyseme.tables.counting.groups import Grouped, SetCounting, Target
+from polyseme.tables.counting.row_order import RowOrder
 
 __all__ = ["SetCounts", "stratum_column", "target_of"]
 
@@ -45,6 +46,7 @@ class SetCounts:
         self._questions: tuple[tuple[str, ...], ...] = tuple(tuple(by) for by in questions or ((),))
         self._items = {item.name: item for item in release.manifest.sets}
         self._blocks = Blocks(list(self._items), self._cost, self._read, _MOST)
+        self._orders: dict[str, RowOrder] = {}
 
     def of(self, item: Sets, by: Sequence[str] = ()) -> Grouped:
         """The sets of an attribute within cells of `by` and its strata; an error when some cell is not a valid set."""
@@ -52,6 +54,11 @@ class SetCounts:
         if isinstance(found, ReleaseError):
             raise found
         return found
+
+    def order(self, item: Sets) -> RowOrder:
+        """The order in which the sets of an attribute stand; an error when some cell is not a valid set."""
+        self.of(item)
+        return self._orders[item.name]
 
     def answers(self, by: Sequence[str]) -> bool:
         """Whether sets are counted within cells of `by`."""
@@ -73,7 +80,8 @@ class SetCounts:
 
     def _read_together(self, items: Sequence[Sets]) -> dict[str, Counted]:
         share = len(items) * len(self._questions)
-        counting = {item.name: [_Counting(self.release, item, by, share) for by in self._questions] for item in items}
+        self._orders |= {item.name: _order(self.release, item) for item in items}
+        counting = {item.name: [self._counting(item, by, share) for by in self._questions] for item in items}
         columns = [name for by in self._questions for name in by]
         columns += [name for item in items for name in (*item.strata.columns, item.name)]
         for batch, counts in self.release.counted(list(dict.fromkeys(columns))):
@@ -85,13 +93,21 @@ class SetCounts:
             name: {by: one.found() for by, one in zip(self._questions, several)} for name, several in counting.items()
         }
 
+    def _counting(self, item: Sets, by: Sequence[str], share: int) -> _Counting:
+        return _Counting(self.release, item, by, share, None if by else self._orders[item.name])
+
+
+def _order(release: Release, item: Sets) -> RowOrder:
+    target = target_of(release, item)
+    return RowOrder(target.domain.size, target.width, release.manifest.rows)
+
 
 class _Counting:
     """The counting of one attribute; a cell that is not a valid set ends it."""
 
-    def __init__(self, release: Release, item: Sets, by: Sequence[str], shared_by: int) -> None:
+    def __init__(self, release: Release, item: Sets, by: Sequence[str], shared_by: int, order: RowOrder | None) -> None:
         marks = (stratum_column(item),) if item.stratified else ()
-        self._counting = SetCounting([target_of(release, item)], (*by, *marks), shared_by)
+        self._counting = SetCounting([target_of(release, item)], (*by, *marks), shared_by, order)
         self._wrong: ReleaseError | None = None
 
     def add(self, batch: pa.RecordBatch, counts: Ints | None) -> None:

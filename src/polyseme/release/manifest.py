@@ -34,6 +34,7 @@ class Manifest:
     about      what its owner says of it: its name, who answers for it
     collected  how devices sent what they had drawn; None where a table was anonymized
     program    the version of the program that wrote it
+    key_check  tells whether two releases with sticky decoys were drawn with the same key; empty where it is not known
     checksum   of the manifest as it was written, and through it of the data; empty before that
     """
 
@@ -53,6 +54,7 @@ class Manifest:
     accepted: tuple[str, ...] = ()
     about: About = field(default_factory=About)
     collected: Collected | None = None
+    key_check: str = ""
     program: str = field(default=__version__, compare=False)
     checksum: str = field(default="", compare=False)
 
@@ -140,6 +142,8 @@ class Manifest:
             document["about"] = self.about.to_dict()
         if self.collected is not None:
             document["collected"] = self.collected.to_dict()
+        if self.key_check:
+            document["key_check"] = self.key_check
         return {**document, "checksum": checksum(document)}
 
     @property
@@ -147,7 +151,7 @@ class Manifest:
         """The first format that can say all of it, so that older programs read what they can."""
         if any(column.shared_by for column in self.sets):
             return FORMAT
-        plain = self.applied is None and not self.accepted and not self.about and self.collected is None
+        plain = not (self.applied or self.accepted or self.about or self.collected or self.key_check)
         if "files" in self.data:
             return 3
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
@@ -185,6 +189,7 @@ class Manifest:
             accepted=_accepted(document),
             about=_about(document),
             collected=_collected(document),
+            key_check=document.get("key_check", ""),
             program=document["polyseme"],
             checksum=document["checksum"],
             uncounted=document["sticky"] and any("repeats" not in entry for entry in _protected(document)),

@@ -36,6 +36,7 @@ class Publication:
     sticky    whether the same person with the same value gets the same set again
     columns   how each column was published
     learned   the distribution of the values of each protected column, as anybody estimates it from the release
+    key_check  that of the manifest: whether sticky sets have the same key; empty where it is not known
     """
 
     people: str
@@ -45,6 +46,7 @@ class Publication:
     sticky: bool
     columns: tuple[Column, ...]
     learned: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    key_check: str = ""
 
     @property
     def sets(self) -> tuple[Sets, ...]:
@@ -65,6 +67,7 @@ class Publication:
             "sticky": self.sticky,
             "attributes": [{**entry_of(column), **_summary(column)} for column in self.columns],
             "learned": {name: list(shares) for name, shares in self.learned.items()},
+            **({"key_check": self.key_check} if self.key_check else {}),
         }
 
     @classmethod
@@ -79,6 +82,7 @@ class Publication:
             sticky=bool(entry["sticky"]),
             columns=columns_from(entry["attributes"]),
             learned=learned,
+            key_check=str(entry.get("key_check", "")),
         )
 
 

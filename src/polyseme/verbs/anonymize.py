@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from polyseme.attacks.agreement import shared_values
 from polyseme.attacks.giveaways import giveaways
-from polyseme.attacks.republishing import changed_since, changing_strata
+from polyseme.attacks.republishing import changed_since, changing_strata, require_same_key
 from polyseme.cancellation import Cancellation
 from polyseme.engines import Engine, engine_named
 from polyseme.engines.batch import Job
@@ -29,7 +29,7 @@ from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import match_columns, resolve
-from polyseme.randomness import StreamKey, read_key
+from polyseme.randomness import StreamKey, key_check, read_key
 from polyseme.release import Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
@@ -140,6 +140,9 @@ def anonymize(
     )
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
+    check = "" if job.key is None else key_check(job.key)
+    if previous is not None and not accept_risk:
+        require_same_key(job.columns, check, previous)
     where = engine if isinstance(engine, str) else type(engine).__name__
     columns, sets = len(job.columns), len(job.sets)
     _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
@@ -148,14 +151,14 @@ def anonymize(
         *giveaways(job.columns, source, policy.table.missing_values),
         *shared_values(shown, source, policy.table.missing_values, _drawn_by(job)),
         *(changing_strata(job.columns) if job.key is not None else ()),
-        *(changed_since(job.columns, job.key is not None, previous) if previous is not None else ()),
+        *(changed_since(job.columns, job.key is not None, previous, check) if previous is not None else ()),
     ]
     _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])
     with asked.turn() if asked is not None else nullcontext():
         if asked is not None:
-            _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk))
+            _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk, check))
         work = Run(job, source, progress, cancellation)
         work = work if memory is None else replace(work, memory=shuffling_memory(memory))
         review = Review(

@@ -74,7 +74,9 @@ def _publication(release: Release, people: str) -> Publication:
     learned = {item.name: shares for item in manifest.sets if (shares := _learned(release, item))}
     # Without its data file a manifest does not tell two releases apart.
     checksum = str(manifest.to_dict()["checksum"]) if release.folder is not None else ""
-    return Publication(people, _now(), checksum, manifest.records, manifest.sticky, manifest.columns, learned)
+    return Publication(
+        people, _now(), checksum, manifest.records, manifest.sticky, manifest.columns, learned, manifest.key_check
+    )
 
 
 def _now() -> str:
@@ -115,11 +117,14 @@ class Asked:
             raise QuestionError(Problem("people", "the ledger must know whom the release is about", hint))
         return cls(path, people if people is not None else known[0])
 
-    def warnings(self, columns: Sequence[Column], sticky: bool, accept_risk: bool) -> list[str]:
-        """What must be heard before publishing; raises `RiskError` where sets can be intersected, unless accepted."""
+    def warnings(self, columns: Sequence[Column], sticky: bool, accept_risk: bool, check: str = "") -> list[str]:
+        """What must be heard before publishing; raises `RiskError` where sets can be intersected, unless accepted.
+
+        check  the check value of the key of sticky sets
+        """
         earlier = _opened(self.path).about(self.people)
         before = {item.attribute: item for item in exposures_of(earlier)}
-        pending = Publication(self.people, _now(), "", 0, sticky, tuple(columns))
+        pending = Publication(self.people, _now(), "", 0, sticky, tuple(columns), key_check=check)
         after = exposures_of((*earlier, pending)) if earlier else ()
         risks = [item for item in after if item.intersected and _adds(item, before)]
         if risks and not accept_risk:

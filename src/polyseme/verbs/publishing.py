@@ -15,6 +15,7 @@ from polyseme.engines import Engine
 from polyseme.engines.run import Outcome, Run
 from polyseme.errors import Problem, QuestionError, TableError
 from polyseme.policy import Policy
+from polyseme.randomness import key_check
 from polyseme.release import About, Manifest, Release, Sets
 from polyseme.release.writer import ReleaseWriter, in_memory
 from polyseme.verbs.reviewing import Review
@@ -90,6 +91,7 @@ def _manifest(run: Run, policy: Policy, treated: Decided | None) -> Manifest:
         dropped=outcome.dropped + (treated.dropped if treated is not None else 0),
         seeded=job.seed is not None,
         sticky=job.key is not None,
+        key_check="" if job.key is None else key_check(job.key),
         models=models_of(policy) if treated is None else treated.models,
         missing_values=policy.table.missing_values,
         applied=None if treated is None else treated.applied,

@@ -244,7 +244,7 @@ def _impossible_rows(release: Release, item: Sets) -> tuple[int, int, Ints]:
 def _set_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
     grouped = sets_by_stratum(counts, item)
     sets = _distinct_sets(release, item, grouped)
-    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped)]
+    headline = [posterior_verdict(item), mechanism_verdict(release, item, grouped, counts)]
     verdicts = _on_sets(item, sets)
     if all(verdict.holds for verdict in verdicts) or not len(sets.counts):
         return [*verdicts, *headline]
@@ -324,7 +324,8 @@ def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verd
         told = spec if isinstance(spec, Verdict) else next(found)
         verdicts.append(replace(told, model=promise.name, parameters=promise.given()))
     verdicts += _unreadable(item)
-    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, sets_by_stratum(counts, item))]
+    grouped = sets_by_stratum(counts, item)
+    return [*verdicts, posterior_verdict(item), mechanism_verdict(release, item, grouped, counts)]
 
 
 def _on_classes(promise: Promise, item: Sets) -> Mapping[str, Mapping[str, Any]] | Verdict:

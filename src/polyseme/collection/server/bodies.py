@@ -12,6 +12,8 @@ __all__ = ["Gone", "header", "media_type", "read_body"]
 
 PATIENCE = 20.0
 """Seconds in which a body must have come."""
+_LATER = 5.0
+"""Seconds after which a sender whose network was too slow should try again."""
 
 
 class Gone(Exception):
@@ -34,14 +36,17 @@ def media_type(scope: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
 
 
 async def read_body(scope: Mapping[str, Any], receive: Any, most: int) -> bytes:
-    """The whole body; `Refused` where it is longer than `most` or in a coding."""
+    """The whole body; `Refused` where it is longer than `most`, in a coding, or slow: then the sender may come back."""
     if header(scope, b"content-encoding") not in ("", "identity"):
         raise Refused("media-type", "content codings are not taken")
     length = header(scope, b"content-length")
     if length.isdecimal() and int(length[:12]) > most:
         raise Refused("too-large")
-    async with asyncio.timeout(PATIENCE):
-        return await _all(receive, most)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return await _all(receive, most)
+    except TimeoutError:
+        raise Refused("slow", retry=_LATER) from None
 
 
 async def _all(receive: Any, most: int) -> bytes:

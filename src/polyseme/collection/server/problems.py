@@ -35,6 +35,7 @@ PROBLEMS: dict[ProblemType, tuple[int, str]] = {
     "internal": (500, "A fault of the collector"),
     "not-yet": (503, "The campaign is not open yet"),
     "overloaded": (503, "Too many reports at once"),
+    "slow": (503, "The report did not come in time"),
     "unavailable": (503, "The store does not answer now"),
 }
 

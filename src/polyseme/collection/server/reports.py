@@ -60,7 +60,7 @@ class _Endpoint:
     async def _taken(self, scope: dict[str, Any], receive: Any) -> tuple[int, bytes]:
         try:
             outcome = await self.collector.writer.submit(await self._entry(scope, receive))
-        except (Malformed, TimeoutError) as error:
+        except Malformed as error:
             raise Refused("malformed", str(error)) from None
         except Impossible as error:
             raise Refused("impossible", str(error)) from None

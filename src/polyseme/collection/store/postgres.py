@@ -330,13 +330,12 @@ class PostgresStore:
         return [Credential(*row) for row in rows]
 
     def backup(self, target: Path) -> None:
-        with whole_file(target) as partial:
+        with whole_file(target, private=True) as partial:
             _run("pg_dump", "--format=custom", "--no-owner", f"--file={partial}", environment=self._environment())
             # A backup whose table of contents cannot be read is none.
             _run("pg_restore", "--list", str(partial))
             with partial.open("rb") as file:
                 os.fsync(file.fileno())
-        target.chmod(0o600)
 
     def _environment(self) -> dict[str, str]:
         """The address for programs of PostgreSQL: on their command line everybody could read the password."""

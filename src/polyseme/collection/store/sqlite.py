@@ -257,13 +257,12 @@ class SqliteStore:
         return [Credential(*row) for row in self._rows("SELECT name, role, hash FROM credentials ORDER BY name")]
 
     def backup(self, target: Path) -> None:
-        with whole_file(target) as partial:
-            partial.unlink()
+        with whole_file(target, private=True) as partial:
+            # SQLite copies into an empty file, which is private already.
             self._copy(partial)
             _check_copy(partial)
             with partial.open("rb") as file:
                 os.fsync(file.fileno())
-        target.chmod(0o600)
 
     @_reported
     def _copy(self, target: Path) -> None:

@@ -87,7 +87,8 @@ def taxonomy_distance(name: str, values: Sequence[Label], measure: Measure = "an
         problems.append(Problem("", what, "values at distance zero count as one value: keep one of them"))
     if problems:
         raise PolicyError(problems)
-    return TreeDistance.from_paths([(*path, "*") for path in paths if path is not None], measure)
+    highest = [(node.code, "*") for node in taxonomy.children()]
+    return TreeDistance.from_paths([(*path, "*") for path in paths if path is not None], measure, highest)
 
 
 def _counted(texts: Mapping[str, int]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from polyseme.errors import ImpossibleError, Problem
 from polyseme.methods.full_domain.checking import Checker
 from polyseme.methods.full_domain.lattice import Lattice, counts_below
 from polyseme.methods.goal import Demand
+from polyseme.models.base import Score
 
 __all__ = ["impossible", "least_suppression"]
 
@@ -40,13 +41,14 @@ def _in_the_way(checker: Checker, lattice: Lattice) -> list[str]:
     for demand in checker.goal.demands:
         score = demand.score(part.sizes, part.counts, part.population)
         if not score.fine.all():
-            failing.append(_told(demand, float(score.value[0]), score.bound, score.at_least))
+            failing.append(_told(demand, float(score.value[0]), score))
     return failing
 
 
-def _told(demand: Demand, value: float, bound: float, at_least: bool) -> str:
-    side = "at least" if at_least else "at most"
-    return f"for all records together, {demand.name} is {value:.6g} and must be {side} {bound:g}"
+def _told(demand: Demand, value: float, score: Score) -> str:
+    sides = ("below", "above") if score.strict else ("at most", "at least")
+    side = sides[score.at_least]
+    return f"for all records together, {demand.name} is {value:.6g} and must be {side} {score.bound:g}"
 
 
 def least_suppression(checker: Checker, lattice: Lattice) -> tuple[int | None, bool]:

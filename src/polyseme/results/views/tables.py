@@ -42,7 +42,15 @@ VERDICT_HEAD: Head = (
     ("allowed", True),
     ("broken", True),
 )
-_STATISTICS = ("deviance", "degrees_of_freedom", "singles_p_value", "pairs_p_value")
+_STATISTICS = (
+    "deviance",
+    "degrees_of_freedom",
+    "singles_p_value",
+    "pairs_p_value",
+    "gaps_p_value",
+    "blocks_p_value",
+    "neighbors_p_value",
+)
 """What stands among the parameters of a test and was not asked for: documents have it, tables do not."""
 
 
@@ -70,7 +78,8 @@ def _allowed(verdict: Verdict) -> str:
     """The bound, and on which side of it the worst must be."""
     if verdict.bound is None:
         return NOTHING
-    return f"{'≥' if verdict.model in AT_LEAST else '≤'} {quantity(verdict.bound)}"
+    sides = "><" if verdict.strict else "≥≤"
+    return f"{sides[verdict.model not in AT_LEAST]} {quantity(verdict.bound)}"
 
 
 def verdict_notes(verdicts: Iterable[Verdict]) -> list[str]:

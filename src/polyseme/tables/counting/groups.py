@@ -15,8 +15,9 @@ from polyseme.errors import Problem, ReleaseError
 from polyseme.schema import Domain
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.numbering import SetNumbers
-from polyseme.tables.coding.sets import code_sets
+from polyseme.tables.coding.sets import SetColumn, code_sets
 from polyseme.tables.counting.distinct import distinct_rows, merged_rows
+from polyseme.tables.counting.row_order import RowOrder
 from polyseme.tables.io.source import CountedRows
 
 __all__ = ["CodeCounting", "Grouped", "SetCounting", "Target", "group_codes", "group_sets"]
@@ -40,7 +41,15 @@ class Target:
 
     def sets(self, column: pa.Array) -> Ints:
         """The codes of the candidates of each row: (n, width), rows ascending."""
-        sets = code_sets(column, self.domain).regular(self.width)
+        return self.regular(self.published(column))
+
+    def published(self, column: pa.Array) -> SetColumn:
+        """The candidates of each row in the order in which they stand there."""
+        return code_sets(column, self.domain)
+
+    def regular(self, published: SetColumn) -> Ints:
+        """The same as rows of equal length, ascending."""
+        sets = published.regular(self.width)
         if sets is None:
             raise ReleaseError(
                 Problem(
@@ -79,17 +88,23 @@ class SetCounting:
     """The counting of distinct published sets within cells of the untouched columns, batch by batch.
 
     shared_by  how many are counting at the same time, and share the memory
+    order      what is to know of the order of the sets, where there is one target
     """
 
-    def __init__(self, targets: Sequence[Target], by: Sequence[str], shared_by: int = 1) -> None:
-        self.targets, self.by = tuple(targets), tuple(by)
+    def __init__(
+        self, targets: Sequence[Target], by: Sequence[str], shared_by: int = 1, order: RowOrder | None = None
+    ) -> None:
+        self.targets, self.by, self._order = tuple(targets), tuple(by), order
         self._packing = _Packing([(target.domain.size, target.width) for target in targets])
         dense = not by and self._packing.combinations <= _DENSE // shared_by
         self._counter = _Dense(self._packing) if dense else _Sparse(self._packing, _REGROUP_ROWS // shared_by)
 
     def add(self, batch: pa.RecordBatch, counts: Ints | None = None) -> None:
         """Count the rows of a batch, each as often as it occurs."""
-        keys = self._packing.pack([target.sets(batch.column(target.name)) for target in self.targets])
+        published = [target.published(batch.column(target.name)) for target in self.targets]
+        keys = self._packing.pack([target.regular(part) for target, part in zip(self.targets, published)])
+        if self._order is not None:
+            self._order.add(published[0].members.reshape(-1, self.targets[0].width), counts)
         self._counter.add([as_series(batch.column(name)) for name in self.by], keys, counts)
 
     def grouped(self) -> Grouped:

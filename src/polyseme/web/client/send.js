@@ -64,8 +64,8 @@ async function tried(queue, item) {
   // A yes is the collector's own, not that of a proxy that answers everything with 200.
   if (status >> 1 === 100 && said.status === (leaving ? "withdrawn" : "stored"))
     return queue.change(item.id, () => (leaving ? null : { state: "stored", said: "" }));
-  // What another try would not change: every no but "later" and "too often".
-  if (problem && status < 500 && status !== 429)
+  // What another try would not change: every no but "too slow", "too often" and "later".
+  if (problem && status < 500 && status !== 408 && status !== 429)
     return queue.change(item.id, () => ({ state: leaving ? "stored" : "refused", said: problem }));
   // Twice as long after every try, and never at the same moment as others.
   const backoff = Math.min(2 ** item.tries * 1e3, LONGEST_BACKOFF) * (0.5 + Math.random() / 2);
