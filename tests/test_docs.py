@@ -106,6 +106,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people.select("age", diagnosis=pl.lit("J45")).write_csv(folder / "patients.csv")
     people.write_csv(folder / "people.csv")
     people.head(50).write_csv(folder / "table.csv")
+    visits = pl.concat([people.head(200).with_row_index("patient")] * 2)
+    visits.write_csv(folder / "visits.csv")
     for number, rows in enumerate(people.iter_slices(2_000)):
         rows.write_csv(folder / f"people-{number}.csv")
     (folder / "policy.yaml").write_text(INCOME_POLICY)
@@ -113,9 +115,15 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "models.yaml").write_text(
         "attributes: {sex: {role: quasi-identifier}, income: {role: sensitive}}\nmodels: [{k-anonymity: {k: 2}}]\n"
     )
+    (folder / "visits.yaml").write_text(
+        INCOME_POLICY.replace("attributes:", "record-key: patient\nattributes:\n  patient: {role: identifier}", 1)
+        + "models: [{k-anonymity: {k: 1}}]\n"
+    )
     _survey(folder)
-    for rest in ("release --seed 1", "published", "before --ledger ledger.json --people patients"):
-        result = example(f"polyseme anonymize policy.yaml people.csv --out {rest}", folder)
+    made = ("release --seed 1", "published", "before --ledger ledger.json --people patients")
+    commands = [f"polyseme anonymize policy.yaml people.csv --out {rest}" for rest in made]
+    for command in (*commands, "polyseme anonymize visits.yaml visits.csv --out visits"):
+        result = example(command, folder)
         assert result.returncode == 0, result.stderr
     return folder
 

@@ -58,7 +58,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count("rounds", naive_bayes._Columns, "evidence")
     count("judgements", judging.Judge, "scores")
     count("shares", learnt, "_fitted")
-    count("groups", knowledge, "telling")
+    count("groups", knowledge, "information")
     count("examinations", evidence, "examine")
     count("examinations", verdicts, "examine")
     count("compilations", bars.vl_convert, "vegalite_to_vega")
@@ -83,12 +83,16 @@ def test_the_work_of_a_report_on_each_attribute(release: Path, done: Counter[str
     ps.report(release)
     attributes = ORDERED + LISTED
     each = {what: number / attributes for what, number in done.items()}
-    assert each["fits"] == 3
-    # Attacks, and five folds for what readers of the release can learn.
-    assert each["judgements"] == 3 + 3 + 5
-    # These folds, twice the whole and releases drawn to see what learning loses.
-    assert each["shares"] == 3 + 1 + 5 + 2 + learning._RELEASES
-    assert each["groups"] == 1
+    # An attack, and the same three folds for what readers of the release can learn from all columns.
+    assert each["fits"] == 3 + 3
+    # Attacks; five folds for the shares of everybody, of the groups and of the finest groups; three for all columns.
+    assert each["judgements"] == 3 + 3 + 3 * 5 + 3
+    # These folds, the whole, and releases drawn to see what learning loses; in groups also how many people like
+    # everybody else suit them.
+    grouped = 5 + 2 * (5 + 1 + learning._RELEASES)
+    assert each["shares"] == 3 + 1 + (5 + 1 + learning._RELEASES) + 2 * grouped + (2 + 5)
+    # The strata, two columns, and the other one of them.
+    assert each["groups"] == 1 + 2 + 1
     # For its verdict; the estimate reads that.
     assert each["examinations"] == 1
     # One for each kind of chart: the labels of listed values come in another order each time.

@@ -183,6 +183,15 @@ def warn(text: str, category: type[PolysemeWarning]) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
+def people_words(number: int) -> str:
+    """So many people.
+
+    >>> people_words(1), people_words(1_200)
+    ('1 person', '1,200 people')
+    """
+    return "1 person" if number == 1 else f"{number:,} people"
+
+
 def numbered(count: int, things: str) -> str:
     """How many of something there are, and what is said of them; `things` is in the plural.
 

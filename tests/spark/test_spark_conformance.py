@@ -171,6 +171,56 @@ def test_rows_are_not_in_the_order_of_the_table(spark: Any, tmp_path: Path) -> N
     assert max(sizes) < 0.56 * rows, "rows are dealt out evenly"
 
 
+PEOPLE = """
+attributes:
+  pid: {role: identifier}
+  age: {role: quasi-identifier, hierarchy: {intervals: [5, 10, 20]}}
+  sex: {role: quasi-identifier, hierarchy: suppress}
+  ill: {role: sensitive, domain: [a, b, c]}
+record-key: pid
+models: [{k-anonymity: {k: 4}}, {frequency-diversity: {l: 2}}]
+method: {%s}
+"""
+
+
+@pytest.mark.parametrize("method", ["full-domain: {suppression: 0.05}", "mondrian: {}", "anatomy: {l: 2}"])
+def test_people_are_counted_alike(spark: Any, tmp_path: Path, method: str) -> None:
+    """Three rows for each person: classes of four rows would be of two people."""
+    rng, pid = np.random.default_rng(4), np.repeat(np.arange(300), 3)
+    ill = np.where(rng.random(900) < 0.2, rng.integers(0, 3, 900), rng.integers(0, 3, 300)[pid])
+    frame = pl.DataFrame(
+        {
+            "pid": pid,
+            "age": rng.integers(20, 60, 300)[pid],
+            "sex": rng.choice(["f", "m"], 300)[pid],
+            "ill": np.array(["a", "b", "c"])[ill],
+        }
+    )
+    frame.write_parquet(tmp_path / "visits.parquet", row_group_size=100)
+    policy = ps.Policy.loads(PEOPLE % method)
+    if "anatomy" in method:
+        for refused in (
+            lambda: ps.anonymize(frame, policy),
+            lambda: on_spark.anonymize(tmp_path / "visits.parquet", policy, tmp_path / "out", spark=spark),
+        ):
+            with pytest.raises(ps.InvalidInput, match="900 records are of 300 people"):
+                refused()
+        return
+    local = ps.anonymize(frame, policy)
+    other = on_spark.anonymize(tmp_path / "visits.parquet", policy, tmp_path / "out", spark=spark)
+    assert rows_of(local).equals(rows_of(other))
+    assert local.manifest.people == other.manifest.people is not None
+    ours, theirs = local.manifest.applied, other.manifest.applied
+    assert ours is not None
+    assert theirs is not None
+    assert (ours.classes, ours.suppressed, ours.people) == (theirs.classes, theirs.suppressed, theirs.people)
+    assert verdicts(ps.verify(local)) == verdicts(on_spark.verify(tmp_path / "out", spark=spark))
+    assert ps.verify(other, original=frame).holds
+    one = ps.risk(frame, ["age", "sex"], ["ill"], person="pid").to_dict()
+    two = on_spark.risk(tmp_path / "visits.parquet", ["age", "sex"], ["ill"], person="pid", spark=spark).to_dict()
+    assert one == {**two, "choices": []}
+
+
 def test_all_problems_are_told_and_nothing_is_left(spark: Any, folder: Path) -> None:
     bad = table(400).with_columns(
         ill=pl.lit("a"), pay=pl.when(pl.int_range(pl.len()) % 100 == 7).then(99).otherwise("pay")

@@ -41,6 +41,8 @@ _WORK = 300_000_000
 """Groups times sets times candidates times strengths that are gone through: about five seconds."""
 _BLOCK = 200_000
 """Cells worked on together: few enough to stay in the cache of a processor."""
+_DENSE = 4
+"""Cells of a table for each record up to which counting is quicker than sorting."""
 _DRAWN = 100_000
 """Sets drawn where they are too many to list: a success is then known to 0.003."""
 _TIED = 1e-9
@@ -72,6 +74,7 @@ class LeftOut:
 
     before    without the release
     after     with it
+    whole     the same two for an attacker who knows the shares of the whole table, and nothing about groups
     high      the same for an attacker who knows the exact composition of each group
     strength  of the shrinking under which records are likeliest that were left out: what groups are, not how to guess
     drawn     whether sets were drawn, so that `after` and `high` are estimates
@@ -79,6 +82,7 @@ class LeftOut:
 
     before: float
     after: float
+    whole: tuple[float, float]
     high: float
     strength: float
     drawn: bool = False
@@ -92,12 +96,14 @@ def shrunk(counts: Floats, whole: Floats, strength: float) -> Floats:
 def left_out(parts: Sequence[Part]) -> LeftOut:
     """The attacker with the strength that suits him best, one for all parts."""
     records = sum(part.records for part in parts)
-    before = max(sum(_before(part, strength) for part in parts) for strength in STRENGTHS) / records
+    before = {strength: sum(_before(part, strength) for part in parts) / records for strength in STRENGTHS}
     work = [_way(part, len(parts) * (len(STRENGTHS) + 1)) for part in parts]
     reached = {strength: sum(one.reached(strength) for one in work) / records for strength in STRENGTHS}
-    after, high = max(*reached.values(), before), sum(one.known() for one in work) / records
+    guessed = max(before.values())
+    after, high = max(*reached.values(), guessed), sum(one.known() for one in work) / records
     strength = max(STRENGTHS, key=lambda strength: sum(_likely(part, strength) for part in parts))
-    return LeftOut(before, after, max(high, after), strength, any(isinstance(one, _Draws) for one in work))
+    drawn = any(isinstance(one, _Draws) for one in work)
+    return LeftOut(guessed, after, (before[inf], reached[inf]), max(high, after), strength, drawn)
 
 
 def _likely(part: Part, strength: float) -> float:
@@ -242,17 +248,19 @@ class _Listed:
                 rest = [*rest, others[:, value] * self.outside]
             found += (drawing @ _won(mine, rest).T).T
         if others is not None:
-            found += self._unseen(members, others, lowered)
+            found += self._unseen(members, belief, others, lowered)
         return found
 
-    def _unseen(self, members: Sequence[Floats], others: Floats, lowered: Floats) -> Floats:
-        """The part of the chance from sets without the value: only the likeliest of all is named then."""
-        mode = (lowered / np.maximum(others, np.finfo(np.float64).tiny)).argmax(axis=1)
-        rows, found = np.arange(len(lowered)), np.zeros(lowered.shape)
-        mine = lowered[rows, mode][:, None] * self.outside
-        away = ~np.any([value == mode[:, None] for value in self.sets.T], axis=0)
-        won = _won(mine, [*members, others[rows, mode][:, None] * self.outside])
-        found[rows, mode] = (won * away * self.outside).sum(axis=1)
+    def _unseen(self, members: Sequence[Floats], belief: Floats, others: Floats, lowered: Floats) -> Floats:
+        """The part of the chance from sets without the value: only the likeliest of all values are named then."""
+        found = np.zeros(lowered.shape)
+        rows, values = np.nonzero(lowered >= (1.0 - _TIED) * others)
+        own = lowered[rows, values][:, None]
+        alike = np.abs(belief[rows] - own) <= _TIED * own
+        alike[np.arange(len(rows)), values] = True
+        away = ~np.any([value == values[:, None] for value in self.sets.T], axis=0)
+        won = _won(own * self.outside, [member[rows] for member in members]) * away
+        found[rows, values] = (won * self.outside).sum(axis=1) / alike.sum(axis=1)
         return found
 
 
@@ -357,23 +365,43 @@ def information(group: Ints, values: Ints, size: int, whole: Floats, persons: In
 
     With the strength that suits best; 0 where no group is worth telling apart.
 
+    values   of each record, or its candidates: (n, l)
+    whole    how often each value occurs among all of them, adding up to 1
     persons  whose records they are, if some have several: a person is judged by others
 
-    >>> told = information(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1]), 2, np.full(2, 0.5))
+    >>> told = information(np.array([0, 0, 0, 1, 1, 1]), np.array([[0], [0], [0], [1], [1], [1]]), 2, np.full(2, 0.5))
     >>> round(told, 2)
-    3.6
+    3.75
     """
-    people, pairs = np.bincount(group).astype(np.float64), group * size + values
-    taken = np.ones(len(pairs), dtype=np.int64) if persons is None else held(pairs, persons)
-    # Records of the same cell whose persons have as many of them are judged alike.
-    most = int(taken.max(initial=1)) + 1
-    alike, many = np.unique(pairs * most + taken, return_counts=True)
-    cells, left = alike // most, alike % most
-    _, place = np.unique(cells, return_inverse=True)
-    together = np.bincount(place, many)[place] - left
-    mine, share = people[cells // size] - left, whole[cells % size]
+    pairs, width = group[:, None] * size + values, values.shape[1]
+    cells, left, many = _alike(pairs.ravel(), None if persons is None else np.repeat(persons, width))
+    together = np.bincount(ranked := np.unique(cells, return_inverse=True)[1], many)[ranked] - left
+    others = width * (np.bincount(group)[cells // size] - left)
+    share = whole[cells % size]
     told = [
-        float(many @ (np.log(together + strength * share) - np.log((mine + strength) * share)))
+        float(many @ (np.log(together + strength * share) - np.log((others + strength) * share)))
         for strength in STRENGTHS[:-1]
     ]
     return max(*told, 0.0)
+
+
+def _counted(codes: Ints) -> tuple[Ints, Ints]:
+    """The codes that occur, ascending, and how often each does."""
+    if codes.max(initial=0) < _DENSE * len(codes):
+        counts = np.bincount(codes)
+        return np.flatnonzero(counts), counts[counts > 0]
+    return np.unique(codes, return_counts=True)
+
+
+def _alike(pairs: Ints, persons: Ints | None) -> tuple[Ints, Ints, Ints]:
+    """The pairs of group and value that occur, how many records are left out for one of them, and how many are so.
+
+    Records of the same pair whose persons have as many of them are judged alike.
+    """
+    if persons is None:
+        cells, many = _counted(pairs)
+        return cells, np.ones_like(cells), many
+    taken = held(pairs, persons)
+    most = int(taken.max(initial=1)) + 1
+    alike, many = np.unique(pairs * most + taken, return_counts=True)
+    return alike // most, alike % most, many

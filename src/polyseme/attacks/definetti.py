@@ -23,7 +23,7 @@ from polyseme.estimators.judging import Judge, Judged, folds, scored
 from polyseme.estimators.learnt import combined
 from polyseme.results.findings import Finding
 
-__all__ = ["attack", "lacks"]
+__all__ = ["attack", "judged", "lacks"]
 
 _FOLDS = 3
 """Each third of the records is judged by what was learnt from the others: more of them take longer to fit."""
@@ -48,10 +48,10 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     if scene.features is None:
         return ()
     shown, bound, levels = scene.everyone, scene.promised.learned, levels_of(scene.features)
-    if scene.truth is None and (found := _judged(shown, levels)) is not None:
-        judged, confidence = found
-        success, exceeded = judged.success, bound is not None and judged.surely_above(bound)
-        detail = {"confidence": confidence, "error": judged.error}
+    if scene.truth is None and (found := judged(shown, levels)) is not None:
+        reached, confidence = found
+        success, exceeded = reached.success, bound is not None and reached.surely_above(bound)
+        detail = {"confidence": confidence, "error": reached.error}
     else:
         belief, exceeded = beliefs_of(shown.sets, shown.weights(), shown.size, levels), False
         success = confidence = float(belief.max(axis=1).mean())
@@ -75,7 +75,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     return (finding,)
 
 
-def _judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
+def judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
     """How often what was learnt from most records is right about the others; None where that cannot be told.
 
     And how sure those are who learnt it, of the records they learnt it from.
@@ -91,11 +91,11 @@ def _judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
         # Too many kinds of records: some of them are judged, of all places of the release.
         spaced = slice(None, None, -(-(int(kinds.max(initial=0)) + 1) // most))
         mine, kinds = rest[spaced], np.unique(kinds[spaced], return_inverse=True)[1]
-        teaching, judged = shown.part(fit), shown.part(mine)
+        teaching, others = shown.part(fit), shown.part(mine)
         learnt = Learnt.of(teaching.sets, teaching.weights(), shown.size, levels[fit], counts)
         first = mine[np.unique(kinds, return_index=True)[1]]
         belief = learnt.shares_of(levels[first])
-        score = scored(belief, learnt.share, judged.sets, kinds, judged.strata, judged.places)
+        score = scored(belief, learnt.share, others.sets, kinds, others.strata, others.places)
         if score is None:
             return None
         scores.append(score)

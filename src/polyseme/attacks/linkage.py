@@ -9,6 +9,9 @@ A class that nobody of the reference fits counts as if one person did: the refer
 is the share of records that are alone in their class. All of these are exact. The bound is 1/k where k-anonymity was
 promised; with a reference that of k-map, where it was, for the journalist and the marketer. Publishing sets of
 candidates does not touch quasi-identifiers, so it does nothing against linkage.
+
+Where the publisher says of how many people the records are, a class counts as the fewest people that it can have by
+what is claimed: a person with two records in a class is not hidden by them.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import numpy as np
 from polyseme.arrays import Ints
 from polyseme.attacks.base import above
 from polyseme.attacks.scene import Scene
+from polyseme.release import People
 from polyseme.results.findings import Finding
 from polyseme.tables.classes import Classes
 
@@ -44,12 +48,19 @@ class Risks:
     journalist: float | None = None
 
 
-def risks(classes: Classes, matches: Ints | None = None) -> Risks:
-    """Risks of a table; `matches` are the people of a reference population that fit each class (`match_counts`)."""
+def risks(classes: Classes, matches: Ints | None = None, people: People | None = None) -> Risks:
+    """Risks of a table; `matches` are the people of a reference population that fit each class (`match_counts`).
+
+    people  of how many the records are; the average is then the highest that it can be
+    """
     records = int(classes.sizes.sum())
+    smallest = int(classes.sizes.min())
+    if people is not None:
+        smallest = min(smallest, people.smallest_class)
+        records = min(records, max(people.total, classes.count * smallest))
     return Risks(
         classes.count,
-        float(1.0 / classes.sizes.min()),
+        1.0 / smallest,
         classes.count / records,
         int((classes.sizes == 1).sum()) / records,
         None if matches is None else float(1.0 / np.maximum(matches, 1).min()),
@@ -65,7 +76,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     classes, matches, k = scene.classes, scene.matches, scene.promised.k
     if classes is None:
         return ()
-    found = risks(classes, matches)
+    found = risks(classes, matches, scene.people)
     bound = None if k is None else 1.0 / k
     records = int(classes.sizes.sum())
     marketer = found.average

@@ -17,6 +17,7 @@ from polyseme.distances.base import Distance
 from polyseme.distances.ground import Ground
 from polyseme.estimators.counts import distinct
 from polyseme.mechanism import Mechanism
+from polyseme.release import People
 from polyseme.strata import Strata
 from polyseme.tables.classes import Classes, Counts
 
@@ -261,6 +262,7 @@ class Scene:
     again     the sets of the same attribute and people in another release, in the same codes
     sticky    whether decoys were keyed in both releases, so that equal sets are one draw
     classes   records that share their quasi-identifiers
+    people    of how many people they are, by what the publisher claims; None where that is not said
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
@@ -278,6 +280,7 @@ class Scene:
     again: Shown | None = None
     sticky: bool = False
     classes: Classes | None = None
+    people: People | None = None
     matches: Ints | None = None
     seeded: bool = False
     within: Within | None = None

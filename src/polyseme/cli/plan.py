@@ -69,7 +69,7 @@ def command(
 
     Is it possible? Can the distributions be recovered? What can an attacker learn at worst, and how large
     will the error be? When a setting is impossible or cannot be estimated, the nearest ones that work are
-    named and the exit code is 2.
+    named and the exit code is 2. With --data it is 1 where `anonymize` would refuse the table.
 
     For every protected attribute three people guess: one who expects what the prior says, one who knows how
     the values are distributed, and one who knows it given untouched columns. What they know comes from
@@ -121,5 +121,5 @@ def command(
             save_chart(frontier_chart(grid, tried=tried), partial)
     if show_values:
         show_offending(made.refused)
-    if not made.usable:
-        sys.exit(2)
+    if not made.usable or made.refusals:
+        sys.exit(1 if made.usable else 2)

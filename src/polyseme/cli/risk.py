@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     help="Columns that others may know, as A,B; guessed as `init` does when omitted.",
 )
 @click.option("--sensitive", multiple=True, callback=names, help="Columns that nobody should learn, as A,B.")
+@click.option(
+    "--person",
+    metavar="COLUMN",
+    help="The column that says whose each record is: people are counted, not records.",
+)
 @text_table_options
 @engine_options
 @json_option
@@ -28,6 +33,7 @@ def command(
     table: Path | str,
     qi: tuple[str, ...],
     sensitive: tuple[str, ...],
+    person: str | None,
     engine: str,
     master: str | None,
     as_json: bool,
@@ -43,6 +49,7 @@ def command(
     Examples:
       polyseme risk people.csv
       polyseme risk people.csv --qi age,sex --sensitive income
+      polyseme risk visits.csv --qi age,sex --person patient
     """
     from polyseme.verbs.risk import risk
 
@@ -51,9 +58,9 @@ def command(
         if by_spark:
             from polyseme import spark
 
-            found = spark.risk(str(table), qi or None, sensitive, master=master, **written)
+            found = spark.risk(str(table), qi or None, sensitive, person=person, master=master, **written)
         else:
-            found = risk(table, qi or None, sensitive, **written)
+            found = risk(table, qi or None, sensitive, person, **written)
     if as_json:
         print_json(found.to_dict())
     else:

@@ -23,13 +23,14 @@ import pyarrow as pa
 from polyseme.arrays import Bools, Ints
 from polyseme.coupling import Coupled
 from polyseme.engines.conditions import Fulfilled
-from polyseme.engines.people import fingerprint_seed, record_keys
+from polyseme.engines.people import fingerprint_seed
 from polyseme.engines.tallies import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Print, Problems
 from polyseme.randomness import RecordStream, StickyStream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
 from polyseme.tables.coding.codes import MISSING, UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
+from polyseme.tables.coding.keys import record_keys
 from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import strangers
 from polyseme.tables.coding.weights import read_weights
@@ -37,7 +38,7 @@ from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
 from polyseme.tables.counting.tally import headed
 from polyseme.tables.io.dialects import dialect_hint
 
-__all__ = ["Job", "check_batch", "publish_batch"]
+__all__ = ["Job", "ShownRows", "check_batch", "publish_batch", "shown_batch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +158,20 @@ def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tupl
 def check_batch(job: Job, batch: pa.RecordBatch) -> BatchTally:
     """What is wrong with a batch, without drawing anything."""
     return _read(job, batch)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """What rows show in the columns that are published as they come; `rows` says where each is in its batch."""
+
+    rows: Ints
+    columns: Mapping[str, pa.Array]
+
+
+def shown_batch(job: Job, batch: pa.RecordBatch) -> tuple[ShownRows, BatchTally]:
+    """What a batch will show, without drawing anything, and what is wrong with it."""
+    records, tally = _read(job, batch)
+    return ShownRows(records.rows, records.untouched), tally
 
 
 @dataclass(frozen=True, eq=False)

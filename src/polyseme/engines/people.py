@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import polars as pl
-import pyarrow as pa
-
 from polyseme.errors import Problem, RiskError
 from polyseme.randomness import SystemStream
-from polyseme.tables.coding.codes import as_series, without_words
-from polyseme.tables.coding.keys import key_texts
+from polyseme.tables.coding.keys import record_keys
 from polyseme.tables.counting.matching import fingerprints
 from polyseme.tables.counting.tally import Tallied, Tally
 from polyseme.tables.io.source import Source
@@ -24,7 +20,6 @@ __all__ = [
     "differing",
     "fingerprint_seed",
     "people_of",
-    "record_keys",
     "require_agreement",
     "too_few_people",
 ]
@@ -96,11 +91,6 @@ def require_agreement(columns: Mapping[str, str], found: Mapping[str, Tallied]) 
     ]
     if problems:
         raise RiskError(problems)
-
-
-def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> pl.Series:
-    """The person of each record as a text; none where it is missing."""
-    return without_words(key_texts(as_series(column, missing_values).alias(name)), missing_values)
 
 
 def people_of(source: Source, name: str, missing_values: Sequence[str], folder: Path) -> Tallied:

@@ -108,6 +108,14 @@ class Judge:
         """Whether there are few enough sets to go through."""
         return mechanism.design.has_at_most(min(_SETS, _CELLS // mechanism.size))
 
+    @cached_property
+    def tells_apart(self) -> bool:
+        """Whether sets tell all values apart: the shares of no two differ that have the same sets."""
+        expected = self.channel.sum(axis=0)
+        scaled = self.channel[:, expected > 0.0] / np.sqrt(expected[expected > 0.0])
+        values = np.linalg.eigvalsh(scaled @ scaled.T)
+        return bool(values[0] > _SINGULAR * values[-1])
+
     @property
     def most_kinds(self) -> int:
         """Kinds of records that can be judged in reasonable time."""

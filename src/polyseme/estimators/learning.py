@@ -11,8 +11,9 @@ which is computed for releases drawn from the estimated shares, as if these were
 
     between success - z error and success + regret + z error
 
-Columns that tell something may seem to tell nothing where records are few. So the upper limit is not below that of
-somebody who takes as many columns as groups can have, whether they seem to tell something or not.
+Columns that tell something may seem to tell nothing where records are few. So the upper limit is not below that of an
+attacker who takes as many columns as groups can have, whether they seem to tell something or not, nor below that of one
+who combines all columns (`attacks/definetti.py`). Where records say next to nothing, no upper limit is below one.
 """
 
 from __future__ import annotations
@@ -24,9 +25,8 @@ from typing import Self
 
 import numpy as np
 
-from polyseme.analysis.learner import success
 from polyseme.arrays import Floats, Ints
-from polyseme.estimators.judging import FOLDS, judged_groups
+from polyseme.estimators.judging import FOLDS, Judge, judged_groups
 from polyseme.estimators.learnt import learnt_shares, like_everybody
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream, experiment
@@ -37,6 +37,8 @@ _RELEASES = 3
 """Releases drawn to see what is lost by learning: their mean is known to a tenth or so, of something small."""
 _NORMAL = 1.959964
 """Standard errors on both sides of 95%."""
+_VAGUE = 0.08
+"""Standard error from which on records say next to nothing: what learning loses is then not known either."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,15 @@ class Reached:
     success  with what he learnt from most of the records
     regret   how much more often with the true distribution
     error    the standard error of `success`
-    finer    the upper limit for somebody who tells more groups apart; 0 where nobody can
+    finer    the highest upper limit for attackers who learn in other ways; 0 where there are none
+    unknown  the share of the records of which nothing is known: between none and all of them are guessed right
     """
 
     success: float
     regret: float
     error: float
     finer: float = 0.0
+    unknown: float = 0.0
 
     @property
     def estimate(self) -> float:
@@ -65,7 +69,8 @@ class Reached:
 
     @property
     def high(self) -> float:
-        return min(max(self.estimate + _NORMAL * self.error, self.finer), 1.0)
+        known = min(self.estimate + _NORMAL * self.error, 1.0) if self.error < _VAGUE else 1.0
+        return min(max((1.0 - self.unknown) * known + self.unknown, self.finer), 1.0)
 
     def of_draws(self, repeats: float) -> Self:
         """The same where so many records share a draw: they say as much as one.
@@ -75,19 +80,32 @@ class Reached:
         return replace(self, error=self.error * sqrt(repeats))
 
     @classmethod
-    def over(cls, parts: Sequence[Self], weights: Sequence[float]) -> Self:
-        """Over strata, which have nothing to do with each other; a share of the people in each."""
-        shares = np.array(weights) / sum(weights)
-        errors = shares * [part.error for part in parts]
+    def largest(cls, ways: Sequence[Self]) -> Self | None:
+        """The way of learning that gets furthest, with an upper limit for all of them; None where there is none."""
+        best = max(ways, key=lambda way: way.estimate, default=None)
+        return None if best is None else replace(best, finer=max(way.high for way in ways))
+
+    @classmethod
+    def over(cls, parts: Sequence[Self | None], weights: Sequence[float]) -> Self | None:
+        """Over strata, which have nothing to do with each other; a share of the people in each.
+
+        None where nothing is known of any of them.
+        """
+        known = [(part, weight) for part, weight in zip(parts, weights, strict=True) if part is not None]
+        if not known:
+            return None
+        shares = np.array([weight for _, weight in known]) / sum(weight for _, weight in known)
+        errors = shares * [part.error for part, _ in known]
         return cls(
-            float(shares @ [part.success for part in parts]),
-            float(shares @ [part.regret for part in parts]),
+            float(shares @ [part.success for part, _ in known]),
+            float(shares @ [part.regret for part, _ in known]),
             sqrt(float(errors @ errors)),
+            unknown=1.0 - sum((1.0 - part.unknown) * weight for part, weight in known) / sum(weights),
         )
 
 
 def reached(sets: Ints, group: Ints, mechanism: Mechanism) -> Reached | None:
-    """For somebody who knows the distribution in each group; None where there are too many sets to go through.
+    """For an attacker who knows the distribution in each group; None where sets cannot tell.
 
     sets   candidates of each record: (n, l)
     group  of each record, from 0 on
@@ -95,36 +113,38 @@ def reached(sets: Ints, group: Ints, mechanism: Mechanism) -> Reached | None:
     # One number from all records is no knowledge about any of them.
     added = like_everybody(sets, group, mechanism) if group.any() else None
     judged = judged_groups(sets, group, mechanism, added=added)
-    if judged is None:
+    judge = Judge.of(mechanism)
+    if judged is None or judge is None:
         return None
     shares = learnt_shares(sets, group, mechanism, added=added)
-    return Reached(judged.success, _regret(shares, group, mechanism, added), judged.error)
+    # Values that no set tells apart may be known from elsewhere.
+    unknown = 0.0 if judge.tells_apart else 1.0
+    return Reached(judged.success, _regret(shares, group, judge, added), judged.error, unknown=unknown)
 
 
-def _regret(shares: Floats, group: Ints, mechanism: Mechanism, added: float | None) -> float:
+def _regret(shares: Floats, group: Ints, judge: Judge, added: float | None) -> float:
     """What is lost by learning, if these were the true shares of the groups."""
-    weights = np.bincount(group, minlength=len(shares)) / len(group)
-    best = _value(mechanism, weights, shares, shares)
+    mechanism, weights = judge.mechanism, np.bincount(group, minlength=len(shares)) / len(group)
+    best = _value(judge, weights, shares, shares)
     lost = []
     for number in range(_RELEASES):
         mine = group[np.arange(len(group)) % FOLDS != number % FOLDS]
         drawn = mechanism.sample(_drawn(shares, mine, number), SystemStream.seeded(number))
         learnt = learnt_shares(drawn, mine, mechanism, len(shares), added)
-        lost.append(best - _value(mechanism, weights, shares, learnt))
+        lost.append(best - _value(judge, weights, shares, learnt))
     return max(float(np.mean(lost)), 0.0)
 
 
 def _drawn(shares: Floats, group: Ints, seed: int) -> Ints:
     """A value for each record of a group."""
     uniform, steps = experiment(seed).random(len(group)), np.cumsum(shares, axis=1)
-    values = np.empty(len(group), dtype=np.int64)
-    for number in np.unique(group).tolist():
-        mine = group == number
-        values[mine] = np.searchsorted(steps[number], uniform[mine] * steps[number, -1], side="right")
-    return np.asarray(np.minimum(values, shares.shape[1] - 1), dtype=np.int64)
+    # All groups one after the other on one line: the steps of group q lie between q and q + 1.
+    steps /= steps[:, -1:]
+    flat = (steps + np.arange(len(steps))[:, None]).ravel()
+    values = np.searchsorted(flat, group + uniform, side="right") - group * shares.shape[1]
+    return np.asarray(np.clip(values, 0, shares.shape[1] - 1), dtype=np.int64)
 
 
-def _value(mechanism: Mechanism, weights: Floats, shares: Floats, belief: Floats) -> float:
-    """The success of beliefs about groups; sets can be listed here, so it is always known."""
-    values = [success(mechanism, own, other) or 0.0 for own, other in zip(shares, belief, strict=True)]
-    return float(weights @ values)
+def _value(judge: Judge, weights: Floats, shares: Floats, belief: Floats) -> float:
+    """The success of beliefs about groups."""
+    return float(weights @ (shares * judge.chances(belief)).sum(axis=1))

@@ -10,6 +10,10 @@ merged says which way a search can prune:
     absorbing   fine with anything is fine
     additive    fine with fine is fine (absorbing goals are additive too)
 
+Where it is known whose rows they are (`Microdata.people`), sizes and counts are of different people. A class is then
+fine if it is so counted by people and counted by rows: rows are all that a reader of the release can count. People may
+have rows in several classes, so that a model of shares is neither absorbing nor additive.
+
 Models that compare classes with the whole table (`goal.relative`: closeness, beta-likeness, delta-disclosure) take
 `total` of the counts for it. A verifier sees only what is published, so the whole table is then *what is not
 suppressed*: `goal.kept` says which classes can be published together. It sets aside the classes that violate, compares
@@ -32,9 +36,9 @@ from polyseme.models import Background, k_anonymity, k_map, read_spec, semantic_
 from polyseme.models.base import Merging, Score
 from polyseme.models.model import Spec
 from polyseme.models.semantic_rules import OUTCOMES, Rule
-from polyseme.tables.classes import Counts
+from polyseme.tables.classes import Counts, counted_people, people_in
 
-__all__ = ["Demand", "Goal", "among", "tally"]
+__all__ = ["Demand", "Goal", "tally"]
 
 Specs: TypeAlias = Iterable[Spec | Mapping[str, Mapping[str, Any]]]
 
@@ -71,9 +75,13 @@ class Demand:
         if model.name == "k-map":
             return k_map.score(sizes if population is None else population, asked["k"])
         if model.name == "semantic-rules":
-            return semantic_rules.score(counts[self.attribute])
+            return semantic_rules.score(_by_rows(counts[self.attribute]))
         assert model.score is not None  # noqa: S101 - seen to by `Goal.of`
-        return model.score(self._domain(counts[self.attribute]), self.background, asked)
+        held = counts[self.attribute]
+        found = model.score(self._domain(held), self.background, asked)
+        if held.rows is None:
+            return found
+        return replace(found, fine=found.fine & model.score(self._domain(held.rows), self.background, asked).fine)
 
     def promising(self, counts: Mapping[str, Counts], fine: Bools, suppressing: bool) -> Bools:
         """Which classes meet what a class keeps when others are merged with it, and every fine class meets."""
@@ -81,7 +89,7 @@ class Demand:
         if self.merging == "absorbing" or (self.merging == "additive" and not suppressing) or fine.all():
             return fine
         if model.name == "semantic-rules":
-            return semantic_rules.relaxed(counts[self.attribute])
+            return semantic_rules.relaxed(_by_rows(counts[self.attribute]))
         if model.relaxed is None:
             return np.ones(len(fine), dtype=bool)
         return model.relaxed(self._domain(counts[self.attribute]), self.background, self.spec.parameters)
@@ -96,6 +104,11 @@ class Demand:
         return replace(counts, value=code[counts.value], total=counts.total[occurring], labels=labels)
 
 
+def _by_rows(counts: Counts) -> Counts:
+    """The same with rows counted."""
+    return counts if counts.rows is None else counts.rows
+
+
 @dataclass(frozen=True, eq=False)
 class Goal:
     """What every class must fulfil.
@@ -103,11 +116,13 @@ class Goal:
     demands    one or several models, each for one attribute
     sensitive  the attributes whose counts are needed, by name; one for each `never-all` rule is among them
     weights    how many records each row of the table stands for; None where each is a record
+    people     whose each row is; None where records are counted
     """
 
     demands: tuple[Demand, ...]
     sensitive: Mapping[str, Sensitive] = field(repr=False)
     weights: Ints | None = field(default=None, repr=False)
+    people: Ints | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, specs: Specs, data: Microdata, background: Background | None = None) -> Goal:
@@ -127,7 +142,7 @@ class Goal:
                 problems += error.problems
         if problems:
             raise PolicyError(problems)
-        return cls(tuple(demands), needed, data.counts)
+        return cls(tuple(demands), needed, data.counts, data.people)
 
     @property
     def absorbing(self) -> bool:
@@ -186,7 +201,7 @@ class Goal:
         """Which classes can be published together when the others are suppressed; `fine` if that is known already."""
         kept = self.fine(sizes, counts, population) if fine is None else fine.copy()
         while self.relative and kept.any() and not kept.all():
-            rest = {name: among(held, kept) for name, held in counts.items()}
+            rest = {name: held.among(kept) for name, held in counts.items()}
             still = self.fine(sizes[kept], rest, None if population is None else population[kept])
             if still.all():
                 break
@@ -196,24 +211,26 @@ class Goal:
     def among(self, rows: Ints) -> Goal:
         """The same goal for some of the rows."""
         sensitive = {name: replace(item, codes=item.codes[rows]) for name, item in self.sensitive.items()}
-        return Goal(self.demands, sensitive, self._weights(rows))
+        people = None if self.people is None else self.people[rows]
+        return Goal(self.demands, sensitive, self._weights(rows), people)
 
-    def totals(self) -> dict[str, Ints]:
-        """How often each value of each attribute occurs in all records."""
-        return {
-            name: np.bincount(item.codes, self.weights, len(item.labels)).astype(np.int64)
-            for name, item in self.sensitive.items()
-        }
+    def totals(self) -> dict[str, Counts]:
+        """All records as one class, for each attribute."""
+        rows = len(next(iter(self.sensitive.values())).codes) if self.sensitive else 0
+        return self.counted(np.zeros(rows, dtype=np.int64), 1)[1] if self.sensitive else {}
 
     def counted(self, classes: Ints, number: int, rows: Ints | None = None) -> tuple[Ints, dict[str, Counts]]:
         """Sizes and counts, from the class of each row (or of the given ones), numbered from 0 without gaps."""
         weights = self._weights(rows)
         sizes = np.bincount(classes, weights, number).astype(np.int64)
-        counts = {
-            name: tally(item, classes, item.codes if rows is None else item.codes[rows], number, sizes, weights)
-            for name, item in self.sensitive.items()
-        }
-        return sizes, counts
+        people = self.people if rows is None or self.people is None else self.people[rows]
+        members = sizes if people is None else people_in(classes, people, number)
+        counts = {}
+        for name, item in self.sensitive.items():
+            codes = item.codes if rows is None else item.codes[rows]
+            held = tally(item, classes, codes, number, sizes, weights)
+            counts[name] = held if people is None else counted_people(held, classes, codes, people, members)
+        return members, counts
 
     def _weights(self, rows: Ints | None) -> Ints | None:
         return self.weights if rows is None or self.weights is None else self.weights[rows]
@@ -236,21 +253,6 @@ def tally(of: Sensitive, classes: Ints, codes: Ints, number: int, sizes: Ints, w
     starts = np.searchsorted(owner, np.arange(number + 1)).astype(np.int64)
     total = np.bincount(value, count, size).astype(np.int64)
     return Counts(of.name, sizes, np.zeros(number, dtype=np.int64), starts, value, count, total, of.labels)
-
-
-def among(counts: Counts, kept: Bools) -> Counts:
-    """The counts of some classes, which are then the whole table."""
-    entries = kept[counts.owner]
-    value, count = counts.value[entries], counts.count[entries]
-    return replace(
-        counts,
-        sizes=counts.sizes[kept],
-        first=counts.first[kept],
-        starts=np.concatenate(([0], np.cumsum(counts.distinct[kept]))),
-        value=value,
-        count=count,
-        total=np.bincount(value, count, counts.domain_size).astype(np.int64),
-    )
 
 
 def _demands(
@@ -279,7 +281,10 @@ def _about(
         raise PolicyError(problems)
     for name in names:
         sensitive = data.sensitive[name]
-        demand = Demand(spec, name, background, spec.model.merging(name, background, spec.parameters))
+        merging = spec.model.merging(name, background, spec.parameters)
+        if data.people is not None and merging == "additive":
+            merging = "neither"
+        demand = Demand(spec, name, background, merging)
         if data.records:
             # Whatever else the model needs and does not find, it says here.
             one, size = np.zeros_like(sensitive.codes), np.array([data.records])

@@ -86,6 +86,7 @@ class Microdata:
     sensitive   by name
     population  the leaves of the people of a reference population, for k-map: (m, q)
     counts      how many records each row stands for, at least one: (n,); None where each is a record
+    people      whose each row is, numbered from 0: (n,); None where that is not known, and records are counted
     """
 
     ladders: tuple[Ladder, ...]
@@ -93,6 +94,7 @@ class Microdata:
     sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
     population: Ints | None = field(default=None, repr=False)
     counts: Ints | None = field(default=None, repr=False)
+    people: Ints | None = field(default=None, repr=False)
 
     @property
     def rows(self) -> int:
@@ -107,11 +109,22 @@ class Microdata:
         """How many records each row stands for."""
         return np.ones(self.rows, dtype=np.int64) if self.counts is None else self.counts
 
+    @cached_property
+    def units(self) -> int:
+        """How many people there are where these are counted, and records otherwise: what a limit is a share of."""
+        return self.records if self.people is None else len(np.unique(self.people))
+
+    def units_of(self, rows: Bools) -> int:
+        """People with at least one of these rows, or their records where these are counted."""
+        if self.people is not None:
+            return len(np.unique(self.people[rows]))
+        return int(self.each[rows].sum())
+
     def among(self, rows: Ints) -> Microdata:
         """Some of the rows, without their sensitive values."""
-        return replace(
-            self, codes=self.codes[rows], sensitive={}, counts=None if self.counts is None else self.counts[rows]
-        )
+        counts = None if self.counts is None else self.counts[rows]
+        people = None if self.people is None else self.people[rows]
+        return replace(self, codes=self.codes[rows], sensitive={}, counts=counts, people=people)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -3,6 +3,10 @@
     k            = min |E|
     unique       = records in classes of one
     marketer     = classes / records
+
+where |E| is the number of records of a class, or of different people where it is known whose the records are: then
+records are people everywhere below. A person with records in several classes is in each of them, once.
+
     distinction  = different values of a column / records
     separation   = pairs of records that differ in the column / all pairs
 
@@ -15,17 +19,18 @@ Motwani and Xu (2007) for distinction and separation.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Floats, Ints, multipliable
+from polyseme.arrays import Bools, Floats, Ints, multipliable
 from polyseme.distances.ground import Equal, Ordered
 from polyseme.models import closeness, distinct_diversity, entropy_diversity
 from polyseme.models.frequency_diversity import largest_count
 from polyseme.results.risk import ColumnRisk, Risk, SensitiveRisk, SizeBand
-from polyseme.tables.classes import Counts, classes_of, kept_rows
+from polyseme.tables.classes import Counts, classes_of, kept_rows, people_in
 from polyseme.tables.counting.distinct import distinct_rows
 
 __all__ = ["measure"]
@@ -38,39 +43,81 @@ _KNOWN, _COUNT = "\0known", "\0count"
 
 
 def measure(
-    frame: pl.DataFrame, quasi_identifiers: Sequence[str], sensitive: Sequence[str] = (), counts: Ints | None = None
+    frame: pl.DataFrame,
+    quasi_identifiers: Sequence[str],
+    sensitive: Sequence[str] = (),
+    counts: Ints | None = None,
+    people: Ints | None = None,
 ) -> Risk:
     """The risks of the classes that the quasi-identifiers form.
 
     counts  how many records each row stands for; None for one
+    people  whose each row is, numbered from 0: then people are counted in place of records
 
     >>> found = measure(pl.DataFrame({"zip": ["1", "1", "2"], "ill": ["flu", "cold", "flu"]}), ["zip"], ["ill"])
     >>> found.k, found.l, found.unique, found.classes
     (1, 1, 1, 2)
     """
     kept = kept_rows(frame, quasi_identifiers)
-    number = None if counts is None else counts[kept]
+    whose = _Whose(counts, people)
+    here = whose.of(kept)
     rows = int(kept.sum())
     records, everybody = (rows, frame.height) if counts is None else (int(counts[kept].sum()), int(counts.sum()))
     codes = [_codes(frame[name].filter(kept)) for name in quasi_identifiers]
     key = _packed(codes, rows)
-    sizes = _sizes(key, number)
+    sizes = here.sizes(key)
     return Risk(
         records,
         everybody - records,
         tuple(quasi_identifiers),
         int(sizes.min()) if records else None,
-        _unique(sizes),
+        here.unique(key),
         len(sizes),
         _bands(sizes),
-        tuple(_column(name, codes, place, number) for place, name in enumerate(quasi_identifiers)),
+        tuple(_column(name, codes, place, here) for place, name in enumerate(quasi_identifiers)),
         tuple(
-            _among_others(frame, quasi_identifiers, name, counts)
+            _among_others(frame, quasi_identifiers, name, whose)
             if name in quasi_identifiers
-            else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept), number)
+            else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept), here)
             for name in sensitive
         ),
+        people=None if here.people is None else len(np.unique(here.people)),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Whose:
+    """What is counted of rows: the records that each stands for, or the people whose they are where that is known."""
+
+    counts: Ints | None
+    people: Ints | None = None
+
+    def of(self, kept: Bools) -> _Whose:
+        """The same for some of the rows."""
+        counts = None if self.counts is None else self.counts[kept]
+        return _Whose(counts, None if self.people is None else self.people[kept])
+
+    def sizes(self, key: Ints) -> Ints:
+        """How many have each number."""
+        if self.people is not None:
+            classes, number = _classes(key)
+            return people_in(classes, self.people, number)
+        if self.counts is None:
+            return pl.Series(key).unique_counts().cast(pl.Int64).to_numpy()
+        return distinct_rows(pl.DataFrame({_KNOWN: key}), self.counts, _COUNT)[_COUNT].to_numpy()
+
+    def unique(self, key: Ints) -> int:
+        """How many are the only one with their number; a person who is that in several classes counts once."""
+        sizes = self.sizes(key)
+        if self.people is None:
+            return int((sizes == 1).sum())
+        return len(np.unique(self.people[sizes[_classes(key)[0]] == 1]))
+
+
+def _classes(key: Ints) -> tuple[Ints, int]:
+    """Equal ones with one number from 0, and how many there are."""
+    found, number = np.unique(key, return_inverse=True)
+    return number.reshape(-1).astype(np.int64), len(found)
 
 
 def _codes(series: pl.Series) -> Ints:
@@ -93,17 +140,6 @@ def _packed(codes: Sequence[Ints], rows: int) -> Ints:
     return key
 
 
-def _sizes(key: Ints, counts: Ints | None) -> Ints:
-    """How many records have each number."""
-    if counts is None:
-        return pl.Series(key).unique_counts().cast(pl.Int64).to_numpy()
-    return distinct_rows(pl.DataFrame({_KNOWN: key}), counts, _COUNT)[_COUNT].to_numpy()
-
-
-def _unique(sizes: Ints) -> int:
-    return int((sizes == 1).sum())
-
-
 def _bands(sizes: Ints) -> tuple[SizeBand, ...]:
     limits = pairwise((*_EDGES, None))
     return tuple(_band(sizes, low, high) for low, high in limits if low is not None)
@@ -114,10 +150,11 @@ def _band(sizes: Ints, low: int, high: int | None) -> SizeBand:
     return SizeBand(low, None if high is None else high - 1, len(within), int(within.sum()))
 
 
-def _column(name: str, codes: Sequence[Ints], place: int, counts: Ints | None) -> ColumnRisk:
-    own = np.bincount(codes[place], counts).astype(np.int64)
+def _column(name: str, codes: Sequence[Ints], place: int, whose: _Whose) -> ColumnRisk:
+    own = np.bincount(codes[place], whose.counts).astype(np.int64)
     records = int(own.sum())
-    without = _sizes(_packed([*codes[:place], *codes[place + 1 :]], len(codes[place])), counts)
+    others = _packed([*codes[:place], *codes[place + 1 :]], len(codes[place]))
+    without = whose.sizes(others)
     pairs = records * (records - 1)
     (wide,) = multipliable(records, own)
     return ColumnRisk(
@@ -125,28 +162,34 @@ def _column(name: str, codes: Sequence[Ints], place: int, counts: Ints | None) -
         len(own),
         len(own) / records if records else None,
         1.0 - int((wide * (wide - 1)).sum()) / pairs if pairs else None,
-        _unique(without),
+        whose.unique(others),
         int(without.min()) if records else None,
         len(without),
     )
 
 
-def _among_others(
-    frame: pl.DataFrame, quasi_identifiers: Sequence[str], name: str, counts: Ints | None
-) -> SensitiveRisk:
+def _among_others(frame: pl.DataFrame, quasi_identifiers: Sequence[str], name: str, whose: _Whose) -> SensitiveRisk:
     """An attribute that is a quasi-identifier too is judged in the classes of the others; there `*` is a value."""
     known = tuple(key for key in quasi_identifiers if key != name)
     kept = kept_rows(frame, known)
     key = _packed([_codes(frame[other].filter(kept)) for other in known], int(kept.sum()))
-    return _sensitive(known, key, frame[name].filter(kept), None if counts is None else counts[kept], [name])
+    return _sensitive(known, key, frame[name].filter(kept), whose.of(kept), [name])
 
 
 def _sensitive(
-    known: tuple[str, ...], key: Ints, column: pl.Series, number: Ints | None, generalized: Sequence[str] = ()
+    known: tuple[str, ...], key: Ints, column: pl.Series, whose: _Whose, generalized: Sequence[str] = ()
 ) -> SensitiveRisk:
     name = column.name
     rows = pl.DataFrame([pl.Series(_KNOWN, key), column])
-    classes = classes_of(rows, [_KNOWN], [name], missing="category", generalized=generalized, counts=number)
+    classes = classes_of(
+        rows,
+        [_KNOWN],
+        [name],
+        missing="category",
+        generalized=generalized,
+        counts=whose.counts,
+        people=whose.people,
+    )
     counts = classes.attributes[name]
     missing = int(counts.total[-1]) if None in counts.labels else 0
     return _told(name, known, counts, missing, column.dtype.is_numeric() and not missing)
@@ -166,7 +209,7 @@ def _told(name: str, known: tuple[str, ...], counts: Counts, missing: int, numer
         int(_worst(distinct_diversity.score(counts, 1).value)),
         _worst(entropy_diversity.score(counts, 1).value),
         float((largest / counts.sizes).max()),
-        float(largest.sum() / records),
+        float(largest.sum() / counts.sizes.sum()),
         float(counts.total.max() / records),
         -_worst(-closeness.score(counts, 1.0, ground).value),
         ground.name,

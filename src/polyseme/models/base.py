@@ -68,6 +68,7 @@ class Verdict:
     violations     how many of them violate
     note           what the reader must know; why, when nothing could be checked
     strict         whether `worst` must not equal `bound`
+    counts         what was counted in each class: "rows", or "people" where it is known whose rows they are
     """
 
     model: str
@@ -82,6 +83,7 @@ class Verdict:
     violations: int = 0
     note: str = ""
     strict: bool = False
+    counts: str = "rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,4 +159,5 @@ def judge(
         violations,
         result.note,
         result.strict,
+        "rows" if getattr(subject, "people", None) is None else "people",
     )

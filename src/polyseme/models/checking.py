@@ -27,6 +27,7 @@ def check_models(
     sensitive: Sequence[str] = (),
     background: Background | None = None,
     counts: Ints | None = None,
+    people: Ints | None = None,
 ) -> tuple[Verdict, ...]:
     """Check every model of `specs` on a table, in order.
 
@@ -34,6 +35,7 @@ def check_models(
     checked in the classes formed by all the others: the classes of the sensitive-QID models. A column of lists holds
     published sets. Whatever cannot be checked does not hold; only a malformed request raises.
     `counts` says how many records each row stands for, where equal ones were counted before; verdicts then name no row.
+    `people` says whose each row is, as a number from 0: then people are counted in place of records.
 
     >>> table = pl.DataFrame({"zip": ["1", "1", "2", "2"], "ill": ["flu", "cold", "flu", "flu"]})
     >>> found = check_models(
@@ -56,7 +58,7 @@ def check_models(
         if not attributes:
             verdicts.append(unchecked(spec.model.name, None, spec.parameters, "no sensitive attribute was named"))
         verdicts += [
-            _check_one(frame, counts, quasi_identifiers, spec, attribute, named, background, grouped)
+            _check_one(frame, counts, people, quasi_identifiers, spec, attribute, named, background, grouped)
             for attribute in attributes
         ]
     return tuple(verdicts)
@@ -78,6 +80,7 @@ def _read_all(specs: Iterable[Spec | Mapping[str, Mapping[str, Any]]]) -> list[S
 def _check_one(
     frame: pl.DataFrame,
     counts: Ints | None,
+    people: Ints | None,
     quasi_identifiers: Sequence[str],
     spec: Spec,
     attribute: str | None,
@@ -110,6 +113,7 @@ def _check_one(
             wildcard=wildcard,
             generalized=quasi_identifiers,
             counts=counts,
+            people=people,
         )
     if attribute is None:
         return k_anonymity.check(grouped[keys], asked["k"])

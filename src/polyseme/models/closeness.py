@@ -28,14 +28,14 @@ __all__ = ["check", "relaxed", "score"]
 def score(counts: Counts, t: float, ground: Ground | None = None) -> Score:
     """The distance of each class from the whole table."""
     ground = ground or Equal()
-    value = ground.of_classes(counts)
+    value = ground.of_classes(counts.spread)
     slack = 0.0 if isinstance(ground, Equal) else TOLERANCE
     return Score(value, value <= t + slack, t, at_least=False)
 
 
 def relaxed(counts: Counts, t: float, ground: Ground | None = None) -> Bools:
     """Whether what each class lacks costs at most t to bring to the nearest other value, which it may not lack."""
-    cost = (ground or Equal()).nearest(counts.domain_size) * counts.total / counts.records
+    cost = (ground or Equal()).nearest(counts.domain_size) * counts.total / counts.total.sum()
     return np.asarray(cost.sum() - counts.held(cost) <= t + SLACK)
 
 

@@ -3,7 +3,7 @@
     - sum_s p(s) ln p(s) >= ln l,   p(s) = n(E, s) / |E|
 
 where
-    n(E, s)  records of E with sensitive value s
+    n(E, s)  records of E with sensitive value s; where people are counted, p(s) is over the sum of their counts
     l        at least 1, need not be whole
 
 The entropies are compared, with a tolerance of 1e-12, and nothing is rounded down. The worst value is the exponential
@@ -25,7 +25,7 @@ __all__ = ["check", "entropies", "score"]
 
 def entropies(counts: Counts) -> Floats:
     """The entropy of each class, in nats."""
-    share = counts.count / counts.sizes[counts.owner]
+    share = counts.count / counts.spread.sizes[counts.owner]
     return np.add.reduceat(-share * np.log(share), counts.starts[:-1])
 
 

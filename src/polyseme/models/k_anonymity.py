@@ -1,4 +1,4 @@
-"""k-anonymity: every class has at least k records.
+"""k-anonymity: every class has at least k records, or records of at least k people where these are known.
 
     |E| >= k   for every class E
 
@@ -22,7 +22,7 @@ def score(sizes: Ints, k: int, note: str = "") -> Score:
 
 
 def check(classes: Classes, k: int) -> Verdict:
-    """Does every class have at least k records?
+    """Does every class have at least k records, or people where these are counted?
 
     >>> from polyseme.tables.classes import classes_of
     >>> import polars as pl

@@ -10,7 +10,7 @@ has counted already (`source.counted`), few rows come in at all.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -21,12 +21,13 @@ from polyseme.errors import Problem, TableError, numbered
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
 from polyseme.tables.coding.codes import as_series, cast_column
+from polyseme.tables.coding.keys import KeyReader, numbered_people
 from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 
 __all__ = ["BaseTable", "ReadColumn", "Reading", "read_base"]
 
-_COUNT = "\0count"
+_COUNT, _PERSON = "\0count", "\0person"
 _HELD = 1 << 19
 """Rows that are held before those that are alike are put together; then twice as many as differed."""
 _WORTH = 0.8
@@ -89,6 +90,7 @@ class BaseTable:
     kept        which rows of the table are records; None where rows that are alike were put together
     dropped     rows that are left out because a value is missing
     aggregated  whether the table came as counts, so that nobody knows where a row stands
+    people      whose each row is, numbered from 0; None where records are counted
     """
 
     frame: pl.DataFrame = field(repr=False)
@@ -96,6 +98,7 @@ class BaseTable:
     kept: Bools | None = field(repr=False)
     dropped: int
     aggregated: bool = False
+    people: Ints | None = field(default=None, repr=False)
 
     def columns(self, reading: Reading) -> dict[str, pl.Series]:
         """What was read, by name; without a single batch, nobody knows its types."""
@@ -112,23 +115,39 @@ class BaseTable:
         return int(np.count_nonzero(rows) if self.counts is None else self.counts[rows].sum())
 
 
-def read_base(reading: Reading, source: Source, distinct: bool) -> BaseTable:
+def read_base(reading: Reading, source: Source, distinct: bool, person: str | None = None) -> BaseTable:
     """The columns of all records, those that are alike put together where that is wanted.
+
+    person  the column that says whose each record is; None where that is not asked for
 
     A column with values that are none of its declared type is refused.
     """
     held = _Held(distinct)
     problems = _Unread()
-    for batch, counts in _counted(source, reading.names, distinct):
+    keys = None if person is None else KeyReader(person, reading.missing_values)
+    names = list(dict.fromkeys([*reading.names, *([] if person is None else [person])]))
+    for batch, counts in _counted(source, names, distinct):
         kept = reading.kept(batch)
         pieces: dict[str, pl.Series] = {}
         for column in reading.columns:
             # By name: in a list, a column whose header is empty would be given another one.
             pieces[column.name], unread = reading.series(batch, column)
             problems.see(column, unread)
+        if keys is not None:
+            pieces[_PERSON] = pl.Series(_PERSON, keys.read(batch.column(keys.name), kept, counts))
         held.add(pl.DataFrame(pieces), kept, counts)
     problems.refuse()
-    return held.whole()
+    if keys is not None:
+        keys.refuse()
+    return _of_people(held.whole())
+
+
+def _of_people(base: BaseTable) -> BaseTable:
+    """The table with people as numbers, where they were read; each record is a person's only one in most tables."""
+    if _PERSON not in base.frame.columns:
+        return base
+    people = numbered_people(base.frame[_PERSON].to_numpy())
+    return replace(base, frame=base.frame.drop(_PERSON), people=people)
 
 
 def _counted(source: Source, names: list[str], distinct: bool) -> Iterator[tuple[pa.RecordBatch, Ints | None]]:

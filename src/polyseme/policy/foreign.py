@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,9 +28,10 @@ from polyseme.schema import Attribute, Domain, Missing, Role
 from polyseme.spelling import spelled, written
 from polyseme.tables.classes import SUPPRESSED, MissingAs, kept_rows
 from polyseme.tables.coding.codes import cast_column, encode
+from polyseme.tables.coding.keys import KeyReader, numbered_people
 from polyseme.tables.counting.distinct import frame_of
 from polyseme.tables.io.frames import CountedFrame
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import CountedRows, Source
 
 __all__ = ["ForeignTable", "read_foreign", "read_undescribed"]
 
@@ -42,6 +43,7 @@ class ForeignTable:
     """The rows, the names of the attributes by what they are, and what is known beside the table.
 
     counts  how many records each row stands for; None for one
+    people  whose each row is, numbered from 0; None where that is not known
     """
 
     frame: pl.DataFrame
@@ -49,12 +51,14 @@ class ForeignTable:
     sensitive: tuple[str, ...]
     background: Background
     counts: Ints | None = None
+    people: Ints | None = None
 
 
 def read_foreign(source: Source, policy: Policy) -> ForeignTable:
     """The whole table with the policy's domains, distances, missing values and reference table."""
     names = _looked_at(source.schema.names, policy)
-    frame, counts = frame_of(source.counted(names), names, policy.table.missing_values)
+    person = policy.record_key if policy.record_key in source.schema.names else None
+    frame, counts, people = _rows(source, names, policy.table.missing_values, person)
     described = _described(frame, counts, policy, source.name)
     judged = {item.name for item in policy.attributes if item.role.is_secret}
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
@@ -77,7 +81,26 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
         tuple(item.name for item in policy.attributes if item.role.is_secret),
         _background(policy, described),
         counts,
+        people,
     )
+
+
+def _rows(
+    source: Source, names: Sequence[str], missing_values: Sequence[str], person: str | None
+) -> tuple[pl.DataFrame, Ints | None, Ints | None]:
+    """Columns of a table, how many records each row stands for, and whose it is where a column says so."""
+    if person is None:
+        return *frame_of(source.counted(names), names, missing_values), None
+    keys, prints = KeyReader(person, missing_values), [np.zeros(0, dtype=np.int64)]
+
+    def rows() -> Iterator[CountedRows]:
+        for batch, counts in source.counted(list(dict.fromkeys([*names, person]))):
+            prints.append(keys.read(batch.column(person), None, counts))
+            yield batch.select(list(names)), counts
+
+    frame, counts = frame_of(rows(), names, missing_values)
+    keys.refuse()
+    return frame, counts, numbered_people(np.concatenate(prints))
 
 
 def _looked_at(names: Sequence[str], policy: Policy) -> list[str]:
@@ -89,19 +112,24 @@ def _looked_at(names: Sequence[str], policy: Policy) -> list[str]:
     return [name for name in names if name in named] or list(names[:1])
 
 
-def read_undescribed(source: Source, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ForeignTable:
+def read_undescribed(
+    source: Source, quasi_identifiers: Sequence[str], sensitive: Sequence[str], person: str | None = None
+) -> ForeignTable:
     """The named columns of a table that comes without a policy, read as one that says no more than their roles.
 
     Nobody has said what to do without a sensitive value: it is taken as one more.
+
+    person  the column that says whose each record is, where there is one
     """
     # Without a name, any column says how many rows there are.
     names = list(dict.fromkeys([*quasi_identifiers, *sensitive])) or source.schema.names[:1]
-    frame, counts = frame_of(source.counted(names), names, TableFormat().missing_values)
+    frame, counts, people = _rows(source, names, TableFormat().missing_values, person)
     if not source.typed and sensitive:
         kept = pl.Series(kept_rows(frame, quasi_identifiers))
         keys = set(quasi_identifiers)
         frame = frame.with_columns(_as_numbers(frame[name], None if name in keys else kept) for name in sensitive)
-    return ForeignTable(frame, tuple(quasi_identifiers), tuple(sensitive), Background(missing="category"), counts)
+    background = Background(missing="category")
+    return ForeignTable(frame, tuple(quasi_identifiers), tuple(sensitive), background, counts, people)
 
 
 def _described(frame: pl.DataFrame, counts: Ints | None, policy: Policy, name: str) -> Mapping[str, Attribute]:

@@ -97,7 +97,7 @@ def read_microdata(
     population  people with the same quasi-identifiers, to count those who fit a class
     """
     people = None if population is None else _people(policy, population)
-    return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct, people)
+    return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct, policy.record_key, people)
 
 
 def _people(policy: Policy, population: Source) -> BaseTable:
@@ -173,10 +173,11 @@ def _read(
     source: Source,
     items: Sequence[AttributePolicy],
     distinct: bool,
+    person: str | None = None,
     people: BaseTable | None = None,
 ) -> ReadTable:
     reading = Reading.of(policy, items)
-    base = read_base(reading, source, distinct)
+    base = read_base(reading, source, distinct, person)
     try:
         return _coded(policy, schema, source, reading, base, people)
     except TableError:
@@ -209,7 +210,7 @@ def _coded(
         {item.name: item.domain for item in described if item.domain is not None},
     )
     population = None if people is None else _everybody(coding.leaves(others), people.counts)
-    data = Microdata(ladders, coding.leaves(columns), sensitive, population, base.counts)
+    data = Microdata(ladders, coding.leaves(columns), sensitive, population, base.counts, people=_repeated(base))
     listed = frozenset(name for name, (_, rule) in hierarchies.items() if rule.listed is not None)
     return ReadTable(source, coding, data, base.kept, base.dropped, listed, described)
 
@@ -217,6 +218,16 @@ def _coded(
 def _everybody(leaves: Ints, counts: Ints | None) -> Ints:
     """One row for each person."""
     return leaves if counts is None else np.repeat(leaves, counts, axis=0)
+
+
+def _repeated(base: BaseTable) -> Ints | None:
+    """Whose each row is; None where every record is of another person, so that counting records counts people."""
+    if (
+        base.people is None
+        or base.weighed(np.ones(len(base.people), dtype=np.bool_)) == base.people.max(initial=-1) + 1
+    ):
+        return None
+    return base.people
 
 
 def _hierarchies(

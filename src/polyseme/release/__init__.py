@@ -10,6 +10,7 @@ from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.data import file_digest
 from polyseme.release.documents import FORMAT, MANIFEST
 from polyseme.release.manifest import Manifest
+from polyseme.release.persons import People
 from polyseme.release.release import SEEDED, Release
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Generalized",
     "Grouped",
     "Manifest",
+    "People",
     "Release",
     "Sets",
     "file_digest",

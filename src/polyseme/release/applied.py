@@ -22,6 +22,7 @@ class Applied:
     loss        by the measure that was minimised; None where none was
     gap         how much smaller the least loss could be, at the most; 0 for an optimum, None where nothing is proved
     actions     to how many classes each action was applied, for a method that takes several
+    people      who have a suppressed record, where people were counted; None where records were
     """
 
     name: str
@@ -33,6 +34,7 @@ class Applied:
     loss: float | None = None
     gap: float | None = None
     actions: Mapping[str, int] = field(default_factory=dict)
+    people: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON objects."""
@@ -46,6 +48,7 @@ class Applied:
             "loss": self.loss,
             "gap": self.gap,
             **({"actions": dict(self.actions)} if self.actions else {}),
+            **({} if self.people is None else {"people": self.people}),
         }
 
     @classmethod

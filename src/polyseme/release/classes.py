@@ -14,10 +14,11 @@ from polyseme.models import MODELS, Verdict, background_of, check_models, read_s
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped
 from polyseme.release.release import Release
 from polyseme.schema import Role
+from polyseme.tables.coding.codes import without_words
 from polyseme.tables.counting.distinct import frame_of
 from polyseme.tables.population import Meaning
 
-__all__ = ["counted_frame", "model_verdicts", "verdicts_on"]
+__all__ = ["counted_frame", "looked_at", "model_verdicts", "verdicts_on"]
 
 Spec = Mapping[str, Mapping[str, Any]]
 
@@ -27,11 +28,13 @@ def model_verdicts(
     columns: Sequence[Column],
     models: Sequence[Spec],
     counts: Ints | None = None,
+    people: Ints | None = None,
     reference: pl.DataFrame | None = None,
 ) -> tuple[Verdict, ...]:
     """Every model on the published rows; in groups for an attribute that is published by group.
 
     counts     how many records each row stands for; None for one
+    people     whose each row is; None where that is not known. Groups are of different people wherever they are formed
     reference  a table of the population, for k-map
     """
     attributes = [column.attribute for column in columns]
@@ -39,14 +42,16 @@ def model_verdicts(
     keys = [item.name for item in attributes if item.role.tells_apart]
     grouped = {column.name: column for column in columns if isinstance(column, Grouped)}
     background = replace(background_of(attributes), reference=reference, meanings=_meanings(columns))
-    people = [item.name for item in attributes if item.role is Role.QUASI_IDENTIFIER]
+    linked = [item.name for item in attributes if item.role is Role.QUASI_IDENTIFIER]
     verdicts: list[Verdict] = []
     for spec in _spread(models, secret) if grouped else models:
         ((name, parameters),) = spec.items()
         column = grouped.get(parameters.get("attribute", ""))
         if column is None:
-            known = people if name == "k-map" else keys
-            verdicts += check_models(frame, known, [spec], sensitive=secret, background=background, counts=counts)
+            known = linked if name == "k-map" else keys
+            verdicts += check_models(
+                frame, known, [spec], sensitive=secret, background=background, counts=counts, people=people
+            )
         else:
             values = _values(frame, column)
             each = None if counts is None else np.ones(values.height, dtype=np.int64)
@@ -73,9 +78,12 @@ def verdicts_on(release: Release, models: Sequence[Spec], reference: pl.DataFram
     for these in (True, False):
         numbers = [number for number, those in enumerate(about) if those is these]
         if numbers:
-            wanted = _looked_at(columns, [specs[number] for number in numbers], keys=not these)
+            wanted = looked_at(columns, [specs[number] for number in numbers], keys=not these)
             frame, counts = counted_frame(release, [item.name for item in wanted])
-            found |= {number: model_verdicts(frame, wanted, [specs[number]], counts, reference) for number in numbers}
+            frame = _without_words(frame, release)
+            found |= {
+                number: model_verdicts(frame, wanted, [specs[number]], counts, None, reference) for number in numbers
+            }
     return tuple(verdict for number in sorted(found) for verdict in found[number])
 
 
@@ -84,7 +92,13 @@ def counted_frame(release: Release, names: Sequence[str]) -> tuple[pl.DataFrame,
     return frame_of(release.counted(names), names)
 
 
-def _looked_at(columns: Sequence[Column], models: Sequence[Spec], keys: bool = True) -> Sequence[Column]:
+def _without_words(frame: pl.DataFrame, release: Release) -> pl.DataFrame:
+    """With every word for a missing value as one, in the columns that form classes."""
+    words = release.manifest.missing_values
+    return frame.with_columns(without_words(frame[name], words) for name in release.manifest.links if name in frame)
+
+
+def looked_at(columns: Sequence[Column], models: Sequence[Spec], keys: bool = True) -> Sequence[Column]:
     """The columns that models are about, and those that form classes where `keys`; any where there is none."""
     secret = _secret(columns)
     named = {column.name for column in columns if keys and column.attribute.role.tells_apart}

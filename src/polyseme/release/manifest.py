@@ -16,6 +16,7 @@ from polyseme.release.collected import Collected
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.data import check_data
 from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
+from polyseme.release.persons import People
 from polyseme.schema import Role, Schema
 from polyseme.version import __version__
 
@@ -33,6 +34,7 @@ class Manifest:
     accepted   names of the models that did not hold when it was published all the same, because its owner said so
     about      what its owner says of it: its name, who answers for it
     collected  how devices sent what they had drawn; None where a table was anonymized
+    people     of how many people the records are, by what their publisher says; None where records were counted
     program    the version of the program that wrote it
     key_check  tells whether two releases with sticky decoys were drawn with the same key; empty where it is not known
     checksum   of the manifest as it was written, and through it of the data; empty before that
@@ -54,6 +56,7 @@ class Manifest:
     accepted: tuple[str, ...] = ()
     about: About = field(default_factory=About)
     collected: Collected | None = None
+    people: People | None = None
     key_check: str = ""
     program: str = field(default=__version__, compare=False)
     checksum: str = field(default="", compare=False)
@@ -105,6 +108,15 @@ class Manifest:
         )
 
     @property
+    def links(self) -> tuple[str, ...]:
+        """The columns that form equivalence classes: records that agree in all of them are in one class.
+
+        These are quasi-identifiers and survey weights, as they are published; sets form no classes. Whoever speaks of
+        classes of a release (its models, reports, attacks and measures of risk) means these.
+        """
+        return tuple(name for name in self.shown if self[name].attribute.role.tells_apart)
+
+    @property
     def weight(self) -> str | None:
         """The column of survey weights; None where there is none."""
         return next((column.name for column in self.columns if column.attribute.role is Role.WEIGHT), None)
@@ -142,6 +154,8 @@ class Manifest:
             document["about"] = self.about.to_dict()
         if self.collected is not None:
             document["collected"] = self.collected.to_dict()
+        if self.people is not None:
+            document |= {"counts": "people", "people": self.people.to_dict()}
         if self.key_check:
             document["key_check"] = self.key_check
         return {**document, "checksum": checksum(document)}
@@ -151,7 +165,8 @@ class Manifest:
         """The first format that can say all of it, so that older programs read what they can."""
         if any(column.shared_by for column in self.sets):
             return FORMAT
-        plain = not (self.applied or self.accepted or self.about or self.collected or self.key_check)
+        told = self.accepted or self.about or self.collected or self.key_check or self.people
+        plain = not (self.applied or told)
         if "files" in self.data:
             return 3
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
@@ -189,6 +204,7 @@ class Manifest:
             accepted=_accepted(document),
             about=_about(document),
             collected=_collected(document),
+            people=_people(document),
             key_check=document.get("key_check", ""),
             program=document["polyseme"],
             checksum=document["checksum"],
@@ -235,6 +251,16 @@ def _collected(document: Mapping[str, Any]) -> Collected | None:
     flaws = stated.flaws()
     if flaws:
         raise ReleaseError(Problem(f"{MANIFEST}: $.collected.{key}", flaw, DAMAGED) for key, flaw in flaws.items())
+    return stated
+
+
+def _people(document: Mapping[str, Any]) -> People | None:
+    if "people" not in document:
+        return None
+    stated = People.from_dict(document["people"])
+    flaw = stated.flaw(int(document["records"]))
+    if flaw:
+        raise ReleaseError(Problem(f"{MANIFEST}: $.people", flaw, DAMAGED))
     return stated
 
 

@@ -77,7 +77,7 @@ def release_page(
 
 def reidentification_of(manifest: Manifest, findings: Sequence[Reached] | None) -> Reidentification:
     """What the linking adversary found, by the quasi-identifiers that the release shows."""
-    columns = [manifest[name] for name in manifest.shown if manifest[name].attribute.role.tells_apart]
+    columns = [manifest[name] for name in manifest.links]
     promised = [next(iter(model.values())).get("k") for model in manifest.models if "k-anonymity" in model]
     linked = next((one for one in findings or () if one.attack == "linkage-prosecutor"), None)
     return Reidentification(
@@ -86,6 +86,7 @@ def reidentification_of(manifest: Manifest, findings: Sequence[Reached] | None) 
         None if linked is None else round(1.0 / linked.success),
         None if linked is None else getattr(linked, "detail", {}).get("unique"),
         promised[0] if promised else None,
+        manifest.people is not None,
     )
 
 

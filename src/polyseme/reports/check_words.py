@@ -34,6 +34,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "posterior": "No candidate is likelier than was promised",
     "promises": "Something was promised",
     "record-count": "No record is missing, and none was added",
+    "people": "Every class hides enough people, not only records",
     "recursive-diversity": "The most frequent value of a class does not outweigh the others",
     "semantic-diversity": "Candidates are different, and far enough apart in meaning",
     "semantic-rules": "No class gives away what a rule forbids",
@@ -50,6 +51,7 @@ _COUNTS: Final[Mapping[str, tuple[str, str]]] = {
     "k-map": ("person", "people"),
     "minimum": ("report", ""),
     "record-count": ("row", ""),
+    "people": ("person", "people"),
     "semantic-rules": ("record", ""),
 }
 _UNITS: Final[Mapping[str, str]] = {
@@ -104,7 +106,8 @@ def _measured(verdict: Verdict, number: float | None) -> str:
     if model in _CHANCES:
         return chance(number)
     if model in _COUNTS:
-        return counted(number, *_COUNTS[model])
+        people = verdict.counts == "people" and _COUNTS[model][0] == "record"
+        return counted(number, *(("person", "people") if people else _COUNTS[model]))
     return _UNITS.get(model, "{}").format(quantity(number))
 
 

@@ -123,9 +123,18 @@ def _found_alone(found: Reidentification) -> list[str]:
 def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
     """Where it is not known what the method gives away, or what can be learnt."""
     method = [risk.attribute for risk in risks if risk.method is None]
-    learnt = [risk.attribute for risk in risks if not risk.learning_is_known]
     told = [f"How often somebody who knows the method guesses {_all(method)} right is not known."] if method else []
-    return told + ([f"What can be learnt about {_all(learnt)} from the release is not known."] if learnt else [])
+    learnt: dict[str, list[str]] = {}
+    for risk in risks:
+        if not risk.learning_is_known:
+            learnt.setdefault(_at_most(risk), []).append(risk.attribute)
+    return told + [
+        f"What can be learnt about {_all(named)} from the release is {most}." for most, named in learnt.items()
+    ]
+
+
+def _at_most(risk: ValueRisk) -> str:
+    return "not known" if risk.unknown is None else f"not known; guesses may be right in up to {chance(risk.unknown)}"
 
 
 def _made_elsewhere(page: Page) -> list[str]:
@@ -145,7 +154,7 @@ def _value_risk(page: Page, name: str) -> ValueRisk:
     learnt = None if told is None else told.learnt
     method = None if fact.worst_posterior is None or math.isnan(fact.worst_posterior) else fact.worst_posterior
     if told is None or learnt is None:
-        return ValueRisk(name, "set", fact.promised, method)
+        return ValueRisk(name, "set", fact.promised, method, unknown=None if told is None else told.unknown)
     promised = told.promised if told.learner is None else told.learner
     beyond = told.learner is not None and learnt.surely is not None and learnt.surely > told.learner + 1e-9
     return ValueRisk(
@@ -159,6 +168,7 @@ def _value_risk(page: Page, name: str) -> ValueRisk:
         learnt.high,
         told.above or beyond,
         learnt.before,
+        told.unknown,
     )
 
 
@@ -197,9 +207,13 @@ def _reidentified(found: Reidentification) -> str:
         return f"Finding a person by {_listed(found.columns)}: how many records look alike was not counted."
     alone = f"; {chance(found.unique)} of the records are the only one with their values" if found.unique else ""
     promised = "nothing was promised about this" if found.promised is None else f"promised: at least {found.promised}"
+    records = f"{counted(found.smallest, 'record')} that {'fits' if found.smallest == 1 else 'fit'}"
+    if found.people:
+        whose = counted(found.smallest, "person", "people")
+        records = f"records of {whose} that fit, which the publisher claims and no row shows"
     return (
         f"Finding a person: somebody who knows {_listed(found.columns)} of a person in the table finds at least "
-        f"{counted(found.smallest, 'record')} that {'fits' if found.smallest == 1 else 'fit'}{alone} ({promised})."
+        f"{records}{alone} ({promised})."
     )
 
 
@@ -232,6 +246,9 @@ def _learning(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
     between = f" (between {chance(risk.low)} and {chance(risk.high)})" if risk.low is not None else ""
     before = f", and in {chance(risk.before)} without the release" if risk.before is not None else ""
     reached = f"right in {chance(risk.learnt)}{between} of cases{before}"
+    if risk.unknown is not None:
+        reached = f"{_at_most(risk).partition(';')[0]}; may be as high as {chance(risk.unknown)}"
+        return f"{who} guesses {risk.attribute}{_worst_off(risks)} right: {reached}."
     return f"{who} guesses {risk.attribute}{_worst_off(risks)} {reached} {_against(risk, risks)}"
 
 

@@ -20,6 +20,7 @@ class Reidentification:
     smallest  how many records share a combination of them at the least; None where that was not counted
     unique    the share of records that are the only one with theirs
     promised  how many records were promised to share one (k); None where nothing was
+    people    whether `smallest` is a number of people, which the publisher claims
     """
 
     columns: tuple[str, ...] = ()
@@ -27,6 +28,7 @@ class Reidentification:
     smallest: int | None = None
     unique: float | None = None
     promised: int | None = None
+    people: bool = False
 
     @property
     def measured(self) -> bool:
@@ -45,6 +47,7 @@ class ValueRisk:
     learnt    what that one reaches on average, with the interval `low` to `high` where it is estimated
     surpassed whether that is more than was promised, beyond chance
     before    what he reaches without the release
+    unknown   what may be reached at most by learning, where that is not known; None where it is
     """
 
     attribute: str
@@ -57,6 +60,7 @@ class ValueRisk:
     high: float | None = None
     surpassed: bool = False
     before: float | None = None
+    unknown: float | None = None
 
     @property
     def exceeded(self) -> bool:
@@ -80,7 +84,7 @@ class ValueRisk:
     @property
     def learning_is_known(self) -> bool:
         """Whether it is known what can be learnt; the records of a class look alike, so there it is nothing more."""
-        return self.unit == "class" or self.learnt is not None
+        return self.unit == "class" or (self.learnt is not None and self.unknown is None)
 
     @property
     def reached(self) -> float | None:

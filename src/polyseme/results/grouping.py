@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from polyseme.errors import InvalidInput, numbered
+from polyseme.errors import InvalidInput, numbered, people_words
 from polyseme.release import Applied
 from polyseme.results.left_out import LeftOut
 
 __all__ = ["GroupingPlan", "applied_lines", "left_out_lines"]
 
-_OWN = ("feasible", "obstacle", "records", "finer", "left_out")
+_OWN = ("feasible", "obstacle", "records", "finer", "left_out", "counts", "all_people")
 """What a plan says beside what the method does."""
 
 
@@ -22,7 +22,9 @@ class GroupingPlan:
 
     applied   what it does; None where there was no table to look at, or the goal cannot be reached
     obstacle  why it cannot be
-    finer     for each generalized quasi-identifier, how many records would violate if it were one level finer
+    finer     for each generalized quasi-identifier, how many records, or people where these are counted, would violate
+              if it were one level finer
+    people    whose records they are; None where records are counted
     left_out  what it says about a person to be left out, for each sensitive attribute
     """
 
@@ -32,6 +34,7 @@ class GroupingPlan:
     obstacle: str = ""
     finer: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
+    people: int | None = None
 
     @classmethod
     def impossible(cls, name: str, error: InvalidInput) -> Self:
@@ -52,6 +55,7 @@ class GroupingPlan:
             "finer": dict(self.finer),
             "records": self.records,
             "left_out": [item.to_dict() for item in self.left_out],
+            **({} if self.people is None else {"counts": "people", "all_people": self.people}),
             **done,
         }
 
@@ -61,7 +65,9 @@ class GroupingPlan:
         rest = {key: value for key, value in document.items() if key not in _OWN}
         applied = Applied.from_dict(rest) if "classes" in rest else None
         left = tuple(LeftOut.from_dict(entry) for entry in document.get("left_out", ()))
-        return cls(document["name"], document["records"], applied, document["obstacle"], document["finer"], left)
+        people = document.get("all_people")
+        stated = (document["name"], document["records"], applied, document["obstacle"], document["finer"])
+        return cls(*stated, left_out=left, people=people)
 
     def lines(self) -> list[str]:
         """What is to be said of it, a sentence a line."""
@@ -75,8 +81,9 @@ class GroupingPlan:
         """Why nothing could be shown in more detail."""
         if not self.finer or not self.records:
             return []
-        shares = ", ".join(f"{name} {count / self.records:.1%}" for name, count in self.finer.items())
-        return [f"records in classes that violate a model if one column were one level finer: {shares}"]
+        whole, units = (self.records, "records") if self.people is None else (self.people, "people")
+        shares = ", ".join(f"{name} {count / whole:.1%}" for name, count in self.finer.items())
+        return [f"{units} in classes that violate a model if one column were one level finer: {shares}"]
 
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:
@@ -104,7 +111,8 @@ def applied_lines(applied: Applied, records: int) -> list[str]:
         share = applied.suppressed / max(records, 1)
         are = "is" if applied.suppressed == 1 else "are"
         how = "left out" if applied.withheld else "published with * in every quasi-identifier"
-        lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) {are} suppressed: {how}")
+        whose = "" if applied.people is None else f", of {people_words(applied.people)}"
+        lines.append(f"{applied.suppressed:,} of {records:,} records ({share:.2%}) {are} suppressed{whose}: {how}")
     if applied.actions:
         done = ", ".join(f"{action} {count:,}" for action, count in applied.actions.items())
         lines.append(f"classes on which a rule was effective, by what was done about them: {done}")

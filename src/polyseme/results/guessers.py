@@ -39,7 +39,7 @@ class Guesser:
     """How often one person's best guess is right.
 
     before       without the release, on average
-    after        with it; None where there are too many sets to go through
+    after        with it; None where that is not known: it may be as high as `high`, or anything
     worst_group  with it, in the group where the guess is right most often
     floor        on average, what no mechanism can undercut whose sets always hold the true value
     crowd        why the floor is not lower, in words: in the group where it is highest
@@ -63,6 +63,11 @@ class Guesser:
     def surely(self) -> float | None:
         """With the release, at least so often, as far as that is known."""
         return self.after if self.low is None else self.low
+
+    @property
+    def known(self) -> bool:
+        """Whether `after` is known, or estimated so that its limits say something."""
+        return self.after is not None and (self.low is None or self.high is None or self.high - self.low <= _SPAN)
 
     @property
     def between(self) -> str:
@@ -116,8 +121,15 @@ class Guessers:
 
     @property
     def learnt(self) -> Guesser | None:
-        """Whoever knows most."""
-        return self.conditional if self.conditional is not None else self.marginal
+        """Whoever knows most, of those about whom something is known."""
+        conditional = self.conditional
+        return conditional if conditional is not None and conditional.after is not None else self.marginal
+
+    @property
+    def unknown(self) -> float | None:
+        """How often an attacker may be right at most where that is not known; None where it is."""
+        one = self.conditional
+        return None if one is None or one.known else 1.0 if one.high is None else one.high
 
     @property
     def above(self) -> bool:
@@ -134,14 +146,22 @@ class Guessers:
             promised = f"{self.promised:.1%} is for somebody who expects what the prior says; "
         if learnt is None or learnt.after is None:
             ask = "" if self.source else ": give a distribution"
-            return f"{promised}what somebody can guess who knows how the values are distributed is not computed{ask}"
-        known = f" given {' and '.join(self.by)}" if learnt is self.conditional else ""
+            most = "" if self.unknown is None else f"; it may be as high as {self.unknown:.1%}"
+            return f"{promised}what somebody can guess who knows how the values are distributed is not known{most}{ask}"
+        known = f" given {' and '.join(self.by)}" if learnt is self.conditional and self.by else ""
         group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
         return (
             f"{promised}somebody who knows how the values are distributed{known} is right in {learnt.after:.1%}"
             f"{learnt.between} of all cases{learnt.beyond}{group}, and in {learnt.before:.1%} without the release "
-            f"(from {self.source})"
+            f"(from {self.source}){self._missing}"
         )
+
+    @property
+    def _missing(self) -> str:
+        """What is not known about the last attacker, in words."""
+        given = f" given {' and '.join(self.by)}" if self.by else " given other columns"
+        most = 1.0 if self.conditional is None else self.unknown
+        return "" if most is None else f"; for an attacker who knows it{given}: not known; may be as high as {most:.1%}"
 
     def to_dict(self) -> dict[str, Any]:
         """The entry `learner` of an attribute."""
@@ -180,6 +200,8 @@ class Guessers:
         )
 
 
+_SPAN = 0.5
+"""Distance of the limits from which on they say nothing."""
 _SHOWN = 5e-4
 """Differences that a percentage with one decimal shows."""
 _ROUNDING = 1e-9

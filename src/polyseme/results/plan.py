@@ -343,6 +343,7 @@ class Plan(Result):
     from_data  the attributes whose values, or bins, were looked up in a table
     grouping   what becomes of the records as a whole, where the policy names a method for that
     refused    values of the table that could not be published, as the remarks say; it is not stored
+    refusals   why `anonymize` would refuse to publish the table, though every promise about its sets can be kept
     """
 
     attributes: tuple[AttributePlan, ...]
@@ -351,6 +352,7 @@ class Plan(Result):
     remarks: tuple[str, ...] = ()
     grouping: GroupingPlan | None = None
     refused: tuple[Problem, ...] = ()
+    refusals: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -381,6 +383,7 @@ class Plan(Result):
             "records": self.records,
             "usable": self.usable,
             "remarks": list(self.remarks),
+            "refusals": list(self.refusals),
             "from_data": list(self.from_data),
             "attributes": {item.name: item.to_dict() for item in self.attributes},
         }
@@ -394,6 +397,7 @@ class Plan(Result):
             tuple(document["from_data"]),
             tuple(document["remarks"]),
             GroupingPlan.from_dict(document["method"]) if "method" in document else None,
+            refusals=tuple(document.get("refusals", ())),
         )
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from polyseme.errors import people_words
 from polyseme.results.base import Result
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Risk(Result):
     columns            what each quasi-identifier adds
     sensitive          what classes tell about each sensitive attribute
     choices            how the quasi-identifiers were found, where nobody named them
+    people             whose records they are, where a column says so: `k`, `unique`, `sizes` and what is told about
+                       sensitive attributes are then about people, of whom each is in a class once
     """
 
     records: int
@@ -125,6 +128,17 @@ class Risk(Result):
     columns: tuple[ColumnRisk, ...] = ()
     sensitive: tuple[SensitiveRisk, ...] = ()
     choices: tuple[Choice, ...] = ()
+    people: int | None = None
+
+    @property
+    def units(self) -> int:
+        """What was counted: people where it is known whose the records are, and records otherwise."""
+        return self.records if self.people is None else self.people
+
+    @property
+    def memberships(self) -> int:
+        """The sizes of all classes together; a person with records in several classes is in each."""
+        return self.records if self.people is None else sum(band.records for band in self.sizes)
 
     @property
     def l(self) -> int | None:  # noqa: E743 - the field's own letter
@@ -138,13 +152,13 @@ class Risk(Result):
 
     @property
     def unique_share(self) -> float | None:
-        """The share of records that are alone in their class."""
-        return self.unique / self.records if self.records else None
+        """The share of records, or people, that are alone in their class."""
+        return self.unique / self.units if self.records else None
 
     @property
     def average_size(self) -> float | None:
-        """Records to a class."""
-        return self.records / self.classes if self.classes else None
+        """Records, or people, to a class."""
+        return self.memberships / self.classes if self.classes else None
 
     @property
     def prosecutor_risk(self) -> float | None:
@@ -153,8 +167,8 @@ class Risk(Result):
 
     @property
     def marketer_risk(self) -> float | None:
-        """The share of records that are found by who looks for everybody: classes over records."""
-        return self.classes / self.records if self.records else None
+        """The share of records, or people, found by an attacker who looks for everybody: classes over their sizes."""
+        return self.classes / self.memberships if self.records else None
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `risk --json`."""
@@ -168,6 +182,8 @@ class Risk(Result):
             "average_size": self.average_size,
             "prosecutor_risk": self.prosecutor_risk,
             "marketer_risk": self.marketer_risk,
+            "counts": "rows" if self.people is None else "people",
+            "people": self.people,
             "records": self.records,
             "suppressed": self.suppressed,
             "quasi_identifiers": list(self.quasi_identifiers),
@@ -190,11 +206,13 @@ class Risk(Result):
             tuple(ColumnRisk(**column) for column in document["columns"]),
             tuple(_sensitive(entry) for entry in document["sensitive"]),
             tuple(Choice(**choice) for choice in document["choices"]),
+            document.get("people"),
         )
 
     def __repr__(self) -> str:
         found = f"k = {self.k}, {self.unique:,} unique" if self.records else "nothing to measure"
-        return f"<Risk of {self.records:,} records: {found}>"
+        whose = "" if self.people is None else f" of {people_words(self.people)}"
+        return f"<Risk of {self.records:,} records{whose}: {found}>"
 
     def __rich__(self) -> RenderableType:
         from polyseme.results.views.risk import risk_view

@@ -139,6 +139,7 @@ def risk(
     data: Any,
     qi: str | Sequence[str] | None = None,
     sensitive: str | Sequence[str] = (),
+    person: str | None = None,
     *,
     spark: Any = None,
     master: str | None = None,
@@ -150,7 +151,7 @@ def risk(
     else:
         table = table_given(_whole_name(data), **written)
         source = through_workers(session(spark, master), table)
-    return local_risk.risk(source, qi, sensitive)
+    return local_risk.risk(source, qi, sensitive, person)
 
 
 def attack(

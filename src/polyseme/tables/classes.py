@@ -12,12 +12,15 @@ on the order of rows. Definitions:
   are like that: then the table is generalized to the top and is one ordinary class.
 - A `*` in the column of a sensitive attribute is a missing value, not one more value (unless the attribute is a
   quasi-identifier as well, where it is a generalized value).
+- Where it is known whose rows they are, people are counted: the size of a class is the number of different people who
+  have a row in it, and a person counts once for each different value. Shares are over people, so that those of a class
+  add up to more than 1 where a person has several values; distributions (`Counts.spread`) are scaled back to 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,8 +40,10 @@ __all__ = [
     "PublishedSets",
     "class_of_rows",
     "classes_of",
+    "counted_people",
     "kept_rows",
     "match_counts",
+    "people_in",
     "published_sets",
 ]
 
@@ -63,6 +68,12 @@ class Counts:
     total      how often each value of the domain occurs in the whole table: (F,)
     labels     the domain in order of codes; the values seen, sorted, when none was declared
     flaw       why nothing can be said about this attribute; empty when all is well
+
+    Where people are counted, `sizes`, `count` and `total` are numbers of different people, and beside them stand
+
+    people     how many there are in the whole table; None where records are counted
+    holders    who has which value: the entry of `value`, and the person, each pair once: (2, m)
+    rows       the same classes and values with records counted
     """
 
     attribute: str
@@ -74,6 +85,9 @@ class Counts:
     total: Ints
     labels: tuple[Label | None, ...] = field(repr=False)
     flaw: str = ""
+    people: int | None = None
+    holders: Ints | None = field(default=None, repr=False)
+    rows: Counts | None = field(default=None, repr=False)
 
     @property
     def domain_size(self) -> int:
@@ -82,8 +96,41 @@ class Counts:
 
     @property
     def records(self) -> int:
-        """N, the number of records of the table that are not suppressed."""
-        return int(self.total.sum())
+        """N, the number of records of the table that are not suppressed, or of people where these are counted."""
+        return int(self.total.sum()) if self.people is None else self.people
+
+    @cached_property
+    def spread(self) -> Counts:
+        """The same as distributions: sizes are sums of counts, more than the people where some have several values."""
+        if self.people is None:
+            return self
+        sizes = np.add.reduceat(self.count, self.starts[:-1]) if len(self.count) else self.sizes
+        return replace(self, sizes=sizes, people=None, holders=None, rows=None)
+
+    def compared(self, whole: Counts) -> Counts:
+        """The same classes as parts of another table, which is given as one class."""
+        rows = None if self.rows is None or whole.rows is None else self.rows.compared(whole.rows)
+        return replace(self, total=whole.total, people=whole.people, rows=rows)
+
+    def among(self, kept: Bools) -> Counts:
+        """The counts of some classes, which are then the whole table."""
+        entries = kept[self.owner]
+        value, count = self.value[entries], self.count[entries]
+        total = np.bincount(value, count, self.domain_size).astype(np.int64)
+        starts = np.concatenate(([0], np.cumsum(self.distinct[kept])))
+        made = replace(
+            self, sizes=self.sizes[kept], first=self.first[kept], starts=starts, value=value, count=count, total=total
+        )
+        if self.holders is None or self.rows is None:
+            return made
+        held = self.holders[:, entries[self.holders[0]]]
+        held = np.stack([(np.cumsum(entries) - 1)[held[0]], held[1]])
+        return made._whole_of(held, self.rows.among(kept))
+
+    def _whole_of(self, holders: Ints, rows: Counts) -> Counts:
+        """With the people of the whole table, from who has which entry."""
+        total = people_in(self.value[holders[0]], holders[1], self.domain_size)
+        return replace(self, total=total, people=len(np.unique(holders[1])), holders=holders, rows=rows)
 
     @cached_property
     def owner(self) -> Ints:
@@ -143,6 +190,7 @@ class Classes:
     records     rows of the table that are not suppressed
     suppressed  rows with `*` in every quasi-identifier
     attributes  counts of each sensitive attribute that was asked for
+    people      how many people these rows are of, where people are counted: `sizes` are then numbers of people
     """
 
     sizes: Ints
@@ -150,6 +198,7 @@ class Classes:
     records: int
     suppressed: int
     attributes: dict[str, Counts] = field(default_factory=dict)
+    people: int | None = None
 
     @property
     def count(self) -> int:
@@ -167,6 +216,29 @@ def _summed(place: Ints, counts: Ints, size: int) -> Ints:
     return found
 
 
+def people_in(classes: Ints, people: Ints, number: int) -> Ints:
+    """How many different people each class has, from the class and the person of each row.
+
+    >>> people_in(np.array([0, 0, 0, 1]), np.array([7, 7, 9, 7]), 2)
+    array([2, 1])
+    """
+    span = int(people.max(initial=0)) + 1
+    return np.bincount(np.unique(classes * span + people) // span, minlength=number).astype(np.int64)
+
+
+def counted_people(rows: Counts, classes: Ints, codes: Ints, people: Ints, sizes: Ints) -> Counts:
+    """Counts of people in place of records, from the class, the value and the person of each row.
+
+    rows   the same with records counted
+    sizes  people of each class
+    """
+    keys = rows.owner * rows.domain_size + rows.value
+    entry, span = np.searchsorted(keys, classes * rows.domain_size + codes), int(people.max(initial=0)) + 1
+    holders = np.stack(np.divmod(np.unique(entry * span + people), span))
+    made = replace(rows, sizes=sizes, count=np.bincount(holders[0], minlength=len(rows.value)).astype(np.int64))
+    return made._whole_of(holders, rows)
+
+
 def classes_of(
     frame: pl.DataFrame,
     quasi_identifiers: Sequence[str],
@@ -177,6 +249,7 @@ def classes_of(
     wildcard: bool = False,
     generalized: Collection[str] = (),
     counts: Ints | None = None,
+    people: Ints | None = None,
 ) -> Classes:
     """Group a table by its quasi-identifiers and count the values of the sensitive attributes in every class.
 
@@ -185,6 +258,7 @@ def classes_of(
     says so for each attribute.
     `generalized` names sensitive attributes that are quasi-identifiers too: there a `*` is a value like any other.
     `counts` says how many records each row stands for; without it, one.
+    `people` says whose each row is, as a number from 0: then people are counted.
 
     >>> table = pl.DataFrame({"zip": [1, 1, None], "ill": ["flu", "cold", "flu"]})
     >>> classes_of(table, ["zip"], ["ill"]).attributes["ill"].distinct.tolist()
@@ -205,11 +279,66 @@ def classes_of(
     classes = Classes(sizes, groups[_ROW].to_numpy().astype(np.int64), records, suppressed)
     for name, tally in tallies.items():
         counted = _by_class(tally, groups, keys, wildcard, suppressed)
-        if name not in generalized and _textual(counted, _VALUE):
-            counted = counted.with_columns(pl.col(_VALUE).cast(pl.String).replace(SUPPRESSED, None))
+        counted = counted.with_columns(_told(counted, name in generalized))
         taken_as = missing if isinstance(missing, str) else missing.get(name, "refuse")
         classes.attributes[name] = _sparse(classes, counted, name, (domains or {}).get(name), taken_as, pairs)
-    return classes
+    if people is None:
+        return classes
+    known = _class_of(frame, groups, keys, wildcard)
+    rows = np.flatnonzero(known >= 0)
+    codes = {}
+    for name in sensitive:
+        taken_as = missing if isinstance(missing, str) else missing.get(name, "refuse")
+        values = _told(frame.select(pl.col(name).alias(_VALUE))[rows], name in generalized)
+        codes[name] = encode(values, pl.repeat(1, len(values), eager=True), (domains or {}).get(name), taken_as)[0]
+    return _of_people(classes, known[rows], codes, people[rows], pairs)
+
+
+def _told(counted: pl.DataFrame, generalized: bool) -> pl.Series:
+    """The values of an attribute; what is suppressed is missing, unless it is a generalized value."""
+    if not _textual(counted, _VALUE):
+        return counted[_VALUE]
+    texts = counted[_VALUE].cast(pl.String)
+    return texts if generalized else texts.replace(SUPPRESSED, None)
+
+
+def _class_of(frame: pl.DataFrame, groups: pl.DataFrame, keys: list[str], wildcard: bool) -> Ints:
+    """The class of each row; -1 for a suppressed one."""
+    if not keys:
+        return np.zeros(frame.height, dtype=np.int64)
+    rows = frame.select(*keys, _suppressed(frame, keys).alias(_VALUE))
+    rows = rows.with_columns(_star_to_null(rows, keys)) if wildcard else rows
+    there = groups.select(_CLASS, *keys)
+    found = rows.join(there, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    # Where every row is suppressed, they are a class.
+    set_aside = pl.col(_VALUE) & ~pl.col(_VALUE).all()
+    return found.select(pl.when(~set_aside).then(pl.col(_CLASS)).cast(pl.Int64).fill_null(-1)).to_series().to_numpy()
+
+
+def _of_people(
+    classes: Classes, owner: Ints, codes: Mapping[str, Ints], people: Ints, pairs: tuple[Ints, Ints] | None
+) -> Classes:
+    """The same classes with people counted, from the class, the values and the person of each row in a class."""
+    rows, known = np.arange(len(owner)), len(np.unique(people))
+    if pairs is not None:
+        owner, rows = _into_matching(owner, pairs)
+    sizes = people_in(owner, people[rows], classes.count)
+    attributes = {}
+    for name, counts in classes.attributes.items():
+        there = codes[name][rows] >= 0
+        told = codes[name][rows[there]]
+        attributes[name] = counted_people(counts, owner[there], told, people[rows[there]], sizes)
+    return replace(classes, sizes=sizes, attributes=attributes, people=known)
+
+
+def _into_matching(owner: Ints, pairs: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """Where classes overlap, what is in class j goes to every class i that matches it: the class, and what it was."""
+    into, source = pairs
+    order = np.argsort(owner, kind="stable")
+    bounds = np.searchsorted(owner[order], np.arange(int(source.max(initial=-1)) + 2))
+    lengths = (bounds[1:] - bounds[:-1])[source]
+    offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return np.repeat(into, lengths), order[np.repeat(bounds[:-1][source], lengths) + offsets]
 
 
 def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
@@ -315,8 +444,7 @@ def _sparse(
     missing: MissingAs,
     pairs: tuple[Ints, Ints] | None,
 ) -> Counts:
-    values = counted[_VALUE].cast(pl.String) if _textual(counted, _VALUE) else counted[_VALUE]
-    codes, labels, flaw = encode(values, counted[_COUNT], domain, missing)
+    codes, labels, flaw = encode(counted[_VALUE], counted[_COUNT], domain, missing)
     owner = counted[_CLASS].to_numpy().astype(np.int64)
     count = counted[_COUNT].to_numpy().astype(np.int64)
     size = len(labels)
@@ -333,14 +461,8 @@ def _merged(
 ) -> tuple[Ints, Ints, Ints]:
     """Entries in order of class and value; where classes overlap, each takes in the entries of those it matches."""
     if pairs is not None:
-        # Entries of class j go to every class i that matches it.
-        into, source = pairs
-        order = np.argsort(owner, kind="stable")
-        bounds = np.searchsorted(owner[order], np.arange(int(source.max(initial=-1)) + 2))
-        lengths = (bounds[1:] - bounds[:-1])[source]
-        offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        entries = order[np.repeat(bounds[:-1][source], lengths) + offsets]
-        owner, codes, count = np.repeat(into, lengths), codes[entries], count[entries]
+        owner, entries = _into_matching(owner, pairs)
+        codes, count = codes[entries], count[entries]
     flat = owner * max(size, 1) + codes
     if flat.max(initial=0) < _DENSE * len(flat):
         # Every count is at least one, so that a sum of zero is a value that does not occur.

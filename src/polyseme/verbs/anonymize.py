@@ -34,7 +34,7 @@ from polyseme.release import Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
 from polyseme.results.plan import Plan
-from polyseme.schema import Resolved
+from polyseme.schema import Resolved, Role
 from polyseme.tables.io.source import Source, Watched
 from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
@@ -50,7 +50,8 @@ from polyseme.verbs.cautions import (
 from polyseme.verbs.inputs import policy_given, release_given, source_given, with_population
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.publishing import publish_in_folder, publish_in_memory
+from polyseme.verbs.prospect import LOOKED_AT, Prospect, prospect
+from polyseme.verbs.publishing import models_of, publish_in_folder, publish_in_memory
 from polyseme.verbs.reviewing import Review
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def anonymize(
     check = "" if job.key is None else key_check(job.key)
     if previous is not None and not accept_risk:
         require_same_key(job.columns, check, previous)
+    seen_before = _prospect(job, policy, source, treated)
+    treated = treated if treated is None or seen_before is None else seen_before.counted(treated)
     where = engine if isinstance(engine, str) else type(engine).__name__
     columns, sets = len(job.columns), len(job.sets)
     _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
@@ -153,7 +156,9 @@ def anonymize(
         *(changing_strata(job.columns) if job.key is not None else ()),
         *(changed_since(job.columns, job.key is not None, previous, check) if previous is not None else ()),
     ]
-    _tell(warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None))
+    _tell(
+        warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None, bool(job.sets))
+    )
     _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
     _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])
     with asked.turn() if asked is not None else nullcontext():
@@ -168,6 +173,7 @@ def anonymize(
             checked=treated is None or treated.checked,
             rows_per_record=job.rows_per_record,
             accept_risk=accept_risk,
+            prospect=seen_before,
             tell=partial(_tell_afterwards, warn, work),
             population=partial(population_frame, policy),
         )
@@ -186,6 +192,23 @@ def anonymize(
     if explain is not None and explanation is not None:
         explain(explanation)
     return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
+
+
+def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None) -> Prospect | None:
+    """What rows will show, and whose they are, where the policy says by which column people are known.
+
+    Survey weights split the classes that a method has formed: they are then counted here too. Without a model to check
+    nothing is held of a long table: it is then told by records how many are alone.
+    """
+    split = treated is not None and any(item.role is Role.WEIGHT for item in policy.attributes)
+    if (policy.record_key is None and not split) or (treated is not None and not treated.checked):
+        return None
+    models = treated.models if treated is not None else models_of(policy)
+    if not models and (source.rows is None or source.rows > LOOKED_AT):
+        return None
+    found = prospect(job, source, models, partial(population_frame, policy))
+    # Nothing is claimed of people where nothing is promised.
+    return found if models else replace(found, people=None)
 
 
 def _treated(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import polars as pl
@@ -79,10 +79,11 @@ def require_protection(resolved: Resolved, grouped: bool = False, unnamed: bool 
         )
 
 
-def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool) -> list[str]:
+def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool, drawn: bool = True) -> list[str]:
     """What the data holder should hear before publishing.
 
     from_data  the attributes whose values, or bins, were looked up in the table
+    drawn      whether anything is published as sets
     """
     found = []
     if from_data:
@@ -93,7 +94,7 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
         )
         if keyed:
             found.append(f"when the values of {names} change, sticky decoys change with them.")
-    if policy.record_key is not None and not keyed:
+    if policy.record_key is not None and not keyed and drawn:
         found.append(
             f"the policy names the record-key '{policy.record_key}', but no key was given: several records of one "
             "person get sets of their own, which can be intersected. Use --key-file."
@@ -144,7 +145,14 @@ def few_people(source: Source, policy: Policy) -> list[str]:
     return [f"$.record-key: {people.total:,} {what}, and is refused with --key-file; {hint}."] if what else []
 
 
-def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> list[str]:
+class Foreseen(NamedTuple):
+    """What `anonymize` will refuse, and what else should be heard."""
+
+    refused: list[str]
+    told: list[str]
+
+
+def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> Foreseen:
     """Conditions that `anonymize` would refuse because no record meets them, looked at before."""
     constrained = [item for item in resolved.schema.attributes if item.constraints]
     found = Fulfilled()
@@ -157,7 +165,7 @@ def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> list
         f"{problem.where}: {problem.what}, which anonymize refuses; {problem.hint}"
         for problem in unfulfilled(constrained, found)
     ]
-    return [*refused, *absent_values(constrained, found)]
+    return Foreseen(refused, list(absent_values(constrained, found)))
 
 
 def _condition_columns(
@@ -173,15 +181,17 @@ def _condition_columns(
         yield {name: _cast(series, types[name], words) for name, series in columns.items()}
 
 
-def disagreeing(source: Source, policy: Policy, resolved: Resolved) -> list[str]:
+def disagreeing(source: Source, policy: Policy, resolved: Resolved) -> Foreseen:
     """Groups with members that differ in what they are to share, counted before anything is drawn."""
-    found = []
+    found = Foreseen([], [])
     for item in resolved.schema.protected:
         if item.shared_by:
             groups = _agreement(source, policy, item)
             what, many = differing(item.shared_by, groups), groups.several > MOST_DIFFERING * groups.heads
             then = f"which anonymize refuses; {AGREEMENT_HINT}" if many else "each value then has a set of its own"
-            found += [f"$.attributes.{item.name}.shared-by: {what}, {then}."] if what else []
+            if what:
+                heard = found.refused if many else found.told
+                heard.append(f"$.attributes.{item.name}.shared-by: {what}, {then}.")
     return found
 
 

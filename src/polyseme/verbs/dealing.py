@@ -21,25 +21,28 @@ groups: a row's place and its group together would tell its value.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Bools, Ints
+from polyseme.engines.people import people_of
 from polyseme.errors import TableError
 from polyseme.methods import grouping_named
 from polyseme.methods.bucketization import Places
 from polyseme.methods.grouping import DealingMethod, grouped_attribute
-from polyseme.policy import Policy
+from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import Coding, read_values
 from polyseme.policy.resolving import match_columns
 from polyseme.schema import Resolved, Role
 from polyseme.tables.io.parts import Part
 from polyseme.tables.io.source import CountedRows, Source, Wrapped
-from polyseme.verbs.recoding import promised
+from polyseme.verbs.recoding import promised, shared_groups
 from polyseme.verbs.treating import (
     Decided,
     applied_groups,
@@ -171,6 +174,7 @@ def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
     read = read_values(matched, resolved.schema, source)
     if not read.data.records:
         raise TableError(f"{source.name}: no records to publish")
+    _require_one_each(policy, spec, source)
     sensitive = {item.name: item for item in read.sensitive}
     models = promised(policy, method, spec, sensitive)
     item = grouped_attribute(spec.name, spec.parameters, sensitive)
@@ -198,3 +202,13 @@ def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
         dealer=dealer,
         source=DealtSource(source, dealer),
     )
+
+
+def _require_one_each(policy: Policy, spec: MethodSpec, source: Source) -> None:
+    """Refuse groups for people with several records, where the policy says whose they are."""
+    if policy.record_key is None:
+        return
+    with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
+        found = people_of(source, policy.record_key, policy.table.missing_values, Path(folder))
+    if found.distinct < found.total:
+        raise shared_groups(spec, found.total, found.distinct)

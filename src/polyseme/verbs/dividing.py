@@ -42,6 +42,7 @@ from polyseme.randomness import SystemStream
 from polyseme.release import Applied
 from polyseme.schema import Resolved
 from polyseme.spelling import Label
+from polyseme.tables.classes import Counts
 from polyseme.tables.io.source import Source
 from polyseme.verbs.recoding import asked_of_classes, promised
 from polyseme.verbs.treating import Treated, domain_labels, ruled
@@ -98,7 +99,7 @@ class _Finish:
     ladders     of the quasi-identifiers
     domains     the values of each sensitive attribute
     models      what classes must reach, and what is known beside the table
-    totals      how often each sensitive value occurs in the whole table
+    totals      the whole table as one class for each sensitive attribute
     room        classes for each record beyond which only their number is told
     """
 
@@ -106,7 +107,7 @@ class _Finish:
     domains: Mapping[str, tuple[Label, ...]] = field(repr=False)
     models: tuple[Mapping[str, Any], ...]
     background: Background = field(repr=False)
-    totals: Mapping[str, Ints] = field(default_factory=dict, repr=False)
+    totals: Mapping[str, Counts] = field(default_factory=dict, repr=False)
     room: float = np.inf
 
     def __call__(self, batch: pa.RecordBatch) -> _Piece:

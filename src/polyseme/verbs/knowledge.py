@@ -12,10 +12,13 @@ import pyarrow as pa
 
 from polyseme.analysis.leave_one_out import held, information
 from polyseme.arrays import Bools, Floats, Ints
+from polyseme.attacks.definetti import judged
+from polyseme.attacks.naive_bayes import levels_of
+from polyseme.attacks.scene import Everyone
 from polyseme.errors import ReleaseError
 from polyseme.estimators.counts import ranked
 from polyseme.estimators.learning import Reached, reached
-from polyseme.estimators.learnt import NEWS, PEOPLE, combined, learnt_shares, most_groups, telling
+from polyseme.estimators.learnt import combined, learnt_shares
 from polyseme.policy import Policy
 from polyseme.policy.distributions import kept_columns
 from polyseme.policy.resolving import match_columns
@@ -30,8 +33,6 @@ from polyseme.tables.io.source import Source
 
 __all__ = ["Learnt", "Looked", "declared", "from_release", "look"]
 
-_ALL_GROUPS = 4_000
-"""Groups of all attributes together: a report on 290 of them then takes some seconds for this."""
 _CELLS = 16_000_000
 """Codes that are held at a time (128 MB)."""
 _ROWS = 200_000
@@ -41,17 +42,15 @@ _ANY_OTHER = "any other"
 """What a column is in the group of those to whom no condition applies."""
 _RANGES = 10
 """Ranges that numbers are put into: ten of age lose 0.001 of the success of somebody who knows income by year."""
-_ANY_NEWS = -1e9
-"""For somebody who takes every column, whether it seems to tell something or not."""
 _JUDGED, _ALL_JUDGED = 100_000, 600_000
 """Records of an attribute, and of all together, that are judged by what was learnt from others: 50,000 a second."""
 _OTHERS = 2
-"""Records of a group on average at least, where the truth is at hand: each is guessed at from another."""
+"""Records of a group on average at least: each is guessed at from another."""
 _TABLE = 10_000_000
-"""Groups times values of all attributes together, where the truth is at hand (80 MB)."""
+"""Groups times values of all attributes together (80 MB)."""
 _COLUMNS = 3
 """Columns that are taken together at the most."""
-_WORTH = 3.0
+_WORTH = 5.0
 """Nats that another column must tell: chance alone rarely tells so much about records that were left out."""
 _STATED = 3
 """Texts of a column that are named for a stratum."""
@@ -80,6 +79,30 @@ def _by_condition(attribute: Attribute, shares: Sequence[float]) -> Groups | Non
 
 
 @dataclass(frozen=True, eq=False)
+class _Split:
+    """Records put into groups.
+
+    group    of each record, from 0 on: (n,)
+    columns  that tell it, beside the strata
+    told     what other records of a group tell about one, in nats for all records together
+    """
+
+    group: Ints
+    columns: tuple[int, ...]
+    told: float
+
+
+def _worthwhile(finer: Sequence[_Split]) -> _Split:
+    """The finest groups of which each column tells more than chance; one column at least, so that there are groups."""
+    chosen = finer[0]
+    for one in finer[1:]:
+        if chosen.group.any() and one.told <= chosen.told + _WORTH:
+            break
+        chosen = one
+    return chosen
+
+
+@dataclass(frozen=True, eq=False)
 class Looked:
     """Some records of a table, as codes.
 
@@ -102,18 +125,19 @@ class Looked:
         """How the true values of an attribute are distributed in the groups that tell most about them."""
         if not len(self.places[name]):
             return None
-        group, columns = self._split(name, strata.members[0].size)
-        return self._groups(name, strata, True, group, columns)
+        return self._groups(name, strata, True, _worthwhile(self._split(name, strata)))
 
     def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
         """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
         if not len(self.places[name]):
-            return None, Learnt(None, None)
-        group, columns = self._told(name, strata.members[0].size)
-        return self._groups(name, strata, False, group, columns), self._judged(name, strata, group, bool(columns))
+            return None, Learnt(None, ())
+        finer = self._split(name, strata)
+        chosen = _worthwhile(finer)
+        return self._groups(name, strata, False, chosen), self._judged(name, strata, chosen.group, finer[-1].group)
 
-    def _groups(self, name: str, strata: Strata, exact: bool, group: Ints, columns: Sequence[int]) -> Groups:
+    def _groups(self, name: str, strata: Strata, exact: bool, split: _Split) -> Groups:
         place, sets = self.places[name], self.values[name]
+        group, columns = split.group, sorted(split.columns)
         first = np.unique(group, return_index=True)[1]
         counts = self._counts(sets, group, strata, place[first], exact)
         # Ranges come after the columns they are made of: what is finer is named.
@@ -158,67 +182,77 @@ class Looked:
             for number in np.unique(taken).tolist()
         }
 
-    def _split(self, name: str, size: int) -> tuple[Ints, list[int]]:
-        """The group of each record, and the columns that tell it: those by which other records tell most about one.
+    def _split(self, name: str, strata: Strata) -> list[_Split]:
+        """Finer and finer groups of the records: by those columns by which other records tell most about one.
 
-        One column is taken in any case, so that there are groups; more as long as they tell more than chance.
+        The first ones are those of the columns that decide the stratum; the last ones take as many as there may be.
         """
-        values, (_, group) = self.values[name][:, 0], ranked(self.places[name])
-        whole = np.bincount(values, minlength=size) / len(values)
+        values, size = self.values[name], strata.members[0].size
+        whole = np.bincount(values.ravel(), minlength=size) / values.size
         most = min(len(values) // _OTHERS, _TABLE // len(self.values) // size)
-        chosen: list[int] = []
-        known = information(group, values, size, whole, self.persons)
-        while len(chosen) < _COLUMNS:
-            rest = [column for column in range(self.features.shape[1]) if column not in chosen]
-            codes = {column: combined(np.column_stack([group, self.features[:, column]])) for column in rest}
-            finer = {column: code for column, code in codes.items() if group.max() < code.max() < most}
-            told = {column: information(code, values, size, whole, self.persons) for column, code in finer.items()}
-            best = max(told, key=lambda column: told[column], default=None)
-            if best is None or (told[best] <= known + _WORTH and group.any()):
+        group, columns = self._in_strata(name, strata, most)
+        found = [_Split(group, columns, information(group, values, size, whole, self.persons))]
+        while len(found) <= _COLUMNS:
+            last = found[-1]
+            rest = [column for column in range(self.features.shape[1]) if column not in last.columns]
+            codes = {column: combined(np.column_stack([last.group, self.features[:, column]])) for column in rest}
+            finer = [
+                _Split(code, (*last.columns, column), information(code, values, size, whole, self.persons))
+                for column, code in codes.items()
+                if last.group.max() < code.max() < most
+            ]
+            if not finer:
                 break
-            chosen.append(best)
-            known, group = told[best], finer[best]
-        return group, sorted(chosen)
+            found.append(max(finer, key=lambda one: one.told))
+        return found
 
-    def _told(self, name: str, size: int, news: float = NEWS) -> tuple[Ints, list[int]]:
-        """The group of each record, stratum by stratum, and the columns that tell it.
-
-        news  how surely a column must tell something, in standard errors
-        """
+    def _in_strata(self, name: str, strata: Strata, most: int) -> tuple[Ints, tuple[int, ...]]:
+        """The records by the columns that decide their stratum; by the strata where that would be too many groups."""
         place = self.places[name]
-        most = min(most_groups(len(place), size), max(_ALL_GROUPS // len(self.values), 1))
-        marked = np.column_stack([place, self.features])
-        chosen = telling(marked, self.values[name], size, most + int(place.max()), [0], news)
-        return combined(marked[:, chosen]), sorted(column - 1 for column in chosen[1:])
+        deciding = self._undecided(strata, place)
+        columns = tuple(self.names.index(column) for column in deciding if column in self.names)
+        group = combined(np.column_stack([place, self.features[:, list(columns)]]))
+        return (group, columns) if group.max(initial=0) < most else (ranked(place)[1], ())
 
-    def _judged(self, name: str, strata: Strata, group: Ints, told: bool) -> Learnt:
+    def _judged(self, name: str, strata: Strata, group: Ints, every: Ints) -> Learnt:
         """How often guesses are right that were learnt from candidates, judged by other records.
 
-        told  whether any column tells groups apart
+        every  groups by as many columns as there may be
         """
         alone = len(np.unique(self.places[name])) == 1
-        # Strata are groups, too, whether or not a column tells more.
-        known = self._reached(name, group, strata) if told or not alone else None
-        if known is not None:
-            every = self._told(name, strata.members[0].size, _ANY_NEWS)[0]
-            finer = None if _alike(group, every) else self._reached(name, every, strata)
-            known = known if finer is None else replace(known, finer=finer.high)
-        return Learnt(self._reached(name, np.zeros_like(group), strata) if alone else None, known)
+        grouped = [one for one in [group] if one.any()] + ([] if _alike(group, every) else [every])
+        ways = [self._reached(name, one, strata) for one in grouped]
+        ways += [self._naive(name, strata)] if self.names else []
+        return Learnt(
+            self._reached(name, np.zeros_like(group), strata) if alone else None,
+            tuple(way for way in ways if way is not None),
+        )
+
+    def _naive(self, name: str, strata: Strata) -> Reached | None:
+        """For an attacker who combines all columns, as far as they tell something one by one."""
+        place, sets = self.places[name][: self._most], self.values[name][: self._most]
+        # Of a number and its ranges one is enough.
+        columns = [self.names.index(column) for column in dict.fromkeys(self.names)]
+        levels = levels_of(self.features[: self._most][:, columns])
+        found = judged(Everyone(sets, place, strata, name), levels) if levels.shape[1] else None
+        return None if found is None else Reached(found[0].success, 0.0, found[0].error)
+
+    @property
+    def _most(self) -> int:
+        """Records of an attribute that are judged."""
+        return min(max(_ALL_JUDGED // len(self.values), _FEWEST), _JUDGED)
 
     def _reached(self, name: str, group: Ints, strata: Strata) -> Reached | None:
         """Over the strata of the first records."""
-        most = min(max(_ALL_JUDGED // len(self.values), _FEWEST), _JUDGED)
+        most = self._most
         place, sets, group = self.places[name][:most], self.values[name][:most], group[:most]
-        parts, weights = [], []
+        parts, weights = list[Reached | None](), list[float]()
         for number in np.unique(place).tolist():
             mine, member = place == number, strata.members[number]
             dense = np.unique(group[mine], return_inverse=True)[1]
-            part = reached(member.narrow(sets[mine]), dense, member.mechanism)
-            if part is None:
-                return None
-            parts.append(part)
+            parts.append(reached(member.narrow(sets[mine]), dense, member.mechanism))
             weights.append(float(mine.sum()))
-        return Reached.over(parts, weights) if parts else None
+        return Reached.over(parts, weights)
 
     def _counts(self, sets: Ints, group: Ints, strata: Strata, places: Ints, exact: bool) -> Floats:
         """How many people of each group have each value: (groups, F)."""
@@ -245,29 +279,25 @@ def _alike(one: Ints, other: Ints) -> bool:
 
 @dataclass(frozen=True)
 class Learnt:
-    """How often somebody is right who reads a release; None where that is not told by judging.
+    """How often an attacker is right who reads a release, as far as that is told by judging.
 
-    marginal     and learns how the values are distributed among all people; one stratum only
-    conditional  and learns it for each group
+    marginal     and learns how the values are distributed among all people; None for several strata
+    conditional  and learns it given other columns, in several ways
     """
 
     marginal: Reached | None
-    conditional: Reached | None
+    conditional: tuple[Reached, ...]
 
 
-def _looked(
-    texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints], people: int = PEOPLE
-) -> Looked:
+def _looked(texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str, Ints]) -> Looked:
     """Columns with about as many values as records tell nothing about groups, and are left out.
 
     Numbers are also looked at in ranges, as additional columns of the same name: fewer groups, of which something can
     be learnt from fewer records.
-
-    people  records that a level of a column has on average at least
     """
     rows = max((len(codes) for codes in values.values()), default=0)
     coarse = [found for series in texts if (found := _ranges(series)) is not None]
-    few = [series for series in [*texts, *coarse] if series.n_unique() * people <= rows]
+    few = [series for series in [*texts, *coarse] if series.n_unique() * _OTHERS <= rows]
     levels = [series.unique().sort() for series in few]
     codes = [series.rank("dense").fill_null(0).to_numpy().astype(np.int64) for series in few]
     # A missing value sorts first and has the code 0; without one, codes begin at 1.
@@ -327,7 +357,7 @@ def _fitting(
     shown = texts.filter(pl.Series(fits)) if texts.width else texts
     columns, count = shown.to_dict(), int(fits.sum())
     places = {name: strata[name].places(columns, count) for name in codes}
-    found = _looked(shown, {name: column[fits][:, None] for name, column in codes.items()}, places, _OTHERS)
+    found = _looked(shown, {name: column[fits][:, None] for name, column in codes.items()}, places)
     return found if persons is None else replace(found, persons=persons[fits])
 
 

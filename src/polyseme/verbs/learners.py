@@ -50,6 +50,8 @@ _NO_GROUPS = (
 )
 _WORK = 20_000
 """Values times groups up to which every group is looked at by itself: 1 s a group with 5,000 values."""
+_ALL_GROUPS = 1_000
+"""Groups of all attributes that are looked at by themselves: two seconds."""
 _CROWDED = 200
 """Values of a graph up to which its crowds are listed, to know what a range is."""
 
@@ -169,13 +171,15 @@ class _Facing:
 class _Grouped:
     """How the values are distributed in groups, and the two attackers who know that.
 
-    groups  as they are known
-    places  the stratum of each
+    groups      as they are known
+    places      the stratum of each
+    attributes  that are looked at together
     """
 
     facing: _Facing
     groups: Groups
     places: Ints
+    attributes: int
 
     @cached_property
     def left(self) -> LeftOut | None:
@@ -239,7 +243,7 @@ class _Grouped:
     @property
     def _most(self) -> int:
         """Groups that are looked at one by one."""
-        return max(_WORK // self._strata.members[0].size, 1)
+        return max(min(_WORK // self._strata.members[0].size, _ALL_GROUPS // self.attributes), 1)
 
     @cached_property
     def _largest(self) -> list[_Known]:
@@ -258,6 +262,10 @@ class _Grouped:
         # The floor and the ranges are those of the distribution he knows.
         known = self.facing.guesser(whole)
         found = replace(found, floor=known.floor, crowd=known.crowd, ranges=known.ranges)
+        if self.left is not None and found.after is not None:
+            # Values that are equally frequent are guessed equally often.
+            before, after = self.left.whole
+            found = replace(found, before=before, after=after, worst_group=max(found.worst_group or 0.0, after))
         return _with_worst(found, worst)
 
     def _conditional(self, marginal: Guesser) -> Guesser:
@@ -294,12 +302,13 @@ def _by_others(found: Guesser, left: LeftOut) -> Guesser:
 
 
 def guessers(
-    strata: Strata, groups: Groups | None, apart: bool, labels: Sequence[Label], source: str = ""
+    strata: Strata, groups: Groups | None, apart: bool, labels: Sequence[Label], source: str = "", attributes: int = 1
 ) -> tuple[Guessers, Groups | None]:
     """The three attackers for one attribute, and what the last of them takes the groups to be.
 
-    groups  how the values are distributed, where that is known
-    source  where that comes from, in words
+    groups      how the values are distributed, where that is known
+    source      where that comes from, in words
+    attributes  that are looked at together
     """
     facing = _Facing(strata, apart, labels)
     places = None if groups is None else groups.places(strata)
@@ -308,7 +317,7 @@ def guessers(
         return Guessers(facing.guesser(list(_reference(strata, None))), source=source, warnings=missing), groups
     weights: Floats = np.bincount(places, groups.population.weights, len(strata.members)).astype(np.float64)
     reference = facing.guesser(list(_reference(strata, weights)))
-    grouped = _Grouped(facing, groups, places)
+    grouped = _Grouped(facing, groups, places, attributes)
     return grouped.told(reference, source), grouped.believed
 
 
@@ -338,7 +347,7 @@ def with_guessers(
             return item
         sets = drawn[item.name]
         groups, origin, warnings = known(sets)
-        told, believed = _of_sets(sets, groups, origin)
+        told, believed = _of_sets(sets, groups, origin, len(drawn))
         undeclared = (_UNIFORM,) if told.promised is not None and _nobody_declared(sets) else ()
         return replace(item, learner=replace(told, warnings=(*undeclared, *told.warnings, *warnings)), groups=believed)
 
@@ -363,24 +372,29 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
         except ReleaseError:
             continue
         records = len(looked.places[sets.name])
-        told, _ = _of_sets(sets, groups, f"the release itself, estimated from {records:,} records")
+        origin = f"the release itself, estimated from {records:,} records"
+        told, _ = _of_sets(sets, groups, origin, len(release.manifest.sets))
         found[sets.name] = _judged(told, reached, sets.repeats)
     return found
 
 
 def _judged(told: Guessers, reached: Learnt, repeats: float) -> Guessers:
     """With what records say about guesses that were learnt from others, in place of what follows from learnt shares."""
-    return replace(
-        told,
-        marginal=_limited(told.marginal, reached.marginal, repeats),
-        conditional=_limited(told.conditional, reached.conditional, repeats),
-    )
+    ways = [way.of_draws(repeats) for way in reached.conditional]
+    marginal = None if reached.marginal is None else reached.marginal.of_draws(repeats)
+    told = replace(told, marginal=_limited(told.marginal, marginal))
+    if told.conditional is None:
+        # Without groups there is nothing more to learn.
+        return replace(told, conditional=told.marginal, warnings=(*told.warnings, _NO_GROUPS))
+    known = Reached.largest(ways)
+    if known is None:
+        return replace(told, conditional=replace(told.conditional, after=None, worst_group=None, low=None, high=1.0))
+    return replace(told, conditional=_limited(told.conditional, known))
 
 
-def _limited(one: Guesser | None, reached: Reached | None, repeats: float) -> Guesser | None:
+def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
     if one is None or reached is None:
         return one
-    reached = reached.of_draws(repeats)
     worst = max(one.worst_group or 0.0, reached.estimate)
     return replace(one, after=reached.estimate, worst_group=worst, low=reached.low, high=reached.high)
 
@@ -391,8 +405,9 @@ def _nobody_declared(sets: Sets) -> bool:
     return expected.prior is None and expected.reference is None and not sets.attribute.conditional
 
 
-def _of_sets(sets: Sets, groups: Groups | None, origin: str) -> tuple[Guessers, Groups | None]:
-    told, believed = guessers(sets.strata, groups, sets.threshold is not None, sets.domain.values, origin)
+def _of_sets(sets: Sets, groups: Groups | None, origin: str, attributes: int) -> tuple[Guessers, Groups | None]:
+    """The attackers of one of so many attributes, with what was promised about them."""
+    told, believed = guessers(sets.strata, groups, sets.threshold is not None, sets.domain.values, origin, attributes)
     bounds = sets.attribute.promises.bounds(sets.channels[0])
     return replace(told, promised=bounds.guess, learner=bounds.learner), believed
 

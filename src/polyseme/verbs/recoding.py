@@ -18,7 +18,7 @@ from polyseme.errors import ImpossibleError, InternalError, Problem, QuestionErr
 from polyseme.methods import grouping_named
 from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import Goal
-from polyseme.methods.grouping import GroupingMethod, Task
+from polyseme.methods.grouping import DealingMethod, GroupingMethod, Task
 from polyseme.methods.microdata import Recoding
 from polyseme.models import background_of, is_about
 from polyseme.policy import MethodSpec, Policy
@@ -34,7 +34,7 @@ from polyseme.verbs.publishing import models_of
 from polyseme.verbs.reviewing import unreached
 from polyseme.verbs.treating import Treated, generalized, grouped
 
-__all__ = ["asked_of_classes", "no_levels", "promised", "treat"]
+__all__ = ["asked_of_classes", "no_levels", "promised", "shared_groups", "treat"]
 
 _LEVELLED = "full-domain"
 
@@ -63,6 +63,8 @@ def treat(
     read = read_microdata(match_columns(policy, source), resolved.schema, source, distinct, population)
     if not read.data.records:
         raise TableError(f"{source.name}: no records to publish")
+    if isinstance(method, DealingMethod) and read.data.people is not None:
+        raise shared_groups(spec, read.data.records, read.data.units)
     sensitive = {item.name: item for item in read.sensitive}
     models = promised(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
@@ -78,9 +80,12 @@ def treat(
     if isinstance(found, Recoding):
         _require_people(found, read, about, spec)
         about = [model for model in about if "k-map" not in model]
-    _require_reached(made, about, *_rows(made, read), population_frame(policy) if mapped else None)
+    rows, counts, people = _rows(made, read)
+    reference = population_frame(policy) if mapped else None
+    for whose in (None,) if people is None else (None, people):
+        _require_reached(made, about, rows, counts, whose, reference)
     finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
-    return replace(made, models=models, finer=finer)
+    return replace(made, models=models, finer=finer, all_people=None if read.data.people is None else read.data.units)
 
 
 def promised(
@@ -141,12 +146,13 @@ def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> 
     whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.rows, dtype=np.bool_), None, None)
     kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)), whole.people(read.data))
     suppressed = ~kept[whole.classes]
-    lost = int(read.data.each[suppressed].sum())
-    if lost > limit * read.data.records:
+    lost, units = read.data.units_of(suppressed), read.data.units
+    what = "records" if read.data.people is None else "people have records that"
+    if lost > limit * units:
         raise ImpossibleError(
             Problem(
                 "apply",
-                f"at these levels {lost:,} of {read.data.records:,} records would break what is "
+                f"at these levels {lost:,} of {units:,} {what} would break what is "
                 f"promised, more than the policy lets be suppressed ({limit:.2%})",
                 "wait for more records, allow more suppression, or search levels for this table",
             )
@@ -155,14 +161,14 @@ def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> 
 
 
 def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
-    """How many records would violate if one quasi-identifier were one level finer."""
+    """How many records, or people where these are counted, would violate if one quasi-identifier were finer."""
     nobody, violating = np.zeros(read.data.rows, dtype=np.bool_), {}
     for place, (name, level) in enumerate(zip(read.data.names, found.levels)):
         if level:
             levels = [*found.levels[:place], level - 1, *found.levels[place + 1 :]]
             made = Recoding.of_levels(read.data, levels, nobody, None, None)
             kept = goal.kept(*goal.counted(made.classes, len(made.shown)), made.people(read.data))
-            violating[name] = int(read.data.each[~kept[made.classes]].sum())
+            violating[name] = read.data.units_of(~kept[made.classes])
     return violating
 
 
@@ -185,16 +191,17 @@ def _require_reached(
     models: Sequence[Mapping[str, Any]],
     rows: pl.DataFrame,
     counts: Ints | None,
+    people: Ints | None,
     reference: pl.DataFrame | None = None,
 ) -> None:
-    """Refuse rows on which a model does not hold; `counts` says how many records each stands for.
+    """Refuse rows on which a model does not hold; `counts` says how many records each stands for, `people` whose it is.
 
     reference  the population, where people of it are counted
 
     A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
     quasi-identifiers as they are, so that it depends on the table whether models about them hold.
     """
-    verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, reference)
+    verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, people, reference)
     broken = [verdict for verdict in verdicts if not verdict.holds]
     if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
         raise unreached(made.applied.name, broken)
@@ -203,11 +210,21 @@ def _require_reached(
         raise InternalError(f"{made.applied.name} did not reach what it was asked to: {named}")
 
 
-def _rows(made: Treated, read: ReadTable) -> tuple[pl.DataFrame, Ints | None]:
-    """The rows as they will be published, without the columns that are drawn as sets, and how many have each."""
+def shared_groups(spec: MethodSpec, records: int, people: int) -> ImpossibleError:
+    """Refuses groups for people with several records: each record shows a group's values, and theirs intersect."""
+    what = (
+        f"{records:,} records are of {people:,} people: whoever knows which records are of one person intersects the "
+        "values of their groups"
+    )
+    hint = "publish one record for each person, or use full-domain or mondrian, which count people"
+    return ImpossibleError(Problem(f"$.method.{spec.name}", what, hint))
+
+
+def _rows(made: Treated, read: ReadTable) -> tuple[pl.DataFrame, Ints | None, Ints | None]:
+    """The rows as they will be published, without the columns that are drawn as sets; how many have each, and whose."""
     if made.rule is None:
         batches = [pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches(list(made.columns))]
-        return pl.concat(batches), None
+        return pl.concat(batches), None, made.people
     kept, columns = made.rule.shown(read.data.codes, {name: item.codes for name, item in read.data.sensitive.items()})
     frame = pl.DataFrame({name: pl.Series(pl.from_arrow(array)) for name, array in columns.items()})
-    return frame, read.data.each[kept]
+    return frame, read.data.each[kept], None if read.data.people is None else read.data.people[kept]

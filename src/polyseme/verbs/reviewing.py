@@ -23,8 +23,9 @@ from polyseme.tables.coding.codes import as_series
 from polyseme.tables.coding.readings import plain_text
 from polyseme.tables.counting.distinct import all_counts
 from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints, mixed
+from polyseme.verbs.prospect import Prospect
 
-__all__ = ["Exposure", "Review", "unreached"]
+__all__ = ["Exposure", "Review", "refused_models", "unreached"]
 
 _HELD = 4_000_000
 """Fingerprints that are held (32 MB); of more rows, a share of the classes is looked at."""
@@ -118,6 +119,7 @@ class Review:
     checked          whether that method has checked the models about them
     rows_per_record  in the long form
     accept_risk      whether models may be missed
+    prospect         what was counted before anything was written, where it was known whose rows they are
     tell             told what the owner should hear, when all else is well
     population       reads the population, where models count people of one
     """
@@ -128,6 +130,7 @@ class Review:
     checked: bool = True
     rows_per_record: int = 1
     accept_risk: bool = False
+    prospect: Prospect | None = None
     tell: Callable[[Sequence[str]], None] = lambda texts: None
     population: Callable[[], pl.DataFrame | None] = lambda: None
     exposure: Exposure | None = field(init=False, default=None)
@@ -163,21 +166,25 @@ class Review:
 
     def passed(self, written: Release) -> Manifest:
         """The manifest of a release that may appear; `RiskError` for one that may not."""
-        broken = [verdict for verdict in self._verdicts(written) if not verdict.holds]
+        broken = self._broken(written)
         self._require_reached(written, broken)
         if broken and not self.accept_risk:
-            drawn = self._drawn
-            weight = self._weight
-            hint = _HINT if weight is None else f"{_told_by(weight)}; or drop it (role: identifier); {_HINT}"
-            raise RiskError(
-                Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else hint)
-                for verdict in broken
-            )
+            raise RiskError(refused_models(broken, self.columns))
         texts = [f"{_broken(verdict)}. It is published all the same, as --accept-risk says." for verdict in broken]
         if broken or not written.manifest.models:
             texts += self.exposed()
         self.tell(texts)
-        return replace(written.manifest, accepted=tuple(dict.fromkeys(verdict.model for verdict in broken)))
+        accepted = tuple(dict.fromkeys(verdict.model for verdict in broken))
+        return replace(
+            written.manifest, accepted=accepted, people=None if self.prospect is None else self.prospect.people
+        )
+
+    def _broken(self, written: Release) -> list[Verdict]:
+        """Models that do not hold: counted by people where that is known, and by rows, which anybody can count."""
+        known = () if self.prospect is None else self.prospect.broken
+        told = {(verdict.model, verdict.attribute) for verdict in known}
+        rows = [verdict for verdict in self._verdicts(written) if not verdict.holds]
+        return [*known, *(verdict for verdict in rows if (verdict.model, verdict.attribute) not in told)]
 
     def _require_reached(self, written: Release, broken: Sequence[Verdict]) -> None:
         """Refuse groups on which nobody could check the models before their rows were there; no risk is accepted."""
@@ -209,14 +216,13 @@ class Review:
         """What it means that quasi-identifiers are published as they are; nothing where none is."""
         if self.exposure is None:
             return []
-        alone, few = (self.exposure.records_in_classes_below(size, self.rows_per_record) for size in (2, _SAFE))
-        records = self.exposure.rows // self.rows_per_record
+        alone, few, whole, units = self._exposed()
         about = "about " if self.exposure.sampled else ""
         told = (
-            f"{about}{alone:,} of {records:,} records ({alone / max(records, 1):.1%}) are the only one with their "
+            f"{about}{alone:,} of {whole:,} {units} ({alone / max(whole, 1):.1%}) are the only one with their "
             f"values, and {about}{few:,} in all share them with at most {_SAFE - 2} others"
             if few
-            else f"every combination of values is shared by at least {_SAFE} records"
+            else f"every combination of values is shared by at least {_SAFE} {units}"
         )
         names = self.exposure.names
         said = (
@@ -237,12 +243,33 @@ class Review:
             "  method: {full-domain: {suppression: 0.05}}"
         ]
 
+    def _exposed(self) -> tuple[int, int, int, str]:
+        """How many records, or people, are alone with their values, share them with few, and are there at all."""
+        seen = None if self.prospect is None else self.prospect.classes
+        if seen is not None and seen.people is not None:
+            alone, few = (int(seen.sizes[seen.sizes < size].sum()) for size in (2, _SAFE))
+            return alone, few, seen.people, "people"
+        if self.exposure is None:
+            return 0, 0, 0, "records"
+        alone, few = (self.exposure.records_in_classes_below(size, self.rows_per_record) for size in (2, _SAFE))
+        return alone, few, self.exposure.rows // self.rows_per_record, "records"
+
     def _found(self) -> str:
         """What stands in a record beside what was known."""
         sets = [f"{item.l} candidates for {item.name}" for item in self.columns if isinstance(item, Sets)]
         others = sum(isinstance(item, AsIs) and not _as_it_is(item) for item in self.columns)
         more = [f"{others} other {'column' if others == 1 else 'columns'} as in the table"] if others else []
         return " and ".join([_listed(sets), *more])
+
+
+def refused_models(broken: Sequence[Verdict], columns: Sequence[Column]) -> list[Problem]:
+    """Why rows are not published on which models do not hold, and what can be done."""
+    drawn = {item.name for item in columns if isinstance(item, Sets)}
+    weight = next((item.name for item in columns if item.attribute.role is Role.WEIGHT), None)
+    hint = _HINT if weight is None else f"{_told_by(weight)}; or drop it (role: identifier); {_HINT}"
+    return [
+        Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else hint) for verdict in broken
+    ]
 
 
 def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
@@ -282,4 +309,5 @@ def _broken(verdict: Verdict) -> str:
     about = f" of {verdict.attribute}" if verdict.attribute else ""
     asked = ", ".join(f"{name} = {value}" for name, value in verdict.parameters.items() if name != "attribute")
     worst = verdict.note or f"the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}"
+    worst += ", counted by people" if verdict.counts == "people" else ""
     return f"{verdict.model}{about} ({asked}) does not hold on the rows that would be published: {worst}"

@@ -26,6 +26,7 @@ def risk(
     data: Any,
     qi: str | Sequence[str] | None = None,
     sensitive: str | Sequence[str] = (),
+    person: str | None = None,
     **written: Unpack[TableOptions],
 ) -> Risk:
     """How exposed the records of a table are: class sizes, what the classes tell, which columns make them small.
@@ -33,23 +34,25 @@ def risk(
     data       a path, or a polars, pandas or pyarrow table, made by whatever tool
     qi         the columns that others may know; when None, those that `init` takes for such, and `choices` says why
     sensitive  the columns that nobody should learn
+    person     the column that says whose each record is: then people are counted, a person once in each class
     """
     source = table_given(data, **written)
     judged = _distinct(sensitive)
-    choices = _choices(source, judged) if qi is None else ()
+    choices = _choices(source, judged, person) if qi is None else ()
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)
-    _require_usable(source, (*known, *(name for name in judged if name not in known)))
-    table = read_undescribed(source, known, judged)
-    return replace(measure(table.frame, known, judged, table.counts), choices=choices)
+    whose = () if person is None else (person,)
+    _require_usable(source, tuple(dict.fromkeys((*known, *judged, *whose))))
+    table = read_undescribed(source, known, judged, person)
+    return replace(measure(table.frame, known, judged, table.counts, table.people), choices=choices)
 
 
 def _distinct(names: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names_given(names)))
 
 
-def _choices(source: Source, sensitive: Sequence[str]) -> tuple[Choice, ...]:
-    """What every column is taken for; a column that was named as sensitive is not guessed about."""
-    found = tuple(_choice(guess, sensitive) for guess in guesses(source))
+def _choices(source: Source, sensitive: Sequence[str], person: str | None) -> tuple[Choice, ...]:
+    """What every column is taken for; a column that was named as sensitive, or as the person, is not guessed about."""
+    found = tuple(_choice(guess, sensitive, person) for guess in guesses(source))
     if not any(choice.taken for choice in found) and source.count():
         raise TableError(
             f"{source.name}: no column looks like something that others may know",
@@ -58,7 +61,9 @@ def _choices(source: Source, sensitive: Sequence[str]) -> tuple[Choice, ...]:
     return found
 
 
-def _choice(guess: Taken, sensitive: Sequence[str]) -> Choice:
+def _choice(guess: Taken, sensitive: Sequence[str], person: str | None) -> Choice:
+    if guess.name == person:
+        return Choice(guess.name, "identifier", "says whose each record is")
     if guess.name in sensitive:
         return Choice(guess.name, "sensitive", "as asked for")
     return Choice(guess.name, guess.role, guess.why)

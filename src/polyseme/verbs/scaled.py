@@ -75,8 +75,20 @@ def treat_counted(
         workers = hire(columns_read(match_columns(policy, source)))
         different = 0 if workers is None else _different(workers)
         if workers is not None and different > HELD:
+            _require_one_each(policy, hire, rows)
             return divide(policy, resolved, source, workers, rows, different, seed)
     return treat(policy, resolved, source, None, cancellation or Cancellation(), earlier)
+
+
+def _require_one_each(policy: Policy, hire: Hire, rows: int) -> None:
+    """Refuse to cut a table in parts where people have several records: each is counted in one place only."""
+    workers = None if policy.record_key is None else hire([policy.record_key])
+    people = rows if workers is None else _different(workers)
+    if people < rows:
+        what = f"{rows:,} records are of {people:,} people, who can be counted only where one machine holds the table"
+        raise ImpossibleError(
+            Problem("$.method.mondrian", what, "publish one record for each person, and remove record-key")
+        )
 
 
 def _different(workers: Workers) -> int:

@@ -87,12 +87,16 @@ class Treated(Decided):
              a model if it were one level finer, where that was asked for; it tells of the table
     explanation  why, class by class, for the owner of the table only
     rule     what becomes of any batch of the table, where that follows from each record by itself
+    people   whose each row of `source` is, where people are counted and there is no rule
+    all_people   how many people there are, where they are counted
     """
 
     source: Source
     finer: Mapping[str, int] = field(default_factory=dict)
     explanation: Explanation | None = field(default=None, repr=False)
     rule: Generalizer | None = field(default=None, repr=False)
+    people: Ints | None = field(default=None, repr=False)
+    all_people: int | None = None
 
     @property
     def apply(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
@@ -173,6 +177,7 @@ def generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) 
         loss=found.loss,
         gap=found.gap,
         actions=found.actions,
+        people=None if read.data.people is None else read.data.units_of(found.suppressed),
     )
     left = _left_out(read.data, found) if withheld else ()
     if read.kept is None:
@@ -393,4 +398,5 @@ def _treated(
         records=read.data.records,
         recoded=frozenset(shown),
         dropped=read.dropped,
+        people=None if read.data.people is None else read.data.people[kept],
     )

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
-from polyseme.release import Applied, Generalized, Manifest, Release
+from polyseme.errors import people_words
+from polyseme.release import Applied, Generalized, Manifest, People, Release
 from polyseme.reports.document import ClassSizes, RecodedLine, Treatment
 from polyseme.results.views.formats import count, quantity
 from polyseme.schema import Role
@@ -60,7 +61,7 @@ def treatment_of(release: Release) -> Treatment | None:
     if applied is None:
         return None
     unit = "group" if manifest.grouped else "class"
-    keys = [manifest.grouped[0].group] if manifest.grouped else _quasi_identifiers(manifest)
+    keys = [manifest.grouped[0].group] if manifest.grouped else list(manifest.links)
     sizes = _sizes(release, keys)
     return Treatment(
         applied.name,
@@ -68,6 +69,7 @@ def treatment_of(release: Release) -> Treatment | None:
         unit,
         (
             *_size_facts(sizes, unit),
+            *_people_facts(manifest.people, unit),
             ("Suppressed", _suppressed(applied, manifest.records)),
             *_actions(applied),
             *_loss(applied),
@@ -82,7 +84,7 @@ def _quasi_identifiers(manifest: Manifest) -> list[str]:
 
 
 def _sizes(release: Release, keys: Sequence[str]) -> Ints:
-    """Records of each class, without those that show nothing."""
+    """Records of each class, without those that show nothing; where all are like that, they are one class."""
     parts, words = [np.zeros(0, dtype=np.uint64)], release.manifest.missing_values
     numbers: list[tuple[int, Ints | None]] = []
     for batch, number in release.counted(keys) if keys else ():
@@ -91,7 +93,10 @@ def _sizes(release: Release, keys: Sequence[str]) -> Ints:
         shown = texts.select(pl.repeat(True, pl.len()) & ~nothing).to_series()
         parts.append(fingerprints(texts.filter(shown)))
         numbers.append((len(parts[-1]), None if number is None else number[shown.to_numpy()]))
-    return class_sizes(np.concatenate(parts), all_counts(numbers))
+    prints = np.concatenate(parts)
+    if keys and not len(prints):
+        return np.array([release.manifest.records])
+    return class_sizes(prints, all_counts(numbers))
 
 
 def _size_facts(sizes: Ints, unit: str) -> list[tuple[str, str]]:
@@ -101,6 +106,14 @@ def _size_facts(sizes: Ints, unit: str) -> list[tuple[str, str]]:
     low, middle, high = (quantity(float(value)) for value in (sizes.min(), np.median(sizes), sizes.max()))
     told = low if low == high else f"{low} to {high}, half of them at most {middle}"
     return [(name, count(len(sizes))), (f"Records in a {unit}", told)]
+
+
+def _people_facts(people: People | None, unit: str) -> list[tuple[str, str]]:
+    """What the publisher claims of people; nothing where records were counted."""
+    if people is None:
+        return []
+    claimed = f"{count(people.total)} in all, at least {count(people.smallest_class)} in a {unit}"
+    return [("People", f"{claimed}: claimed by the publisher, and no row shows it")]
 
 
 def _suppressed(applied: Applied, records: int) -> str:
@@ -113,8 +126,9 @@ def _suppressed(applied: Applied, records: int) -> str:
         if applied.withheld
         else "shown with * in every quasi-identifier"
     )
-    people = "1 record" if applied.suppressed == 1 else f"{count(applied.suppressed)} records"
-    return f"{people} ({share}), {shown}"
+    lost = "1 record" if applied.suppressed == 1 else f"{count(applied.suppressed)} records"
+    whose = "" if applied.people is None else f" of {people_words(applied.people)}"
+    return f"{lost} ({share}){whose}, {shown}"
 
 
 def _actions(applied: Applied) -> list[tuple[str, str]]:

@@ -42,7 +42,15 @@ from polyseme.tables.counting.groups import Grouped as CountedSets
 from polyseme.tables.io.listing import is_pattern
 from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source, how_many
-from polyseme.verbs.inputs import policy_given, release_given, source_given, table_given, with_population
+from polyseme.verbs.claim import claimed, compared, noted
+from polyseme.verbs.inputs import (
+    compared_with,
+    policy_given,
+    release_given,
+    source_given,
+    table_given,
+    with_population,
+)
 from polyseme.verbs.learners import guessers_of_release
 from polyseme.verbs.locating import located
 
@@ -57,14 +65,22 @@ _CHANNEL_ROUNDING = 1e-9
 
 @logged
 def verify(
-    subject: Release | str | Path | Any, policy: Policy | str | Path | None = None, population: Any = None
+    subject: Release | str | Path | Any,
+    policy: Policy | str | Path | None = None,
+    *,
+    original: Any = None,
+    person: str | None = None,
+    population: Any = None,
 ) -> Verification:
     """Check every promise of a release, or the models that a policy lists on any table.
 
+    original  the table that a release was made of: with it the people are counted whom the release claims to hide
+    person    the column of the original that says whose each record is; may be left out where only one can
     population  people with the same quasi-identifiers as a table, for k-map
     """
     if policy is not None:
         _require_table(subject)
+        _require_no_original(original)
         rules = with_population(policy_given(policy), population)
         return _counted(verify_table(source_given(subject, rules), rules))
     if hasattr(subject, "columns") or (isinstance(subject, str | Path) and _names_files(subject)):
@@ -75,6 +91,9 @@ def verify(
     release = release_given(subject)
     found = verify_release(release, population=None if population is None else _people(release, population))
     whole = tuple(release.source.schema.names) == release.manifest.names
+    if whole and original is not None:
+        told = compared(release, compared_with(original, release), person)
+        found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *told))
     if whole:
         found = replace(found, learners=guessers_of_release(release), remarks=_remarks(release, found))
     return _counted(found)
@@ -93,6 +112,12 @@ def _people(release: Release, population: Any) -> pl.DataFrame:
     from polyseme.attacks.audit.matches import population_of_release
 
     return population_of_release(release, table_given(population))
+
+
+def _require_no_original(original: Any) -> None:
+    if original is not None:
+        what = "a table is checked by its policy, whose record-key says whose the records are"
+        raise PolicyError(Problem("original", what, "leave --original out"))
 
 
 def _names_files(subject: str | Path) -> bool:
@@ -138,10 +163,13 @@ def verify_release(
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
     models = _models(release.manifest)
     if models:
-        verdicts += verdicts_on(release, models, population)
+        verdicts += noted(verdicts_on(release, models, population), release.manifest.people)
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))
+    claim = claimed(release)
+    if claim is not None:
+        verdicts.append(claim)
     if release.manifest.collected is not None:
         verdicts.append(_crowd_verdict(release.manifest.records, release.manifest.collected.minimum))
     return Verification(tuple(verdicts), bool(release.manifest.seeded))
@@ -177,8 +205,7 @@ def _models(manifest: Manifest) -> tuple[Mapping[str, Any], ...]:
     """Those that the manifest lists; a collector that left out rare records says so elsewhere."""
     k = manifest.collected.k if manifest.collected is not None else None
     listed = {name for model in manifest.models for name in model}
-    tells_apart = any(column.attribute.role.tells_apart for column in manifest.columns)
-    stated = k is not None and tells_apart and "k-anonymity" not in listed
+    stated = k is not None and bool(manifest.links) and "k-anonymity" not in listed
     return (*manifest.models, {"k-anonymity": {"k": k}}) if stated else manifest.models
 
 
@@ -382,5 +409,6 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         sensitive=table.sensitive,
         background=table.background,
         counts=table.counts,
+        people=table.people,
     )
     return located(verdicts, table, source)

@@ -120,7 +120,8 @@ def _whole_scene(release: Release, sizes: Ints, suppressed: int) -> Scene:
     if suppressed and (release.manifest.applied is not None or not len(sizes)):
         sizes = np.append(sizes, suppressed)
     classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), suppressed)
-    return Scene(classes=classes, promised=Promised(k=k, people=people), seeded=seeded)
+    promised = Promised(k=k, people=people)
+    return Scene(classes=classes, people=release.manifest.people, promised=promised, seeded=seeded)
 
 
 def _largest(release: Release, model: str) -> int | None:

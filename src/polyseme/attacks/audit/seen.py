@@ -47,8 +47,7 @@ def as_original(release: Release) -> list[str]:
 
 def quasi_identifiers(release: Release) -> list[str]:
     """The columns that put records into classes."""
-    manifest = release.manifest
-    return [name for name in manifest.shown if manifest[name].attribute.role.tells_apart]
+    return list(release.manifest.links)
 
 
 @dataclass(frozen=True, eq=False)

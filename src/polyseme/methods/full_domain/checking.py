@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools
 from polyseme.methods.full_domain.rollup import Partition, Rollup
 from polyseme.methods.goal import Goal
 from polyseme.methods.keys import packed
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Microdata
+from polyseme.tables.classes import Counts
 
 __all__ = ["Check", "Checker"]
 
@@ -22,8 +23,8 @@ __all__ = ["Check", "Checker"]
 class Check:
     """What was found at a node.
 
-    suppressed  records in classes that cannot be published
-    hopeless    records in classes that no finer partition can save: more of them than may be suppressed rule out
+    suppressed  records in classes that cannot be published, or the people who have one there
+    hopeless    the same in classes that no finer partition can save: more of them than may be suppressed rule out
                 everything below
     loss        of a loss that follows from classes; 0 for a separable one
     """
@@ -36,13 +37,13 @@ class Check:
 class Checker:
     """Checks nodes of one table for one goal.
 
-    limit   how many records may be suppressed
-    totals  how often each sensitive value occurs in a table that these records are part of; without them, the table is
-            what is not suppressed
+    limit   how many records may be suppressed; where people are counted, how many of them may lose a record
+    totals  a table that these records are part of, as one class for each attribute; without them, the table is what is
+            not suppressed
     """
 
     def __init__(
-        self, data: Microdata, goal: Goal, loss: Loss, limit: int, totals: Mapping[str, Ints] | None = None
+        self, data: Microdata, goal: Goal, loss: Loss, limit: int, totals: Mapping[str, Counts] | None = None
     ) -> None:
         self.data, self.goal, self.loss, self.limit, self.totals = data, goal, loss, limit, totals
 
@@ -58,27 +59,27 @@ class Checker:
     def check(self, levels: Sequence[int]) -> Check:
         part = self.partition(levels)
         fine, promising = self.goal.judged(part.sizes, part.counts, part.population, suppressing=self.limit > 0)
-        hopeless = int(part.sizes[~promising].sum())
+        hopeless = part.units(~promising)
         if hopeless <= self.limit:
             fine = self._kept(part, fine)
-        loss = 0.0 if self.loss.separable else self.loss.of_sizes(part.sizes)
-        return Check(int(part.sizes[~fine].sum()), hopeless, loss)
+        loss = 0.0 if self.loss.separable else self.loss.of_sizes(part.rows)
+        return Check(part.units(~fine), hopeless, loss)
 
     def partition(self, levels: Sequence[int]) -> Partition:
         """The classes of a node, as the goal is to see them."""
         part = self._rollup.partition(levels)
         if self.totals is None:
             return part
-        counts = {name: replace(held, total=self.totals[name]) for name, held in part.counts.items()}
-        return Partition(part.sizes, counts, part.population)
+        counts = {name: held.compared(self.totals[name]) for name, held in part.counts.items()}
+        return replace(part, counts=counts)
 
     def admits(self, check: Check) -> bool:
         """Whether a node may be published: something must be left."""
-        return check.suppressed <= self.limit and (check.suppressed < self.data.records or not self.data.records)
+        return check.suppressed <= self.limit and (check.suppressed < self.data.units or not self.data.units)
 
     def rules_out(self, check: Check) -> bool:
         """Whether nothing below the node may be published either."""
-        return check.hopeless > self.limit or 0 < self.data.records == check.hopeless
+        return check.hopeless > self.limit or 0 < self.data.units == check.hopeless
 
     def suppressed(self, levels: Sequence[int]) -> Bools:
         """Which rows are in classes of a node that cannot be published."""
@@ -89,7 +90,7 @@ class Checker:
         found, classes = np.unique(keys[:rows], return_inverse=True)
         sizes, counts = self.goal.counted(classes, len(found))
         if self.totals is not None:
-            counts = {name: replace(held, total=self.totals[name]) for name, held in counts.items()}
+            counts = {name: held.compared(self.totals[name]) for name, held in counts.items()}
         people = keys[rows:]
         population = np.bincount(np.searchsorted(found, people[np.isin(people, found)]), minlength=len(found))
         part = Partition(sizes, counts, population if self.goal.mapped else None)

@@ -59,7 +59,7 @@ def _round(
     """The levels for some of the rows that are left, and which of these stay suppressed."""
     part = data.among(left)
     top = tuple(ladder.height for ladder in data.ladders)
-    for limit in dict.fromkeys((part.records // 2, part.records - 1)):
+    for limit in dict.fromkeys((part.units // 2, part.units - 1)):
         checker = Checker(part, goal.among(left), loss, limit, goal.totals())
         found = find(Search(checker, lattice))
         # Records that are shown as nothing are suppressed.

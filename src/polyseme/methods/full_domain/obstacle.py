@@ -18,20 +18,29 @@ _PATIENCE = 400
 
 def impossible(checker: Checker, lattice: Lattice) -> ImpossibleError:
     """The error that says so."""
-    records = checker.data.records
-    what = f"no levels reach the goal with at most {checker.limit:,} of {records:,} records suppressed"
+    what = f"no levels reach the goal with at most {checker.limit:,} of {_whole(checker)} suppressed"
     return ImpossibleError(Problem("", "; ".join([what, *_in_the_way(checker, lattice)]), _hint(checker, lattice)))
 
 
 def _hint(checker: Checker, lattice: Lattice) -> str:
-    records = checker.data.records
     needed, exact = least_suppression(checker, lattice)
     if needed is None:
         return "no suppression would help: ask for less" if exact else "ask for less, or generalize further"
     # Rounded up, so that what is written does.
-    share = np.ceil(needed / records * 1e4) / 1e4
+    share = np.ceil(needed / checker.data.units * 1e4) / 1e4
     least = "" if exact else "less may do, but "
-    return f"{least}suppressing {needed:,} records would do: suppression: {share:g}"
+    return f"{least}suppressing {_units(checker, needed)} would do: suppression: {share:g}"
+
+
+def _whole(checker: Checker) -> str:
+    """All that a limit is a share of."""
+    if checker.data.people is None:
+        return f"{checker.data.records:,} records"
+    return f"{checker.data.units:,} people with a record"
+
+
+def _units(checker: Checker, number: int) -> str:
+    return f"{number:,} records" if checker.data.people is None else f"records of {number:,} people"
 
 
 def _in_the_way(checker: Checker, lattice: Lattice) -> list[str]:
@@ -56,7 +65,7 @@ def least_suppression(checker: Checker, lattice: Lattice) -> tuple[int | None, b
 
     What has no hope at a node has none below it. The nodes that may still do better are looked at from the top.
     """
-    records = checker.data.records
+    records = checker.data.units
     open_ended = Checker(checker.data, checker.goal, checker.loss, records, checker.totals)
     least, bound = records, np.zeros(lattice.shape, dtype=np.int64)
     seen = np.zeros(lattice.shape, dtype=bool)

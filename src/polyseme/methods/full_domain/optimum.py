@@ -35,10 +35,12 @@ def optimum(
 ) -> Found:
     """The levels of least loss at which at most a share `suppression` of the records cannot be shown.
 
+    Where people are counted, of the people: so many may lose a record.
+
     Raises `ImpossibleError` where there are none. After `time_limit` seconds the best levels so far are returned as
     soon as there are any, with the gap that is left.
     """
-    checker = Checker(data, goal, loss or Loss(), _limit(suppression, data.records))
+    checker = Checker(data, goal, loss or Loss(), _limit(suppression, data.units))
     lattice = Lattice.of(data.ladders, most_nodes)
     found = Search(checker, lattice).run(time_limit, cancellation, progress)
     if found is None:

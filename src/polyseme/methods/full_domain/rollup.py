@@ -1,6 +1,7 @@
 """Tables at the levels of a node, each made from a smaller table below it where there is one.
 
-A row stands for all records with the same groups and the same sensitive values. Going up only merges rows, so a node's
+A row stands for all records with the same groups and the same sensitive values, and of the same person where people
+are counted. Going up only merges rows, so a node's
 table follows from that of any node below it. Tables that are clearly smaller than what they were made from are kept.
 """
 
@@ -15,7 +16,7 @@ from polyseme.arrays import Bools, Ints
 from polyseme.methods.goal import Goal, tally
 from polyseme.methods.keys import Groups, grouped, packed
 from polyseme.methods.microdata import Microdata, Sensitive
-from polyseme.tables.classes import Counts
+from polyseme.tables.classes import Counts, counted_people
 
 __all__ = ["Partition", "Rollup"]
 
@@ -27,11 +28,29 @@ _CELLS = 24_000_000
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """The classes of a node as counts; `population` is for k-map."""
+    """The classes of a node as counts.
+
+    population  of each class, for k-map
+    members     where people are counted, the class and the person of each who is in it, each pair once: (2, m)
+    records     of each class; None where `sizes` says so
+    """
 
     sizes: Ints
     counts: dict[str, Counts]
     population: Ints | None = None
+    members: Ints | None = None
+    records: Ints | None = None
+
+    @property
+    def rows(self) -> Ints:
+        """Records of each class."""
+        return self.sizes if self.records is None else self.records
+
+    def units(self, classes: Bools) -> int:
+        """The people in some classes where these are counted, and their records otherwise."""
+        if self.members is None:
+            return int(self.sizes[classes].sum())
+        return len(np.unique(self.members[1][classes[self.members[0]]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +59,7 @@ class _Table:
 
     levels   of each ladder
     codes    for each ladder, the group of each row
-    secret   the combination of sensitive values of each row
+    secret   the combination of sensitive values of each row, and its person where people are counted
     weights  how many records each row stands for, and how many people of the population if there is one
     """
 
@@ -65,7 +84,11 @@ class Rollup:
         self._ladders = data.ladders
         self._sensitive = goal.sensitive
         self._maps: dict[tuple[int, int, int], Ints] = {}
-        secret, self._values = _combinations(list(goal.sensitive.values()), data.rows)
+        told = [(item.codes, len(item.labels)) for item in goal.sensitive.values()]
+        self._counts_people = data.people is not None
+        if data.people is not None:
+            told.append((data.people, int(data.people.max(initial=0)) + 1))
+        secret, self._values = _combinations(told, data.rows)
         self._span = len(self._values[0]) if self._values else 1
         self._kept = [self._base(data, secret, goal.mapped)]
         self._cells = 0
@@ -151,7 +174,7 @@ class Rollup:
         fresh[1:] = owner[1:] != owner[:-1]
         heads = np.flatnonzero(fresh)
         weights = [np.add.reduceat(weight, heads) if len(heads) else heads for weight in groups.sums]
-        if len(weights) > 1:
+        if len(weights) > 1 or self._counts_people:
             return self._mapped(groups, fresh, weights)
         counts = {
             name: self._counts(item, place, groups, fresh, heads, weights[0]) for place, (name, item) in self._named
@@ -171,30 +194,32 @@ class Rollup:
         return Counts(item.name, sizes, np.zeros_like(sizes), starts, value, groups.sums[0], total, item.labels)
 
     def _mapped(self, groups: Groups, fresh: Bools, weights: Sequence[Ints]) -> Partition:
-        """The same with people of a population, who may be in classes without a record."""
+        """The same with people of a population, who may be in classes without a record, or with people counted."""
         there = weights[0] > 0
         number, entries = np.cumsum(there) - 1, groups.sums[0] > 0
         owner = number[(np.cumsum(fresh) - 1)[entries]]
-        sizes = weights[0][there]
+        sizes, told = weights[0][there], (groups.keys % self._span)[entries]
+        population = weights[1][there] if len(weights) > 1 else None
+        values = {name: self._values[place][told] for place, (name, _) in self._named}
         counts = {
-            name: tally(
-                item,
-                owner,
-                self._values[place][groups.keys % self._span][entries],
-                len(sizes),
-                sizes,
-                groups.sums[0][entries],
-            )
-            for place, (name, item) in self._named
+            name: tally(item, owner, values[name], len(sizes), sizes, groups.sums[0][entries])
+            for name, item in self._sensitive.items()
         }
-        return Partition(sizes, counts, weights[1][there])
+        if not self._counts_people:
+            return Partition(sizes, counts, population)
+        person = self._values[-1][told]
+        span = int(person.max(initial=0)) + 1
+        members = np.stack(np.divmod(np.unique(owner * span + person), span))
+        people = np.bincount(members[0], minlength=len(sizes)).astype(np.int64)
+        counts = {name: counted_people(held, owner, values[name], person, people) for name, held in counts.items()}
+        return Partition(people, counts, population, members, sizes)
 
 
-def _combinations(sensitive: Sequence[Sensitive], rows: int) -> tuple[Ints, tuple[Ints, ...]]:
-    """The combination of sensitive values of each row, and the value of each attribute in each combination."""
-    if not sensitive:
+def _combinations(columns: Sequence[tuple[Ints, int]], rows: int) -> tuple[Ints, tuple[Ints, ...]]:
+    """The combination of codes of each row, and the code of each column in each combination."""
+    if not columns:
         return np.zeros(rows, dtype=np.int64), ()
-    keys, space = packed([(item.codes, len(item.labels)) for item in sensitive], rows)
+    keys, space = packed(columns, rows)
     groups = grouped(keys, space, [])
     secret = np.searchsorted(groups.keys, keys).astype(np.int64)
-    return secret, tuple(item.codes[groups.row] for item in sensitive)
+    return secret, tuple(codes[groups.row] for codes, _ in columns)

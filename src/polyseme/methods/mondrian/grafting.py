@@ -24,6 +24,7 @@ from polyseme.methods.mondrian.division import Division
 from polyseme.methods.mondrian.judging import Judge
 from polyseme.methods.mondrian.partitioning import Search, axes_of
 from polyseme.methods.mondrian.tree import Cuts, CutTree, small
+from polyseme.tables.classes import Counts
 
 __all__ = ["Branch", "Grafted", "cut_part", "grafted"]
 
@@ -61,18 +62,18 @@ class Grafted:
 
 
 def cut_part(
-    part: Microdata, goal: Goal, totals: Mapping[str, Ints], ordered: Mapping[str, bool] | None = None
+    part: Microdata, goal: Goal, totals: Mapping[str, Counts], ordered: Mapping[str, bool] | None = None
 ) -> Branch:
     """Cut one part of a table, as Mondrian in its strict mode does.
 
     goal     for the records of the part
-    totals   how often each sensitive value occurs in the whole table, with which classes may be compared
+    totals   the whole table as one class for each sensitive attribute, with which classes may be compared
     ordered  as for `mondrian`
 
     Refuses a part that does not meet the goal as one class. What was found is checked once more by the rule that comes
     of it: the classes are those that its tree finds, and each of them meets the goal.
     """
-    judge = Judge.of(goal, part.records, totals)
+    judge = Judge.of(goal, part.units, totals)
     search = Search(axes_of(part, ordered or {}), judge, "strict")
     classes, nodes = search.run(search.whole(np.arange(part.rows)))
     extents = np.stack(search.extents(classes), axis=1)

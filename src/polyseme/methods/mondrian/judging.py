@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from polyseme.arrays import Bools, Ints
 from polyseme.methods.goal import Goal
 from polyseme.methods.mondrian.cutting import Parts
-from polyseme.tables.classes import Counts
+from polyseme.tables.classes import Counts, people_in
 
 __all__ = ["Judge"]
 
@@ -19,8 +19,8 @@ __all__ = ["Judge"]
 class Judge:
     """A goal for a table of which nothing is suppressed.
 
-    least   records that a class must have in any case, so that smaller ones need not be counted
-    totals  records of each value of each sensitive attribute in the whole table
+    least   records, or people, that a class must have in any case, so that smaller ones need not be counted
+    totals  the whole table as one class for each sensitive attribute
 
     fitting  how many people of a population fit what each part would show, where people are counted in one
 
@@ -29,16 +29,22 @@ class Judge:
 
     goal: Goal
     least: int
-    totals: Mapping[str, Ints] = field(repr=False)
+    totals: Mapping[str, Counts] = field(repr=False)
     fitting: Callable[[Parts], Ints] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, goal: Goal, records: int, totals: Mapping[str, Ints] | None = None) -> Judge:
+    def of(cls, goal: Goal, records: int, totals: Mapping[str, Counts] | None = None) -> Judge:
         asked = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
         least = min(max([1, *asked]), records)
         return cls(goal, least, goal.totals() if totals is None else totals)
 
     def sizes(self, parts: Parts) -> Ints:
+        """Records of each part, or people where these are counted."""
+        if self.goal.people is None:
+            return self.records(parts)
+        return people_in(parts.numbers(), self.goal.people[parts.records], len(parts.starts))
+
+    def records(self, parts: Parts) -> Ints:
         """Records of each part."""
         weights = self.goal.weights
         if weights is None or not len(parts.starts):
@@ -84,4 +90,4 @@ class Judge:
 
     def _compared(self, sizes: Ints, counts: Mapping[str, Counts]) -> tuple[Ints, dict[str, Counts]]:
         """With the whole table for those who compare classes with it."""
-        return sizes, {name: replace(held, total=self.totals[name]) for name, held in counts.items()}
+        return sizes, {name: held.compared(self.totals[name]) for name, held in counts.items()}

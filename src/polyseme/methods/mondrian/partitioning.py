@@ -50,7 +50,7 @@ def mondrian(
     if not data.records:
         return _recoding(data, axes, Parts.classes([]))
     rows = stream.permutation(data.rows) if mode == "relaxed" else np.arange(data.rows)
-    judge = Judge.of(goal, data.records)
+    judge = Judge.of(goal, data.units)
     if goal.mapped and data.population is not None:
         judge = replace(judge, fitting=partial(_fitting, axes, *np.unique(data.population, axis=0, return_counts=True)))
     search = Search(axes, judge, mode)
@@ -115,9 +115,10 @@ class Search:
         whole = Parts(rows, np.array([0]), np.array([0]))
         failing = self.judge.failing(whole)
         if failing:
-            additive, records = self.judge.goal.additive, self.judge.sizes(whole)[0]
+            additive, size = self.judge.goal.additive, self.judge.sizes(whole)[0]
+            units = "records" if self.judge.goal.people is None else "people"
             raise ImpossibleError(
-                f"the whole table as one class, of {records:,} records, does not meet {', '.join(failing)}",
+                f"the whole table as one class, of {size:,} {units}, does not meet {', '.join(failing)}",
                 "then no partition does: ask for less" if additive else "Mondrian starts there: try method: buckets",
             )
         return whole
@@ -129,19 +130,20 @@ class Search:
     def run(self, whole: Parts, cancellation: Cancellation | None = None) -> tuple[Parts, Ints]:
         """Classes that are cut no further, and the node of the tree that each is."""
         open_, found = _Open(whole, np.array([0])), list[_Open]()
-        records = int(self.judge.sizes(whole).sum())
+        records = int(self.judge.records(whole).sum())
         with stage("Cutting classes", records) as told:
             while len(open_.nodes):
                 if cancellation is not None:
                     cancellation.check()
                 final, open_ = self.deepened(open_)
                 found += final
-                told.reach(records - int(self.judge.sizes(open_.parts).sum()))
+                told.reach(records - int(self.judge.records(open_.parts).sum()))
         return Parts.classes([part.parts for part in found]), np.concatenate([part.nodes for part in found])
 
     def deepened(self, open_: _Open) -> tuple[list[_Open], _Open]:
         """Classes that are final, and the parts of the others, which are the classes of the next depth."""
-        large = self.judge.sizes(open_.parts) >= 2 * self.judge.least
+        # A person with two rows may be in both parts.
+        large = self.judge.records(open_.parts) >= 2 * self.judge.least
         final, open_ = [open_.of(~large)], open_.of(large)
         pieces: list[Parts] = []
         nodes: list[Ints] = [np.zeros(0, dtype=np.int64)]

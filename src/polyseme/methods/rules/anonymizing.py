@@ -65,7 +65,8 @@ def _others(goal: Goal) -> Goal:
     """What the rules are not about, which the start has to reach and every action has to keep."""
     demands = tuple(demand for demand in goal.demands if demand.rule is None)
     names = {demand.attribute for demand in demands}
-    return Goal(demands, {name: item for name, item in goal.sensitive.items() if name in names})
+    kept = {name: item for name, item in goal.sensitive.items() if name in names}
+    return replace(goal, demands=demands, sensitive=kept)
 
 
 def _rules(goal: Goal) -> tuple[Rule, ...]:
@@ -152,7 +153,9 @@ class _Work:
         ruled = [demand for demand in self.task.goal.demands if demand.rule is not None]
         specs = list({id(demand.spec): demand.spec for demand in ruled}.values())
         rules = Goal.of(specs, data, ruled[0].background)
-        goal = Goal((*others.demands, *rules.demands), {**others.sensitive, **rules.sensitive})
+        goal = replace(
+            rules, demands=(*others.demands, *rules.demands), sensitive={**others.sensitive, **rules.sensitive}
+        )
         try:
             return replace(state, recoding=self._grouped("full-domain", self.asked.searched, data, goal))
         except ImpossibleError:

@@ -18,6 +18,7 @@ from polyseme.errors import TableError
 from polyseme.policy.drafting.generalizing import Proposal, propose
 from polyseme.policy.drafting.looking import Looked, look
 from polyseme.policy.drafting.protecting import protecting_lines
+from polyseme.policy.drafting.record_key import record_key_of
 from polyseme.policy.drafting.roles import Guess, guess
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.io.dataset import FilesSource
@@ -36,10 +37,14 @@ _LATTICE = 1_000_000
 _TRUTH_WORDS = ("yes", "no", "true", "false", "null", "on", "off", "y", "n")
 _HEAD = """\
 # Drafted from {name} ({rows:,} rows). Every line is a guess: check it before use.
-# Roles: identifier (dropped), quasi-identifier (others may know it: generalized until {k} people share it),
+# Roles: identifier (dropped), quasi-identifier (others may know it: generalized until {k} {units} share it),
 # sensitive (a secret: published as a set of candidates), sensitive-qid (both), insensitive (published as it is).
 # This file tells of the table where it says so: ranges, and values of sensitive columns.
 # For the head of a report, and for whoever gets the release: about: {{title: .., publisher: .., version: 1}}"""
+_REPEATS = (
+    "# This column repeats like the number of a person: people are counted, not rows. Remove the line if the column",
+    "# is something else.",
+)
 _NOTHING_SENSITIVE = """\
 # No column looks sensitive, neither by its name nor by its values: say which are (role: sensitive, protect: ..)."""
 
@@ -51,6 +56,7 @@ class Draft:
     words      those that stand for "no value"
     guesses    the role of each column
     proposals  the hierarchy of each quasi-identifier, by name
+    record_key the column that says whose each row is; None where no column looks like it
     """
 
     source: Source
@@ -58,6 +64,7 @@ class Draft:
     columns: tuple[Looked, ...]
     guesses: tuple[Guess, ...]
     proposals: dict[str, Proposal]
+    record_key: str | None = None
 
     @classmethod
     def of(cls, source: Source) -> Draft:
@@ -69,8 +76,12 @@ class Draft:
         if not source.typed:
             _refuse_missing_header(columns, source)
         guesses = tuple(map(guess, columns))
+        person = record_key_of(source, words, columns, guesses)
+        guesses = tuple(
+            _person(column) if column.name == person else found for column, found in zip(columns, guesses, strict=True)
+        )
         quasi = [column for column, found in zip(columns, guesses) if found.role == "quasi-identifier"]
-        return cls(source, words, tuple(columns), guesses, {column.name: propose(column) for column in quasi})
+        return cls(source, words, tuple(columns), guesses, {column.name: propose(column) for column in quasi}, person)
 
     @property
     def searchable(self) -> bool:
@@ -82,7 +93,8 @@ class Draft:
 
         single_levels  whether each quasi-identifier is shown at one level for all records, or as each class allows
         """
-        lines = _HEAD.format(name=self.source.name, rows=self.columns[0].rows, k=_K).split("\n")
+        units = "rows" if self.record_key is None else "people"
+        lines = _HEAD.format(name=self.source.name, rows=self.columns[0].rows, k=_K, units=units).split("\n")
         if not any(found.role == "sensitive" for found in self.guesses):
             lines.append(_NOTHING_SENSITIVE)
         lines += ["", *_table_lines(self.source, self.words), "attributes:"]
@@ -103,21 +115,41 @@ class Draft:
 
     def _method_lines(self, single_levels: bool) -> list[str]:
         if not self.proposals:
-            return []
+            return [] if self.record_key is None else ["", *_REPEATS, f"record-key: {_name(self.record_key)}"]
         few = self.columns[0].rows < _K
         lines = [
             "",
-            f"# Who knows the quasi-identifiers of somebody finds at least {_K} records. More is safer and coarser.",
+            *self._key_lines(),
             *([f"# The table has fewer than {_K} records: nothing can be published like this."] if few else []),
             f"models: [{{k-anonymity: {{k: {_K}}}}}]",
         ]
         if single_levels:
-            why = f"# One level for each column; at most {_SUPPRESSION:.0%} of the records are left out for it."
+            units = "rows are left out" if self.record_key is None else "people lose a row"
+            why = f"# One level for each column; at most {_SUPPRESSION:.0%} of the {units} for it."
             other = "# Columns that come out as * lose less with method: {mondrian: {}}, or with other hierarchies."
             return [*lines, why, other, f"method: {{full-domain: {{suppression: {_SUPPRESSION}}}}}"]
         why = f"# Ranges that differ from class to class: one level for each of {len(self.proposals)} columns would"
         other = "# leave little. With fewer quasi-identifiers try method: {full-domain: {suppression: 0.05}}."
         return [*lines, why, other, "method: {mondrian: {}}"]
+
+    def _key_lines(self) -> list[str]:
+        """What classes count: people where a column says whose each row is, and rows otherwise."""
+        if self.record_key is not None:
+            return [
+                *_REPEATS,
+                f"# {_K} people, not rows, share the values that others may know. More is safer and coarser.",
+                f"record-key: {_name(self.record_key)}",
+            ]
+        return [
+            f"# An attacker who knows the quasi-identifiers of a person finds at least {_K} rows. More is safer and",
+            "# coarser. These are rows, not people: if people have several, say which column names them, with",
+            "# record-key: COLUMN.",
+        ]
+
+
+def _person(column: Looked) -> Guess:
+    said = f"{column.distinct:,} values in {column.rows:,} rows"
+    return Guess("identifier", f"says whose each row is, as far as anybody can tell: {said}; dropped")
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,8 @@ def _guesser_row(name: str, who: str, one: Document) -> tuple[str, ...]:
 def _estimated(one: Document, gap: str = " ") -> str:
     """A success with its interval, where it is estimated, or with the most that it can be."""
     low, high = one.get("low"), one.get("high")
+    if one["after"] is None and high is not None:
+        return f"not known{gap}(to {percent(high)})"
     if high is None or percent(high) == percent(one["after"]):
         return percent(one["after"])
     return f"{percent(one['after'])}{gap}({f'{percent(low)} ' if low is not None else ''}to {percent(high)})"
@@ -100,8 +102,9 @@ def above_sentence(learners: Mapping[str, Document]) -> str:
 
 
 def _learnt(told: Document) -> Document:
-    """Whoever knows most."""
-    return dict(told["conditional"] or told["marginal"] or {})
+    """Whoever knows most, of those about whom something is known."""
+    known = [told[who] for who in ("conditional", "marginal") if told[who] is not None]
+    return dict(next((one for one in known if one["after"] is not None), known[-1] if known else {}))
 
 
 def guesser_notes(learners: Mapping[str, Document]) -> list[str]:

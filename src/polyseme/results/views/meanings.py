@@ -80,6 +80,7 @@ _MEASURED = {
     "believable": "records with a candidate that is impossible for them",
     "groups": "groups whose records do not show the same values",
     "record-count": "rows that are missing or too many",
+    "people": "people in the smallest class",
     "minimum": "reports in the release",
     "columns": "columns that are missing or too many",
 }
@@ -97,14 +98,20 @@ AT_LEAST = frozenset(
         "candidates",
         "mechanism",
         "minimum",
+        "people",
     )
 )
 """Models whose number must be large enough; that of the others must be small enough."""
 
 
-def measures(models: Iterable[str]) -> list[str]:
-    """What is found, for each of the models."""
-    return [f"{name}: {_MEASURED[name]}" for name in dict.fromkeys(models) if name in _MEASURED]
+def measures(models: Iterable[tuple[str, str]]) -> list[str]:
+    """What is found, for each of the models, given with what was counted."""
+    return [f"{name}: {_counted(name, counts)}" for name, counts in dict.fromkeys(models) if name in _MEASURED]
+
+
+def _counted(model: str, counts: str) -> str:
+    said = _MEASURED[model]
+    return said.replace("records", "people") if counts == "people" else said
 
 
 METRICS: Mapping[str, str] = {

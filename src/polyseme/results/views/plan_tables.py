@@ -107,7 +107,10 @@ def plan_notes(plan: Planned) -> list[tuple[str, bool]]:
     """The same, each with whether it is why the policy fails."""
     document = plan.to_dict()
     failed = document.get("method", {}).get("feasible") is False
-    notes = [(line, failed) for line in grouping_lines(plan)] + [(text, False) for text in document.get("remarks", ())]
+    notes = [(line, failed) for line in grouping_lines(plan)]
+    refusals = document.get("refusals", ())
+    notes += [(text, True) for text in refusals]
+    notes += [(text, False) for text in document.get("remarks", ()) if text not in refusals]
     for name, entry in document["attributes"].items():
         notes += _obstacles(name, entry)
         notes += [(text, False) for text in _attribute_remarks(name, entry)]

@@ -17,7 +17,6 @@ from polyseme.results.views.terminal import titled_view
 __all__ = ["risk_table", "risk_view"]
 
 _MEASURES: Head = (("measure", False), ("value", True), ("what it means", False))
-_SIZES: Head = (("records in a class", False), ("classes", True), ("records", True), ("share", True), ("", False))
 _COLUMNS: Head = (
     ("column", False),
     ("values", True),
@@ -62,11 +61,22 @@ def risk_table(risk: Document) -> str:
 def _headline(risk: Document) -> str:
     if not risk["records"]:
         return "There are no records to measure."
+    whole, units = _whole(risk), _units(risk)
     if risk["unique"]:
-        share = f"{count(risk['unique'])} of {count(risk['records'])} records ({percent(risk['unique_share'])})"
+        share = f"{count(risk['unique'])} of {count(whole)} {units} ({percent(risk['unique_share'])})"
         verb = "is" if risk["unique"] == 1 else "are"
         return f"{share} {verb} unique: whoever knows {_known(risk)} finds them.{_advice(risk)}"
-    return f"No record is unique: each of {count(risk['records'])} hides among at least {count(risk['k'] or 0)}."
+    one = "record" if units == "records" else "person"
+    return f"No {one} is unique: each of {count(whole)} hides among at least {count(risk['k'] or 0)}."
+
+
+def _units(risk: Document) -> str:
+    """What was counted."""
+    return "records" if risk.get("people") is None else "people"
+
+
+def _whole(risk: Document) -> int:
+    return int(risk["records"] if risk.get("people") is None else risk["people"])
 
 
 def _known(risk: Document) -> str:
@@ -80,8 +90,8 @@ def _sections(risk: Document) -> list[_Section]:
     parts: list[_Section] = []
     if risk["records"]:
         parts.append(_Section("The classes", _MEASURES, _class_rows(risk), _class_notes(risk)))
-        parts.append(_Section("How large the classes are", _SIZES, _size_rows(risk)))
-        parts += [_about(item, risk["quasi_identifiers"]) for item in risk["sensitive"]]
+        parts.append(_Section("How large the classes are", _sizes(_units(risk)), _size_rows(risk)))
+        parts += [_about(item, risk["quasi_identifiers"], _units(risk)) for item in risk["sensitive"]]
     if risk["records"] and risk["columns"]:
         parts.append(_Section("What each column adds", _COLUMNS, _column_rows(risk), legend=_COLUMN_LEGEND))
     if risk["choices"]:
@@ -89,16 +99,25 @@ def _sections(risk: Document) -> list[_Section]:
     return parts
 
 
+def _sizes(units: str) -> Head:
+    return ((f"{units} in a class", False), ("classes", True), (units, True), ("share", True), ("", False))
+
+
 def _class_rows(risk: Document) -> list[tuple[str, ...]]:
+    units = _units(risk)
     return [
-        ("k", quantity(risk["k"]), "records in the smallest class; a class is all records that agree in these columns"),
-        ("unique", count(risk["unique"]), f"records alone in their class: {percent(risk['unique_share'])} of all"),
-        ("classes", count(risk["classes"]), _each(risk["average_size"])),
+        (
+            "k",
+            quantity(risk["k"]),
+            f"{units} in the smallest class; a class is all records that agree in these columns",
+        ),
+        ("unique", count(risk["unique"]), f"{units} alone in their class: {percent(risk['unique_share'])} of all"),
+        ("classes", count(risk["classes"]), _each(risk["average_size"], units)),
         ("prosecutor risk", percent(risk["prosecutor_risk"]), "how surely the most exposed person is found: 1 / k"),
         (
             "marketer risk",
             percent(risk["marketer_risk"]),
-            "records found by guessing in every class: classes / records",
+            f"{units} found by guessing in every class: classes / {units}",
         ),
     ]
 
@@ -106,12 +125,18 @@ def _class_rows(risk: Document) -> list[tuple[str, ...]]:
 def _class_notes(risk: Document) -> tuple[str, ...]:
     names = ", ".join(map(name_of, risk["quasi_identifiers"])) or "none, so that all records are one class"
     set_aside = f"{count(risk['suppressed'])} suppressed rows (* in every one of them) are set aside and not counted"
-    return (f"columns that others may know: {names}", *([set_aside] if risk["suppressed"] else []))
+    counted = (
+        "records are counted, not people: whose they are is not known (--person COLUMN)"
+        if risk.get("people") is None
+        else f"{count(risk['people'])} people with {count(risk['records'])} records; a person is in a class once"
+    )
+    return (f"columns that others may know: {names}", counted, *([set_aside] if risk["suppressed"] else []))
 
 
 def _size_rows(risk: Document) -> list[tuple[str, ...]]:
     last = max(place for place, band in enumerate(risk["sizes"]) if band["classes"])
-    return [_size_row(band, risk["records"]) for band in risk["sizes"][: last + 1]]
+    whole = sum(band["records"] for band in risk["sizes"])
+    return [_size_row(band, whole) for band in risk["sizes"][: last + 1]]
 
 
 def _size_row(band: Document, records: int) -> tuple[str, ...]:
@@ -125,12 +150,12 @@ def _span(band: Document) -> str:
     return f"{band['low']:,}" if band["low"] == band["high"] else f"{band['low']:,} to {band['high']:,}"
 
 
-def _about(item: Document, quasi_identifiers: Sequence[str]) -> _Section:
+def _about(item: Document, quasi_identifiers: Sequence[str], units: str) -> _Section:
     title = f"What a class tells about {item['name']}"
-    return _Section(title, _MEASURES, _told_rows(item), _told_notes(item, quasi_identifiers))
+    return _Section(title, _MEASURES, _told_rows(item, units), _told_notes(item, quasi_identifiers, units))
 
 
-def _told_rows(item: Document) -> list[tuple[str, ...]]:
+def _told_rows(item: Document, units: str) -> list[tuple[str, ...]]:
     apart = "numbers in their order" if item["ground"] == "ordered" else "all values equally far apart"
     rows: list[tuple[str, ...]] = [
         ("l", quantity(item["l"]), f"different values in the poorest class, of {count(item['values'])} in the table"),
@@ -139,12 +164,12 @@ def _told_rows(item: Document) -> list[tuple[str, ...]]:
         (
             "guessed right",
             percent(item["guessed"]),
-            f"records guessed by their class; {percent(item['baseline'])} without",
+            f"{units} guessed by their class; {percent(item['baseline'])} without",
         ),
         (
             "single value",
             count(item["homogeneous"]),
-            f"records whose class gives the value away: {_share(item)} of all",
+            f"{units} whose class gives the value away: {_share(item)} of all",
         ),
         ("t", quantity(item["t"]), f"how far a class is from the table, 0 to 1; {apart}"),
     ]
@@ -157,8 +182,8 @@ def _share(item: Document) -> str:
     return percent(item["homogeneous_share"])
 
 
-def _told_notes(item: Document, quasi_identifiers: Sequence[str]) -> tuple[str, ...]:
-    without = f"{count(item['missing'])} records have no value, which counts as one more value"
+def _told_notes(item: Document, quasi_identifiers: Sequence[str], units: str) -> tuple[str, ...]:
+    without = f"{count(item['missing'])} {units} have no value, which counts as one more value"
     among = f"classes are formed by the other columns: {', '.join(item['known']) or 'none'}"
     itself = among if item["name"] in quasi_identifiers else ""
     return (*([without] if item["missing"] else []), *([itself] if itself else []))
@@ -192,8 +217,9 @@ def _advice(risk: Document) -> str:
     return f" Generalize {name_of(first['name'])} first: without it {left}."
 
 
-def _each(average: float) -> str:
-    return f"{quantity(average)} {'record' if quantity(average) == '1' else 'records'} each on average"
+def _each(average: float, units: str) -> str:
+    one = "record" if units == "records" else "person"
+    return f"{quantity(average)} {one if quantity(average) == '1' else units} each on average"
 
 
 def _choice_rows(risk: Document) -> list[tuple[str, ...]]:

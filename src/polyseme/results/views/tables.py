@@ -71,7 +71,8 @@ def verdict_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
 def _asked(verdict: Verdict) -> str:
     """The model with its parameters."""
     asked = {name: value for name, value in verdict.parameters.items() if name not in _STATISTICS}
-    return f"{verdict.model} {parameters(asked)}".rstrip()
+    counted = " (people)" if verdict.counts == "people" and verdict.model != "people" else ""
+    return f"{verdict.model} {parameters(asked)}".rstrip() + counted
 
 
 def _allowed(verdict: Verdict) -> str:

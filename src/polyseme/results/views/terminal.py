@@ -143,7 +143,7 @@ def verdict_view(
     if not verdicts:
         return Text("Nothing was checked.", style="yellow")
     table = _table(VERDICT_HEAD, verdict_rows(verdicts))
-    legend = _legend((*meanings.VERDICTS, *meanings.measures(verdict.model for verdict in verdicts)))
+    legend = _legend((*meanings.VERDICTS, *meanings.measures((verdict.model, verdict.counts) for verdict in verdicts)))
     broken, kept = (
         _remarks(verdict_notes(verdict for verdict in verdicts if verdict.holds is holds), not holds)
         for holds in (False, True)
