@@ -12,7 +12,8 @@ import clinic
 from collectors import Process
 
 from polyseme.collection.operating import open_document
-from polyseme.collection.store import Store, open_store
+from polyseme.collection.store import State, Store, open_store
+from polyseme.device.campaign import campaign_id
 
 NewPage = Callable[..., Any]
 """Makes pages, of a width and a colour scheme."""
@@ -46,6 +47,13 @@ class Site:
         """A campaign of its own for a test; its id."""
         self._wave += 1
         return open_document(self.store, clinic.document(wave=self._wave, **collection))
+
+    def keep(self, document: bytes) -> str:
+        """A campaign of any document, opened without looking at what devices would make of it; its id."""
+        campaign = campaign_id(document)
+        self.store.add_campaign(campaign, document, None)
+        self.store.move(campaign, State.OPEN)
+        return campaign
 
     @property
     def url(self) -> str:

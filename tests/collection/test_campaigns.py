@@ -416,6 +416,7 @@ attributes:
 """
     asked = questions(draws="sticky")
     asked["questions"] = {name: {"text": {"en": f"{name}?", "de": f"{name}?"}} for name in ("sex", "income")}
+    asked["questions"]["income"]["source"] = {"en": "Statistical Office", "de": "Statistisches Amt"}
     campaign = make_campaign(Policy.loads(policy, tmp_path), asked).campaign
     column = campaign.protected[0]
     assert len(column.strata) >= 2
@@ -438,7 +439,8 @@ attributes:
   income: {role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}, prior: [0.34, 0.33, 0.33, 1.0e-20]}
 """
     asked = questions()
-    asked["questions"] = {"income": {"text": {"en": "Income?", "de": "Einkommen?"}}}
+    source = {"en": "Statistical Office", "de": "Statistisches Amt"}
+    asked["questions"] = {"income": {"text": {"en": "Income?", "de": "Einkommen?"}, "source": source}}
     with pytest.raises(ImpossibleError, match="promised, but a set can give"):
         make_campaign(Policy.loads(policy), asked)
 

@@ -75,7 +75,8 @@ class Clock:
 
 def put(queue, campaign, count=1, now=0.0):
     for _ in range(count):
-        queue.put(campaign, answer(campaign, RECORD), now)
+        # Of many people: the same question of two campaigns is not asked of one of them.
+        queue.put(campaign, answer(campaign, RECORD), now, again=True)
 
 
 def test_reports_are_stored_once(queue, campaign):

@@ -32,7 +32,7 @@ CLIENT = Path(web.__file__).parent / "client"
 NODE = shutil.which("node")
 TSC = shutil.which("tsc", path=str(Path(sys.prefix) / "npm" / "node_modules" / ".bin"))
 """The TypeScript compiler in the version that `make client-types` installs; another one may find other things."""
-LIMIT = 10_000
+LIMIT = 13_000
 """Bytes of the client as it is served, compressed."""
 OPTIONAL = {"ohttp.js", "tokens.js"}
 """Only loaded by campaigns with a relay or with tokens."""

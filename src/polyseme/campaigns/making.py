@@ -12,14 +12,16 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
+from polyseme.campaigns.cautions import tempered_offer
 from polyseme.campaigns.placing import placing_of
 from polyseme.campaigns.questions import Questions, document_of, read_questions
 from polyseme.device.campaign import FORMAT, Campaign
 from polyseme.device.collecting import LARGEST_REPORT
 from polyseme.device.fields import LARGEST
 from polyseme.device.fingerprint import compact, fingerprint
+from polyseme.device.posterior import worst_posterior
 from polyseme.device.reports import longest_report
-from polyseme.device.sampling import ONE
+from polyseme.device.sampling import ONE, Sampling
 from polyseme.errors import CampaignError, ImpossibleError, InvalidInput, PolicyError, Problem
 from polyseme.methods import method_named
 from polyseme.policy import Policy
@@ -62,9 +64,22 @@ def make_campaign(policy: Policy | str | Path, questions: str | Path | Mapping[s
     columns = _columns(policy, made, domains, problems)
     labels = {column.name: _domain_of(column.attribute).values for column in columns}
     asked = read_questions(questions, labels or _declared(policy), problems)
+    problems.extend(_sourceless(columns, asked))
     if problems or made is None:
         raise PolicyError(problems)
     return _finished(_document(policy, columns, asked, problems), made)
+
+
+def _sourceless(columns: Sequence[Column], asked: Questions) -> Iterator[Problem]:
+    """Columns whose prior is not uniform, where nothing says where it comes from: respondents are told."""
+    for column in columns:
+        if not isinstance(column, Sets) or column.name not in asked.questions:
+            continue
+        priors = [member.prior for member in column.strata.members if member.prior is not None]
+        if "source" not in asked.questions[column.name] and any(prior.max() > prior.min() for prior in priors):
+            where = f"questions.questions.{column.name}"
+            what = "its prior is not uniform: people are told where it comes from"
+            yield Problem(where, what, "source: Statistical Office, census of 2025")
 
 
 def _require_simple(policy: Policy) -> None:
@@ -192,13 +207,14 @@ def _sampling(column: Sets, opened: Mapping[str, Domain], problems: list[Problem
     return {"placing": placing_of(column.strata, opened), "strata": strata}
 
 
-def _promise(column: Sets) -> dict[str, Any]:
+def _promise(column: Sets, sampling: Mapping[str, Any]) -> dict[str, Any]:
+    """What devices check; where the policy bounds no posterior, the worst one that there is."""
+    priors = [None if item.prior is None else item.prior.tolist() for item in column.strata.members]
     posterior = column.posterior
-    return {
-        "l": column.l,
-        "posterior": posterior if posterior is not None and isfinite(posterior) else None,
-        "priors": [None if item.prior is None else item.prior.tolist() for item in column.strata.members],
-    }
+    if posterior is None or not isfinite(posterior):
+        strata = zip(sampling["strata"], priors, strict=True)
+        posterior = max(worst_posterior(Sampling.read(item["document"]), prior) for item, prior in strata)
+    return {"l": column.l, "posterior": min(posterior, 1.0), "priors": priors}
 
 
 def _entry(column: Column, sampling: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +243,7 @@ def _document(policy: Policy, columns: Sequence[Column], asked: Questions, probl
         "columns": [_entry(item, sampling.get(item.name, {})) for item in columns],
         "sampling": sampling,
         "questions": dict(asked.questions),
-        "promises": {item.name: _promise(item) for item in protected},
+        "promises": {item.name: _promise(item, sampling[item.name]) for item in protected},
         "models": [{model.name: dict(model.parameters)} for model in policy.models],
         "collection": dict(asked.collection),
     }
@@ -250,9 +266,19 @@ def _finished(document: dict[str, Any], made: Plan) -> Made:
     try:
         campaign.require_promises()
     except CampaignError as error:
-        hint = "rounded to whole numbers, a prior with such rare values cannot keep it: give rare values a larger share"
-        raise ImpossibleError(Problem(item.where, item.what, hint) for item in error.problems) from None
+        raise ImpossibleError(
+            Problem(item.where, item.what, _remedy(item.where, campaign)) for item in error.problems
+        ) from None
     return Made(campaign.data, campaign, made)
+
+
+def _remedy(where: str, campaign: Campaign) -> str:
+    """What would help where a device refuses."""
+    name = where.split(".", 1)[1].removesuffix(".posterior").removesuffix(".priors").removesuffix(".l")
+    if where.endswith(".l"):
+        return "sets of at least two candidates: l: 2"
+    offer = next((tempered_offer(column) for column in campaign.protected if column.name == name), "")
+    return offer or "rounded to whole numbers, a prior with such rare values cannot keep it: give them a larger share"
 
 
 def _read(document: Mapping[str, Any]) -> Campaign:

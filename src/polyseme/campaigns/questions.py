@@ -11,7 +11,8 @@
       purpose: {en: How incomes differ by region., de: Wie sich Einkommen unterscheiden.}
       contact: survey@example.org
 
-With one language, texts need not say which.
+With one language, texts need not say which. A question whose prior is not uniform says where it comes from:
+`source: Statistical Office, 2025`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from polyseme.policy.reading import Reader
 __all__ = ["Questions", "document_of", "read_questions"]
 
 _KEYS = ("name", "languages", "title", "questions", "collection")
-_QUESTION = ("text", "help", "labels")
+_QUESTION = ("text", "help", "source", "labels")
 _DEFAULTS: Mapping[str, Any] = {
     "draws": "fresh",
     "opens": None,
@@ -50,7 +51,7 @@ _COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact", "gateway", "issuer")
 class Questions:
     """What people are asked and how answers are collected; every text in every language.
 
-    questions   by column: text, help and labels, as the campaign document has them
+    questions   by column: text, help, labels and the source of a prior, as the campaign document has them
     collection  its settings, checked when the document is read
     """
 
@@ -132,7 +133,7 @@ def _question(reader: Reader, labels: Sequence[object], languages: Sequence[str]
     if "text" not in given and isinstance(reader.value, Mapping):
         reader.problem("no text", "text: the question itself")
     found: dict[str, Any] = {
-        key: _spoken(reader.at(key, given[key]), languages) for key in _QUESTION[:2] if key in given
+        key: _spoken(reader.at(key, given[key]), languages) for key in _QUESTION[:3] if key in given
     }
     if "labels" in given:
         found["labels"] = _labels(

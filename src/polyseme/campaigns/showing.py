@@ -19,6 +19,8 @@ class ColumnSummary:
 
     promised      the posterior that no set exceeds; None where none is promised
     worst         the same as a device computes it
+    uniform       the same for an attacker who takes all values to be equally common
+    odds          the largest factor by which a set changes the odds between two of its candidates, for every prior
     mse           expected squared error of a share at the planned number of answers; None where it is not known
     identifiable  whether every value can be told from the others in the end
     """
@@ -31,6 +33,8 @@ class ColumnSummary:
     strata: int
     promised: float | None
     worst: float
+    uniform: float
+    odds: float
     epsilon: float | None
     mse: float | None
     identifiable: bool | None
@@ -79,7 +83,9 @@ def _column(campaign: Campaign, column: Sets, planned: int) -> ColumnSummary:
         p=device.strata[0].sampling.p,
         strata=len(device.strata),
         promised=device.posterior,
-        worst=max(member.worst_posterior for member in device.strata),
+        worst=device.worst_posterior,
+        uniform=device.uniform_posterior,
+        odds=device.odds,
         epsilon=known.epsilon,
         mse=known.expected_mse,
         identifiable=known.identifiable,

@@ -20,12 +20,16 @@ _HEAD = (
     ("groups", True),
     ("promised", True),
     ("device finds", True),
+    ("if uniform", True),
+    ("odds", True),
     ("expected error", True),
 )
 _LEGEND = (
     "l: candidates in a set; p: how often the truth is among them for sure; groups: of records with a design of their "
     "own; promised, device finds: the largest probability of a right guess, as the document says and as a device "
-    "computes it; expected error: of a share, as root mean square, at {planned:,} answers"
+    "computes it; if uniform: the same for an attacker who takes all values to be equally common; odds: the largest "
+    "factor by which a set changes the odds between two candidates, whatever the prior is; expected error: of a "
+    "share, as root mean square, at {planned:,} answers"
 )
 
 
@@ -51,5 +55,7 @@ def _row(item: ColumnSummary) -> tuple[str, ...]:
         str(item.strata),
         "-" if item.promised is None else f"{item.promised:.4g}",
         f"{item.worst:.4g}",
+        f"{item.uniform:.4g}",
+        f"{item.odds:.3g}",
         "-" if item.error is None else f"{item.error:.2g}",
     )

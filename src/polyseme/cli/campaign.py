@@ -51,9 +51,10 @@ def new(policy: Path, questions: Path, out: Path, allow_outside: bool, force: bo
 
     Refused, with everything that is wrong at once: promises that cannot be kept, values that could never be
     told apart, open columns without declared values, methods that group records, designs that devices cannot
-    draw, and questions that are missing in some language.
+    draw, questions that are missing in some language, and a prior that is not uniform without its source.
 
-    Warned of: sticky sets that change where an open answer does.
+    Warned of: sticky sets that change where an open answer does, and sets that change the odds between two
+    candidates by a factor above 64; a prior tempered below that is offered.
 
     The campaign's id is the hash of the document: any change makes another campaign.
 

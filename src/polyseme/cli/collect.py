@@ -98,19 +98,22 @@ def serve(address: str, host: str, port: int, admin_port: int, rate: float, gate
 def open_command(campaign: str, address: str) -> None:
     """Take reports for a CAMPAIGN from now on: the folder or file of its document, or the id of a draft.
 
+    Refused where devices would refuse to answer: promises that are not kept, sets of one candidate, priors without a
+    source or with shares that are far too small, and documents that are too much for a device.
+
     \b
     Example:
       polyseme collect open campaign --store sqlite:///reports.db
     """
-    from polyseme.collection.operating import add_document
-    from polyseme.collection.store import State
+    from polyseme.collection.operating import open_document, open_draft
 
     with _store(address, create=True) as store:
         found = campaign
         if Path(campaign).exists():
             document, signature = _document(Path(campaign))
-            found = add_document(store, document, signature)
-        store.move(found, State.OPEN)
+            found = open_document(store, document, signature)
+        else:
+            open_draft(store, campaign)
     click.echo(f"Open. Its link ends in /c/{found}", err=True)
     click.echo(found)
 

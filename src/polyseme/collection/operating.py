@@ -10,9 +10,19 @@ from typing import Any
 from polyseme.collection.invitations import code_hash, new_codes
 from polyseme.collection.store import Counts, State, Store
 from polyseme.collection.survey import Survey
-from polyseme.errors import CollectionError, Problem
+from polyseme.device.campaign import Campaign
+from polyseme.errors import CampaignError, CollectionError, Problem
 
-__all__ = ["Standing", "add_document", "invite", "open_document", "standing", "standings"]
+__all__ = [
+    "Standing",
+    "add_document",
+    "invite",
+    "open_document",
+    "open_draft",
+    "require_answerable",
+    "standing",
+    "standings",
+]
 
 _SIGNATURE = re.compile(rb"[A-Za-z0-9_-]{86}")
 """Ed25519 in base64url."""
@@ -58,8 +68,9 @@ class Standing:
 
 
 def add_document(store: Store, document: bytes, signature: bytes | None = None) -> str:
-    """Keep a campaign as a draft, if it can be read; its id."""
+    """Keep a campaign as a draft, if devices would answer it; its id."""
     survey = Survey.read(document)
+    _require_answerable(survey.campaign)
     if signature is not None and not _SIGNATURE.fullmatch(signature):
         raise CollectionError("the signature is not one that polyseme campaign sign writes")
     store.add_campaign(survey.id, document, signature)
@@ -71,6 +82,25 @@ def open_document(store: Store, document: bytes, signature: bytes | None = None)
     campaign = add_document(store, document, signature)
     store.move(campaign, State.OPEN)
     return campaign
+
+
+def open_draft(store: Store, campaign: str) -> None:
+    """Take reports for a campaign that is kept as a draft, if devices would answer it."""
+    require_answerable(store, campaign)
+    store.move(campaign, State.OPEN)
+
+
+def require_answerable(store: Store, campaign: str) -> None:
+    """Refuse a campaign of the store that devices would not answer."""
+    _require_answerable(Campaign.read(store.campaign(campaign).document))
+
+
+def _require_answerable(campaign: Campaign) -> None:
+    try:
+        campaign.require_promises()
+    except CampaignError as error:
+        hint = "devices refuse this campaign: make it again with polyseme campaign new"
+        raise CampaignError(Problem(item.where, item.what, hint) for item in error.problems) from None
 
 
 def standing(store: Store, campaign: str) -> Standing:

@@ -10,16 +10,16 @@ import base64
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from polyseme.device.collecting import Collection, read_collection
 from polyseme.device.fields import LARGEST, Fields
 from polyseme.device.fingerprint import compact, fingerprint
-from polyseme.device.posterior import worst_posterior
+from polyseme.device.protected import ODDS_WITH_CONSENT, SLACK, Label, Member, Protected
 from polyseme.device.sampling import Sampling
 from polyseme.device.strata import Placing
+from polyseme.device.workload import MOST_BYTES, MOST_COLUMNS
 from polyseme.errors import CampaignError, Problem
 from polyseme.strict_json import read_json
 
@@ -35,12 +35,7 @@ __all__ = [
 
 FORMAT = "polyseme-campaign-1"
 MEDIA_TYPE = "application/vnd.polyseme.report+json;v=1"
-SLACK = 1e-6
-"""By how much, relatively, a posterior may exceed what is promised: weights are fitted to 1e-9 and rounded after."""
-
 _DOCUMENT = ("format", "name", "title", "languages", "columns", "sampling", "questions", "promises", "models")
-
-Label = str | int | bool
 
 
 @dataclass(frozen=True)
@@ -49,54 +44,6 @@ class Open:
 
     name: str
     labels: Sequence[Label]
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """One stratum of a protected column.
-
-    codes        in the domain, of the values that are possible in it
-    prior        of these values; None for a uniform one
-    """
-
-    codes: Sequence[int]
-    sampling: Sampling
-    fingerprint: str
-    prior: Sequence[float] | None
-
-    @cached_property
-    def worst_posterior(self) -> float:
-        """The largest posterior of any value given any set, as the document itself says."""
-        return worst_posterior(self.sampling, self.prior)
-
-
-@dataclass(frozen=True, eq=False)
-class Protected:
-    """A column in whose place a set is sent.
-
-    posterior  what is promised; None where no bound is
-    """
-
-    name: str
-    labels: Sequence[Label]
-    l: int
-    posterior: float | None
-    placing: Placing
-    strata: Sequence[Member]
-
-    def require_promise(self) -> None:
-        """Refuse where the device itself finds that a set tells more than is promised."""
-        if self.posterior is None:
-            return
-        worst = max(member.worst_posterior for member in self.strata)
-        if not worst <= self.posterior * (1.0 + SLACK):
-            raise CampaignError(
-                Problem(
-                    f"promises.{self.name}.posterior",
-                    f"{self.posterior:.6g} is promised, but a set can give {worst:.6g}",
-                    "nothing was sent; tell whoever runs this campaign",
-                )
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +95,20 @@ class Campaign:
         return {**opened, **{item.name: item.labels for item in self.protected}}
 
     def require_promises(self) -> None:
-        """Refuse where some set can tell more than is promised, by the device's own computation."""
+        """Refuse where the device itself finds that some set tells more than is promised, or than any set may."""
+        problems = list[Problem]()
         for column in self.protected:
-            column.require_promise()
+            try:
+                column.require_promise()
+            except CampaignError as error:
+                problems.extend(error.problems)
+        if problems:
+            raise CampaignError(problems)
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether some set changes the odds between two candidates so much that a person has to agree first."""
+        return any(column.odds > ODDS_WITH_CONSENT * (1.0 + SLACK) for column in self.protected)
 
 
 def campaign_id(data: bytes) -> str:
@@ -159,6 +117,8 @@ def campaign_id(data: bytes) -> str:
 
 
 def _parse(data: bytes) -> Any:
+    if len(data) > MOST_BYTES:
+        raise CampaignError(f"a campaign document has at most {MOST_BYTES:,} bytes, this one {len(data):,}")
     try:
         return read_json(data.decode("utf-8"))
     except (ValueError, RecursionError):
@@ -186,13 +146,20 @@ def _languages(fields: Fields) -> list[str]:
         return []
     if len(set(given)) < len(given):
         fields.wrong("languages", "a language is listed more than once")
+    if len(given) > MOST_COLUMNS:
+        fields.wrong("languages", f"more than {MOST_COLUMNS:,} languages")
+        fields.done()
     return given
 
 
 def _columns(fields: Fields) -> tuple[list[Open], dict[str, Sequence[Label]]]:
     """The open columns, and the labels of the protected ones."""
     opened, protected, names = list[Open](), dict[str, Sequence[Label]](), list[str]()
-    for entry in fields.objects("columns"):
+    entries = fields.objects("columns")
+    if len(entries) > MOST_COLUMNS:
+        fields.wrong("columns", f"more than {MOST_COLUMNS:,} columns")
+        fields.done()
+    for entry in entries:
         name, published = entry.text("name", 1_000), entry.choice("published", ("as-is", "sets"))
         labels = _labels(entry.inner("domain"))
         names.append(name)
@@ -230,10 +197,11 @@ def _questions(fields: Fields, labels: Mapping[str, Sequence[Label]], languages:
     fields.only(*labels)
     for name, values in labels.items():
         inner = fields.inner(name)
-        inner.only("text", "help", "labels")
+        inner.only("text", "help", "labels", "source")
         inner.spoken("text", languages)
-        if "help" in inner.given:
-            inner.spoken("help", languages)
+        for key in ("help", "source"):
+            if key in inner.given:
+                inner.spoken(key, languages)
         if "labels" in inner.given:
             _translated(inner.inner("labels"), len(values), languages)
 
@@ -251,10 +219,19 @@ def _protected(fields: Fields, opened: Sequence[Open], domains: Mapping[str, Seq
     sampling.only(*domains)
     promises.only(*domains)
     sizes = {item.name: len(item.labels) for item in opened}
-    return tuple(
+    questions = fields.given.get("questions")
+    asked = questions if isinstance(questions, Mapping) else {}
+    found = [
         _protected_column(name, labels, sampling.inner(name), promises.inner(name), sizes)
         for name, labels in domains.items()
-    )
+    ]
+    return tuple(replace(column, source=_source(asked.get(column.name))) for column in found)
+
+
+def _source(question: object) -> Mapping[str, str] | None:
+    """Where the prior of a question comes from; its texts are checked with the question."""
+    source = question.get("source") if isinstance(question, Mapping) else None
+    return source if isinstance(source, Mapping) else None
 
 
 def _protected_column(
@@ -287,10 +264,13 @@ def _posterior(promises: Fields) -> float | None:
 
 def _member(name: str, labels: Sequence[Label], fields: Fields, prior: Any, l: int) -> Member | None:
     fields.only("excluded", "document", "fingerprint")
+    fields.charge(len(labels))
     excluded = set(fields.ascending("excluded", len(labels)))
     codes = [code for code in range(len(labels)) if code not in excluded]
     try:
-        sampling = Sampling.read(fields.given.get("document"), fields.place("document"))
+        _require_size(fields, len(codes), l)
+        place = fields.place("document")
+        sampling = Sampling.read(fields.given.get("document"), place, fields.workload, prior is not None)
     except CampaignError as error:
         fields.problems.extend(error.problems)
         return None
@@ -304,6 +284,14 @@ def _member(name: str, labels: Sequence[Label], fields: Fields, prior: Any, l: i
         fields.wrong("prior", f"expected {len(codes):,} shares that add up to one")
         prior = None
     return Member(codes, sampling, expected, prior)
+
+
+def _require_size(fields: Fields, size: int, l: int) -> None:
+    """Refuse a document that says at once that it is of another size, before it is read."""
+    document = fields.given.get("document")
+    given = document if isinstance(document, Mapping) else {}
+    if given.get("l", l) != l or given.get("size", size) != size:
+        raise CampaignError(Problem(fields.place("document"), f"expected sets of {l:,} of {size:,} values"))
 
 
 def _is_prior(prior: Any, size: int) -> bool:

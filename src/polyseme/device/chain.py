@@ -17,14 +17,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from math import inf
+from operator import add
 
 from polyseme.device.stream import KeyStream
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "least_between"]
 
 
 class Chain:
@@ -116,18 +117,28 @@ class Chain:
 
     def lightest(self, cost: Sequence[float]) -> list[float]:
         """For each place, the least total cost of a chain that holds it; infinite where there is none."""
+        return [one + other for one, other in zip(cost, self._others(cost, add))]
+
+    def partners(self, values: Sequence[float]) -> list[float]:
+        """For each place, the largest of the positive values of the other places of all chains that hold it."""
+        return [-least for least in self._others([-value for value in values], _smaller)]
+
+    def _others(self, cost: Sequence[float], join: Callable[[float, float], float]) -> list[float]:
+        """For each place, the least cost of the other places of a chain, put together by `join`; infinite if none."""
         before = [[0.0 if place < self.first_end else inf for place in range(self.size)]]
         after = [[0.0 if place >= self.last_start else inf for place in range(self.size)]]
         for _ in range(1, self.l):
-            before.append(_least([a + b for a, b in zip(cost, before[-1])], self.back_low, self.back_high))
-            after.append(_least([a + b for a, b in zip(cost, after[-1])], self.low, self.high))
-        return [
-            cost[place] + min(before[r][place] + after[self.l - 1 - r][place] for r in range(self.l))
-            for place in range(self.size)
-        ]
+            before.append(least_between(list(map(join, cost, before[-1])), self.back_low, self.back_high))
+            after.append(least_between(list(map(join, cost, after[-1])), self.low, self.high))
+        return [min(map(join, *ways)) for ways in zip(zip(*before), zip(*reversed(after)))]
 
 
-def _least(values: Sequence[float], low: Sequence[int], high: Sequence[int]) -> list[float]:
+def _smaller(one: float, other: float) -> float:
+    """The smaller cost; infinite where one of them cannot be had."""
+    return min(one, other) if max(one, other) < inf else inf
+
+
+def least_between(values: Sequence[float], low: Sequence[int], high: Sequence[int]) -> list[float]:
     """The minimum of `values[low:high]` for ranges whose ends never descend; infinite for an empty one."""
     found, window, end = list[float](), deque[int](), 0
     for first, last in zip(low, high):

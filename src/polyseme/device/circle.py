@@ -5,11 +5,12 @@ Without weights all values are alike and equally spaced, so one chain serves the
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
-from polyseme.device.chain import Chain
+from polyseme.device.chain import Chain, least_between
 from polyseme.device.fields import LARGEST, Fields
 from polyseme.device.line import places, read_order
 from polyseme.device.stream import KeyStream
@@ -36,8 +37,8 @@ class Circle:
         self._others = lru_cache(maxsize=_KEPT)(self._make_others)
 
     @classmethod
-    def read(cls, fields: Fields, l: int, most: int) -> Circle:
-        order = read_order(fields, most)
+    def read(cls, fields: Fields, l: int, declared: bool) -> Circle:
+        order = read_order(fields)
         size = len(order)
         ahead = fields.integers("ahead", 1, max(2 * size, 1), size)
         if any(not place < first <= place + size for place, first in enumerate(ahead)) or ahead != sorted(ahead):
@@ -48,6 +49,8 @@ class Circle:
         if weights is None and len({first - place for place, first in enumerate(ahead)}) > 1:
             fields.wrong("weights", "missing: values are not equally spaced")
         fields.done()
+        # With weights, and for a prior, each value has a chain of its own.
+        fields.charge(l * l * size * (2 * size if weights or declared else 1))
         made = cls(l, order, ahead, weights)
         if any(made._reach(root) > root + size for root in range(size)):
             fields.wrong("l", f"some value is in no set of {l:,} candidates")
@@ -122,6 +125,21 @@ class Circle:
             return [self.l * one for one in cost]
         along = [cost[code] for code in self.order]
         return [along[place] + self._least(place, along) for place in self._place]
+
+    def partners(self, values: Sequence[float]) -> list[float]:
+        size, turns = self.size, [self._ahead(place) for place in range(2 * self.size)]
+        costs = [-values[code] for code in self.order] * 2
+        nearest, furthest = [list(range(size))], [list(range(size, 2 * size))]
+        for _ in range(1, self.l):
+            nearest.append([self._ahead(place) for place in nearest[-1]])
+            furthest.append([bisect_right(turns, place) - 1 for place in furthest[-1]])
+        # The m-th of the others, from a place on: from as near as m steps allow to as far as the l - m after it allow.
+        found = [-value for value in costs[:size]]
+        for steps in range(1, self.l):
+            ends = [place + 1 for place in furthest[self.l - steps]]
+            least = least_between(costs, nearest[steps], ends)
+            found = [max(one, -other) for one, other in zip(found, least)]
+        return [found[place] for place in self._place]
 
     def _least(self, root: int, along: Sequence[float]) -> float:
         """The least cost of the other values of a set that holds a place."""

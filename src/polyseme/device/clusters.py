@@ -13,6 +13,7 @@ from itertools import accumulate
 from polyseme.device.chain import Chain
 from polyseme.device.fields import LARGEST, Fields
 from polyseme.device.stream import KeyStream
+from polyseme.device.workload import MOST_VALUES
 
 __all__ = ["Clusters"]
 
@@ -44,16 +45,19 @@ class Clusters:
         self.chain = None if weights is None else Chain(l, range(1, count + 1), full, weights)
 
     @classmethod
-    def read(cls, fields: Fields, l: int, most: int) -> Clusters:
+    def read(cls, fields: Fields, l: int, declared: bool) -> Clusters:
         if ("size" in fields.given) is ("labels" in fields.given):
             fields.wrong("labels", "expected exactly one of size and labels")
         if "size" in fields.given:
-            labels = list(range(fields.integer("size", 1, most)))
+            size = fields.integer("size", 1, MOST_VALUES)
+            fields.charge(8 * size)
+            labels = list(range(size))
         else:
-            labels = fields.integers("labels", 0, most - 1)
+            labels = fields.integers("labels", 0, MOST_VALUES - 1)
+            fields.charge(8 * len(labels))
         count = max(labels, default=-1) + 1
-        if not 0 < len(labels) <= most or len(set(labels)) < count:
-            fields.wrong("labels", f"expected 1 to {most:,} values, and one at least in each cluster")
+        if not 0 < len(labels) <= MOST_VALUES or len(set(labels)) < count:
+            fields.wrong("labels", f"expected 1 to {MOST_VALUES:,} values, and one at least in each cluster")
         weights = fields.integers("weights", 1, LARGEST, count) if "weights" in fields.given else None
         shares = fields.integers("shares", 1, LARGEST, len(labels)) if "shares" in fields.given else None
         full = fields.ascending("full", count) if "full" in fields.given else []
@@ -62,6 +66,7 @@ class Clusters:
         if (len(full) >= l and l < count) or (weights is None and 0 < len(full) < l):
             fields.wrong("full", "clusters that cannot all be in every set, or leave no room for others")
         fields.done()
+        fields.charge(l * l * (1 if weights is None else count))
         return cls(l, labels, weights, shares, full)
 
     def given(self, code: int, stream: KeyStream) -> list[int]:
@@ -112,7 +117,19 @@ class Clusters:
         # The value itself in the place of the cheapest of its cluster.
         return [least[label] - cheapest[label] + cost[code] for code, label in enumerate(self.labels)]
 
+    def partners(self, values: Sequence[float]) -> list[float]:
+        largest = [max(values[code] for code in members) for members in self.members]
+        found = self.chain.partners(largest) if self.chain else _largest_others(largest, self.l)
+        return [found[label] for label in self.labels]
+
     def _cheapest(self, cost: Sequence[float]) -> list[float]:
         cheap = sorted(cost)[: self.l]
         # A cluster that is not among the cheapest takes the room of the dearest of them.
         return [max(one - cheap[-1], 0.0) + sum(cheap) for one in cost]
+
+
+def _largest_others(values: Sequence[float], l: int) -> list[float]:
+    """For each cluster, the largest value of another one; 0 where sets have one candidate."""
+    first = max(range(len(values)), key=values.__getitem__)
+    second = max((value for place, value in enumerate(values) if place != first), default=0.0)
+    return [(second if place == first else values[first]) if l > 1 else 0.0 for place in range(len(values))]

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeGuard
 
+from polyseme.device.workload import Workload
 from polyseme.errors import CampaignError, Problem
 
 __all__ = ["LARGEST", "Fields"]
@@ -21,11 +22,19 @@ LARGEST = (1 << 53) - 1
 class Fields:
     """The fields of one object of a document.
 
-    where  its place in the document, for messages
+    where     its place in the document, for messages
+    workload  what the documents of a campaign may still ask of a device
     """
 
-    def __init__(self, given: object, where: str, problems: list[Problem] | None = None) -> None:
+    def __init__(
+        self,
+        given: object,
+        where: str,
+        problems: list[Problem] | None = None,
+        workload: Workload | None = None,
+    ) -> None:
         self.where, self.problems = where, [] if problems is None else problems
+        self.workload = Workload() if workload is None else workload
         self.given: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
         if not isinstance(given, Mapping):
             self.problems.append(Problem(where, "expected an object"))
@@ -42,7 +51,7 @@ class Fields:
 
     def inner(self, key: str) -> Fields:
         """An object in this one."""
-        return Fields(self.given.get(key), self.place(key), self.problems)
+        return Fields(self.given.get(key), self.place(key), self.problems, self.workload)
 
     def integer(self, key: str, low: int, high: int) -> int:
         """A whole number from `low` to `high`."""
@@ -90,7 +99,10 @@ class Fields:
         if not isinstance(value, list) or not value:
             self.wrong(key, "expected a list that is not empty")
             return []
-        return [Fields(item, f"{self.place(key)}[{number}]", self.problems) for number, item in enumerate(value)]
+        return [
+            Fields(item, f"{self.place(key)}[{number}]", self.problems, self.workload)
+            for number, item in enumerate(value)
+        ]
 
     def place(self, key: str) -> str:
         """The place of a field in the document."""
@@ -113,6 +125,13 @@ class Fields:
         if any(one >= other for one, other in pairwise(found)):
             self.wrong(key, "expected each set once, in lexicographic order")
         return found
+
+    def charge(self, units: int) -> None:
+        """Count work that is about to be done; raises where it is more than the campaign has left."""
+        if not self.workload.take(units):
+            what = "too much to compute for a device: too many candidates, values or sets"
+            self.problems.append(Problem(self.where, what, "fewer candidates, a smaller domain or fewer groups"))
+            self.done()
 
     def done(self) -> None:
         """Raise what was found wrong."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from polyseme.device.chain import Chain
 from polyseme.device.fields import LARGEST, Fields
 from polyseme.device.stream import KeyStream
+from polyseme.device.workload import MOST_VALUES
 
 __all__ = ["Line", "read_order"]
 
@@ -30,8 +31,8 @@ class Line:
         self._place = places(order)
 
     @classmethod
-    def read(cls, fields: Fields, l: int, most: int) -> Line:
-        order = read_order(fields, most)
+    def read(cls, fields: Fields, l: int, declared: bool) -> Line:
+        order = read_order(fields)
         size = len(order)
         ahead = fields.integers("ahead", 1, max(size, 1), size)
         if any(first <= place for place, first in enumerate(ahead)) or ahead != sorted(ahead):
@@ -39,6 +40,7 @@ class Line:
         weights = fields.integers("weights", 1, LARGEST, size)
         tight = fields.ascending("tight", size)
         fields.done()
+        fields.charge(l * l * size)
         made = cls(l, order, ahead, weights, tight)
         if not all(any(made.chain.splits(place)) for place in range(size)):
             fields.wrong("l", f"some value is in no set of {l:,} candidates")
@@ -57,15 +59,18 @@ class Line:
     def lightest(self, cost: Sequence[float]) -> list[float]:
         return self._by_code(self.chain.lightest([cost[code] for code in self.order]))
 
+    def partners(self, values: Sequence[float]) -> list[float]:
+        return self._by_code(self.chain.partners([values[code] for code in self.order]))
+
     def _by_code(self, values: Sequence[float]) -> list[float]:
         return [values[place] for place in self._place]
 
 
-def read_order(fields: Fields, most: int) -> list[int]:
+def read_order(fields: Fields) -> list[int]:
     """The code at each place: every code once."""
-    order = fields.integers("order", 0, most - 1)
-    if not 0 < len(order) <= most or sorted(order) != list(range(len(order))):
-        fields.wrong("order", f"expected each of 1 to {most:,} codes once")
+    order = fields.integers("order", 0, MOST_VALUES - 1)
+    if not 0 < len(order) <= MOST_VALUES or sorted(order) != list(range(len(order))):
+        fields.wrong("order", f"expected each of 1 to {MOST_VALUES:,} codes once")
         return []
     return order
 

@@ -14,11 +14,12 @@ from typing import TypeVar
 
 from polyseme.device.fields import LARGEST, Fields
 from polyseme.device.stream import KeyStream
+from polyseme.device.workload import MOST_VALUES
 
 __all__ = ["MOST_SETS", "Listed", "Table"]
 
 MOST_SETS = 500_000
-"""Most sets that a device lists: some seconds on a phone, chosen by judgement."""
+"""Most sets that a device lists, chosen by judgment."""
 
 
 class Table:
@@ -31,11 +32,12 @@ class Table:
         self._sums: dict[int, list[int]] = {}
 
     @classmethod
-    def read(cls, fields: Fields, l: int, most: int) -> Table:
-        size = fields.integer("size", 1, most)
+    def read(cls, fields: Fields, l: int, declared: bool) -> Table:
+        size = fields.integer("size", 1, MOST_VALUES)
+        given = fields.given.get("sets")
+        _charge_sets(fields, len(given) if isinstance(given, list) else 0, l, "sets")
+        fields.charge(8 * size)
         sets = fields.sets("sets", l, size)
-        if len(sets) > MOST_SETS:
-            fields.wrong("sets", f"more than {MOST_SETS:,} sets")
         weights = fields.integers("weights", 1, LARGEST, len(sets))
         return _whole(cls(l, size, sets, weights), fields, "sets")
 
@@ -72,6 +74,14 @@ class Table:
                 least[code] = min(least[code], total)
         return least
 
+    def partners(self, values: Sequence[float]) -> list[float]:
+        largest = list(values)
+        for members in self.sets:
+            most = max(values[code] for code in members)
+            for code in members:
+                largest[code] = max(largest[code], most)
+        return largest
+
 
 _T = TypeVar("_T", bound=Table)
 
@@ -87,8 +97,8 @@ class Listed(Table):
     fields = ("neighbours", "weights", "excluded")
 
     @classmethod
-    def read(cls, fields: Fields, l: int, most: int) -> Listed:
-        neighbours = _neighbours(fields, most)
+    def read(cls, fields: Fields, l: int, declared: bool) -> Listed:
+        neighbours = _neighbours(fields)
         size = len(neighbours)
         weights = fields.integers("weights", 1, LARGEST, size)
         excluded = set(fields.sets("excluded", l, size))
@@ -106,10 +116,10 @@ def _whole(made: _T, fields: Fields, key: str) -> _T:
     return made
 
 
-def _neighbours(fields: Fields, most: int) -> list[list[int]]:
+def _neighbours(fields: Fields) -> list[list[int]]:
     given = fields.given.get("neighbours")
-    if not isinstance(given, list) or not 0 < len(given) <= most:
-        fields.wrong("neighbours", f"expected a list for each of 1 to {most:,} values")
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_VALUES:
+        fields.wrong("neighbours", f"expected a list for each of 1 to {MOST_VALUES:,} values")
         return []
     rows = Fields({str(code): row for code, row in enumerate(given)}, f"{fields.where}.neighbours", fields.problems)
     found = [rows.ascending(str(code), len(given)) for code in range(len(given))]
@@ -119,16 +129,24 @@ def _neighbours(fields: Fields, most: int) -> list[list[int]]:
 
 
 def _together(neighbours: Sequence[Sequence[int]], l: int, fields: Fields) -> list[tuple[int, ...]]:
-    """All sets whose values may stand together, in lexicographic order."""
+    """All sets whose values may stand together, in lexicographic order; the work is charged for before it is done."""
     later = [frozenset(row) for row in neighbours]
     rows: list[tuple[tuple[int, ...], Sequence[int]]] = [((code,), row) for code, row in enumerate(neighbours)]
-    for _ in range(l - 1):
+    for length in range(2, l + 1):
+        if length == l:
+            _charge_sets(fields, sum(len(left) for _, left in rows), l, "neighbours")
+            return [(*members, code) for members, left in rows for code in left]
+        fields.charge(sum(len(left) * (len(left) + 1) // 2 for _, left in rows))
         rows = [
-            ((*members, code), [other for other in left if other in later[code]])
+            ((*members, code), [other for other in left[place + 1 :] if other in later[code]])
             for members, left in rows
-            for code in left
+            for place, code in enumerate(left)
         ]
-        if len(rows) > MOST_SETS:
-            fields.wrong("neighbours", f"more than {MOST_SETS:,} sets of values that may stand together")
-            fields.done()
     return [members for members, _ in rows]
+
+
+def _charge_sets(fields: Fields, count: int, l: int, key: str) -> None:
+    if count > MOST_SETS:
+        fields.wrong(key, f"{count:,} sets, more than the {MOST_SETS:,} that a device lists")
+        fields.done()
+    fields.charge(l * l * count)

@@ -4,7 +4,7 @@ A report is sent as often as it takes, always the same bytes under the same id, 
 nothing is lost, and nothing counted twice, whenever the device dies.
 
 The file holds sets and ids, never a true value. Whoever has the id of a report can withdraw it, so only the owner may
-read the file.
+read the file. It also holds which questions were answered: a second campaign that asks the same is noticed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,32 @@ from pathlib import Path
 from random import SystemRandom
 
 from polyseme.device.campaign import Campaign
+from polyseme.device.recurrence import Asked, asked_by
 from polyseme.device.reports import Report
-from polyseme.errors import CampaignError
+from polyseme.errors import CampaignError, Problem
 
 __all__ = ["LONGEST_WAIT", "Queue", "Queued"]
 
 LONGEST_WAIT = 8 * 24 * 3600.0
 """No report waits longer than this for its moment: the clock has been put back."""
 
-_SCHEMA = """
+_SCHEMAS = (
+    """
 CREATE TABLE IF NOT EXISTS reports (
     id TEXT PRIMARY KEY, campaign TEXT NOT NULL, relay TEXT, body BLOB NOT NULL,
     state TEXT NOT NULL DEFAULT 'waiting', due REAL NOT NULL, tries INTEGER NOT NULL DEFAULT 0,
     said TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID
-"""
+""",
+    """
+CREATE TABLE IF NOT EXISTS asked (
+    campaign TEXT NOT NULL, name TEXT NOT NULL, drawn TEXT NOT NULL, labels TEXT NOT NULL,
+    PRIMARY KEY (campaign, name, drawn)
+) WITHOUT ROWID
+""",
+)
+_BEFORE = "this device has answered this question for another campaign, and both sets could be intersected"
+_AGREE = "tell the person, and put the report with again=True if they agree"
 _BUSY = 30.0
 """Seconds to wait for another process that uses the same file."""
 
@@ -66,7 +77,8 @@ class Queue:
         # The file exists with narrow permissions before anything is in it.
         os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         with self._writing() as connection:
-            connection.execute(_SCHEMA)
+            for schema in _SCHEMAS:
+                connection.execute(schema)
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -83,20 +95,34 @@ class Queue:
             # What was not committed is undone.
             connection.close()
 
-    def put(self, campaign: Campaign, report: Report, now: float | None = None) -> None:
+    def put(self, campaign: Campaign, report: Report, now: float | None = None, again: bool = False) -> None:
         """Keep a report; it is on the disk when this returns.
 
         It is sent after a random part of the campaign's delay, so that the moment of sending does not tell the moment
         of answering.
+
+        again  whether the person agrees where `repeats` names a question, or the queue serves many people; otherwise
+               such a report is refused
         """
         delay = SystemRandom().uniform(0.0, campaign.collection.delay) if campaign.collection.delay else 0.0
         due = (time.time() if now is None else now) + delay
-        body = report.body(campaign.collection.size)
+        body, asked = report.body(campaign.collection.size), asked_by(campaign, report)
         with self._writing() as connection:
+            if not again and (names := _repeats(connection, campaign.id, asked)):
+                raise CampaignError(Problem(name, _BEFORE, _AGREE) for name in names)
+            connection.executemany(
+                "INSERT OR IGNORE INTO asked (campaign, name, drawn, labels) VALUES (?, ?, ?, ?)",
+                [(campaign.id, item.name, item.drawn, " ".join(item.labels)) for item in asked],
+            )
             connection.execute(
                 "INSERT INTO reports (id, campaign, relay, body, due) VALUES (?, ?, ?, ?, ?)",
                 (report.id, campaign.id, campaign.collection.relay, body, due),
             )
+
+    def repeats(self, campaign: Campaign, report: Report) -> list[str]:
+        """The columns whose sets could be intersected with those that this device sent to other campaigns."""
+        with self._writing() as connection:
+            return _repeats(connection, campaign.id, asked_by(campaign, report))
 
     def all(self) -> list[Queued]:
         """Every report, in no order that says anything."""
@@ -140,3 +166,9 @@ class Queue:
         """Remove a report; one that was stored can then no longer be withdrawn from here."""
         with self._writing() as connection:
             connection.execute("DELETE FROM reports WHERE id = ?", (id,))
+
+
+def _repeats(connection: sqlite3.Connection, campaign: str, asked: list[Asked]) -> list[str]:
+    rows = connection.execute("SELECT name, labels, drawn FROM asked WHERE campaign <> ?", (campaign,)).fetchall()
+    earlier = [Asked(name, tuple(labels.split()), drawn) for name, labels, drawn in rows]
+    return [item.name for item in asked if any(item.adds_to(one) for one in earlier)]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from polyseme.device.campaign import Campaign, Label, Member, Protected, label_text
+from polyseme.device.campaign import Campaign, label_text
 from polyseme.device.fingerprint import compact
+from polyseme.device.protected import Label, Member, Protected
 from polyseme.device.stream import fresh_subkey, sticky_subkey
 from polyseme.errors import CampaignError, Problem, nearest
 
@@ -53,12 +54,17 @@ class Report:
 
 
 def answer(
-    campaign: Campaign, record: Mapping[str, object], key: bytes | None = None, token: str | None = None
+    campaign: Campaign,
+    record: Mapping[str, object],
+    key: bytes | None = None,
+    token: str | None = None,
+    consent: bool = False,
 ) -> Report:
     """The report of a record: for each column of the campaign its label, or a number that falls into a bin.
 
-    key    32 secret bytes of this device, for campaigns with sticky sets: the same answer then gives the same set
-    token  that the campaign asks for
+    key      32 secret bytes of this device, for campaigns with sticky sets: the same answer then gives the same set
+    token    that the campaign asks for
+    consent  whether the person agrees to sets that change the odds between candidates by a factor above 64
 
     Raises `CampaignError`, which quotes no answer, with everything that is wrong.
     """
@@ -76,14 +82,19 @@ def answer(
             codes[name] = code
     if problems:
         raise CampaignError(problems)
-    return answer_codes(campaign, codes, key, token)
+    return answer_codes(campaign, codes, key, token, consent)
 
 
 def answer_codes(
-    campaign: Campaign, codes: Mapping[str, int], key: bytes | None = None, token: str | None = None
+    campaign: Campaign,
+    codes: Mapping[str, int],
+    key: bytes | None = None,
+    token: str | None = None,
+    consent: bool = False,
 ) -> Report:
     """The same from the code of each column."""
     campaign.require_promises()
+    _require_consent(campaign, consent)
     _require_key(campaign, key)
     _require_token(campaign, token)
     opened = {item.name: codes[item.name] for item in campaign.open}
@@ -140,6 +151,15 @@ def _require_key(campaign: Campaign, key: bytes | None) -> None:
         raise CampaignError("this campaign draws sticky sets, for which the device needs a key of its own")
     if not campaign.collection.sticky and key is not None:
         raise CampaignError("this campaign draws fresh sets, so a key would do nothing")
+
+
+def _require_consent(campaign: Campaign, consent: bool) -> None:
+    if campaign.needs_consent and not consent:
+        odds = max(column.odds for column in campaign.protected)
+        raise CampaignError(
+            f"a set of this campaign can change the odds between two of its candidates by a factor of {odds:,.4g}",
+            "it relies on the declared prior: tell the person, and answer with consent=True if they agree",
+        )
 
 
 def _require_token(campaign: Campaign, token: str | None) -> None:

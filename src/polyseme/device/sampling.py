@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from polyseme.device.circle import Circle
@@ -18,14 +19,13 @@ from polyseme.device.fields import Fields
 from polyseme.device.line import Line
 from polyseme.device.listed import Listed, Table
 from polyseme.device.stream import KeyStream
+from polyseme.device.workload import MOST_CANDIDATES, Workload
 from polyseme.errors import nearest
 
-__all__ = ["KINDS", "MOST_VALUES", "ONE", "Kind", "Sampling"]
+__all__ = ["KINDS", "ONE", "Kind", "Sampling"]
 
 ONE = 1 << 53
 """The truth probability of sets that always hold the true value."""
-MOST_VALUES = 1_000_000
-"""Most values of an attribute."""
 
 
 class Kind(Protocol):
@@ -50,6 +50,10 @@ class Kind(Protocol):
         """For each value, the least total cost of a set that holds it."""
         ...
 
+    def partners(self, values: Sequence[float]) -> list[float]:
+        """For each value, the largest of the positive `values` of those that share a set with it; 0 where none does."""
+        ...
+
 
 KINDS: Mapping[str, Any] = {"clusters": Clusters, "line": Line, "circle": Circle, "listed": Listed, "table": Table}
 """The kinds of documents; the fields of each are in the order in which they are written."""
@@ -67,9 +71,15 @@ class Sampling:
     p53: int
 
     @classmethod
-    def read(cls, document: object, where: str = "") -> Sampling:
-        """Check every number; raises `CampaignError` with all that is wrong."""
-        fields = Fields(document, where)
+    def read(
+        cls, document: object, where: str = "", workload: Workload | None = None, declared: bool = False
+    ) -> Sampling:
+        """Check every number; raises `CampaignError` with all that is wrong.
+
+        workload  what the campaign may still ask of a device; a whole allowance where it stands alone
+        declared  whether a prior is declared for its values
+        """
+        fields = Fields(document, where, workload=workload)
         name = fields.given.get("kind")
         if not isinstance(name, str) or name not in KINDS:
             hint = nearest(name, KINDS) if isinstance(name, str) else f"one of: {', '.join(KINDS)}"
@@ -77,8 +87,12 @@ class Sampling:
             fields.done()
         known = ("kind", "l", "p53", *KINDS[str(name)].fields)
         fields.only(*known)
-        l, p53 = fields.integer("l", 1, MOST_VALUES), fields.integer("p53", 0, ONE)
-        made = KINDS[str(name)].read(fields, l, MOST_VALUES)
+        known_so_far = len(fields.problems)
+        l = fields.integer("l", 1, MOST_CANDIDATES)
+        if len(fields.problems) > known_so_far:
+            fields.done()
+        p53 = fields.integer("p53", 0, ONE)
+        made = KINDS[str(name)].read(fields, l, declared)
         return cls({key: fields.given[key] for key in known if key in fields.given}, made, p53)
 
     @property
@@ -90,6 +104,11 @@ class Sampling:
     def size(self) -> int:
         """F, the number of values."""
         return self.kind.size
+
+    @cached_property
+    def inclusion(self) -> list[float]:
+        """The probability that each value is in a blind set."""
+        return self.kind.inclusion()
 
     @property
     def p(self) -> float:

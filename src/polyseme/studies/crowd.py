@@ -34,7 +34,7 @@ from polyseme.files.whole import whole_folder
 from polyseme.policy import Policy
 from polyseme.release import Release
 from polyseme.results.views.formats import percent
-from polyseme.studies.income import DEMO_POLICY, income_statistics, income_table, with_age_bands
+from polyseme.studies.income import INCOME_CLASSES, income_table, with_age_bands
 from polyseme.studies.one_page import answer_on_the_page, no_browser
 from polyseme.verbs.evaluate import evaluate
 from polyseme.verbs.report import report
@@ -42,12 +42,20 @@ from polyseme.verbs.verify import verify
 
 __all__ = ["CROWD_POLICY", "CROWD_QUESTIONS", "run_crowd"]
 
-CROWD_POLICY: Final = DEMO_POLICY.replace(
-    "  age: {role: quasi-identifier}\n  sex: {role: quasi-identifier}\n",
-    "  age: {role: quasi-identifier, domain: [20-29, 30-39, 40-49, 50-59, 60-69]}\n"
-    "  sex: {role: quasi-identifier, domain: [F, M]}\n",
-)
-"""The policy of `polyseme demo`; devices need to know which answers there are."""
+CROWD_POLICY: Final = f"""\
+# Each person's income is sent as 2 classes, at least 2 classes apart. No prior is declared: what the sets protect then
+# relies on no statistics that a device could not check.
+about: {{title: Invented incomes, publisher: The Polyseme demo, version: 1}}   # at the head of the report
+attributes:
+  age: {{role: quasi-identifier, domain: [20-29, 30-39, 40-49, 50-59, 60-69]}}
+  sex: {{role: quasi-identifier, domain: [F, M]}}
+  income:
+    role: sensitive
+    domain: [{", ".join(f'"{label}"' for label in INCOME_CLASSES)}]
+    distance: {{line: rank}}
+    protect: {{semantic-diversity: {{l: 2, d: 2}}}}
+"""
+"""Devices need to know which answers there are. Incomes by sex and age are too uneven for a prior on devices."""
 
 CROWD_QUESTIONS: Final = """\
 name: incomes
@@ -79,7 +87,6 @@ _CONTENTS = (
     "people.parquet",
     "policy.yaml",
     "questions.yaml",
-    "statistics.csv",
     "campaign",
     "reports.db",
     "release",
@@ -105,7 +112,6 @@ def run_crowd(
 
 
 def _campaign(folder: Path, devices: int) -> Campaign:
-    (folder / "statistics.csv").write_text(income_statistics(), encoding="utf-8")
     (folder / "policy.yaml").write_text(CROWD_POLICY, encoding="utf-8")
     (folder / "questions.yaml").write_text(CROWD_QUESTIONS % devices, encoding="utf-8")
     made = make_campaign(Policy.load(folder / "policy.yaml"), folder / "questions.yaml")

@@ -84,7 +84,7 @@
     return scrollWidth > clientWidth ? [`${scrollWidth} of ${clientWidth} pixels wide`] : [];
   }
   function targets() {
-    const all = [...document.querySelectorAll("button, select, input:not([type=radio]), .option")].filter(visible);
+    const all = [...document.querySelectorAll("button, select, input:not([type=radio], [type=checkbox]), .option")].filter(visible);
     return all
       .filter((element) => element.getBoundingClientRect().height < 40)
       .map((element) => `too small to touch: ${where(element)}`);

@@ -10,7 +10,7 @@ import pytest
 from answering import FORM, QUEUED, REFUSED, STORED, fill, look, visit
 from sites import NewPage, Site
 
-from polyseme.collection.operating import invite, open_document
+from polyseme.collection.operating import invite
 from polyseme.collection.store import State
 from polyseme.device.statements import TOLD
 
@@ -274,7 +274,7 @@ def test_a_document_that_was_changed_is_not_used(site: Site, new_page: NewPage) 
 def test_a_promise_that_is_not_kept_is_found_by_the_device(site: Site, new_page: NewPage) -> None:
     document = json.loads(site.store.campaign(site.open()).document)
     document["promises"]["complaint"]["posterior"] = 0.2
-    campaign = open_document(site.store, json.dumps(document).encode())
+    campaign = site.keep(json.dumps(document).encode())
     page = new_page()
     visit(page, site.url, campaign, "[data-state=broken]")
     assert "does not keep what it promises" in page.inner_text("#verdict")

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from polyseme.collection.metrics import MEDIA_TYPE
-from polyseme.collection.operating import add_document, invite, standing, standings
+from polyseme.collection.operating import add_document, invite, require_answerable, standing, standings
 from polyseme.collection.releasing import release_campaign, write_release
 from polyseme.collection.server.bodies import read_body
 from polyseme.collection.server.collector import Collector
@@ -145,6 +145,8 @@ class _Admin:
         states = {state.value: state for state in (State.OPEN, State.CLOSED, State.PURGED)}
         if type(wanted) is not str or wanted not in states:
             raise Malformed("state is open, closed or purged")
+        if states[wanted] is State.OPEN:
+            await self.collector.read(lambda store: require_answerable(store, campaign))
         # Between two transactions of the writer: there is no other way in which they could not meet.
         await self.collector.writer.alone_with(lambda store: store.move(campaign, states[wanted]))
         self.collector.forget(campaign)

@@ -55,7 +55,8 @@ def csv_text(frame: pl.DataFrame) -> str:
     >>> csv_text(pl.DataFrame({"group": ["=1+1", "-5"], "count": [-1.5, 2.0]}))
     "group,count\n'=1+1,-1.5\n-5,2.0\n"
     """
-    return pl.DataFrame({column.name: _guarded_series(with_text(column)) for column in frame}).write_csv()
+    guarded = [_guarded_series(with_text(column)) for column in frame]
+    return pl.DataFrame({column.name: column for column in guarded}).write_csv()
 
 
 def _guarded_series(series: pl.Series) -> pl.Series:

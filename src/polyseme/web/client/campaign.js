@@ -3,16 +3,24 @@
  * Texts are for pages to show; whoever made the document was refused where one was missing.
  */
 
-import { ascending, integer, list, object, require, text } from "./fields.js";
+import { ascending, CampaignError, integer, list, object, require, text, Workload } from "./fields.js";
 import { campaignId, fingerprint } from "./fingerprint.js";
-import { worstPosterior } from "./posterior.js";
+import { largestOdds, worstPosterior } from "./posterior.js";
 import { Sampling } from "./sampling.js";
 import { readPlacing } from "./strata.js";
 
 export const FORMAT = "polyseme-campaign-1";
 export const MEDIA_TYPE = "application/vnd.polyseme.report+json;v=1";
-/** By how much, relatively, a posterior may exceed what is promised: weights are fitted and rounded. */
+/** By how much, relatively, a number may exceed its limit: weights are fitted and rounded. */
 const SLACK = 1e-6;
+/** No set may change the odds between two of its candidates by more than this factor. */
+const LARGEST_ODDS = 1024;
+/** Above this factor a person has to agree first. */
+const ODDS_WITH_CONSENT = 64;
+/** No declared share may be smaller than this part of a uniform one. */
+const LEAST_SHARE = 1 / 1024;
+const MOST_BYTES = 16e6;
+const MOST_COLUMNS = 1000;
 
 /**
  * @typedef {string | number | boolean} Label
@@ -22,7 +30,8 @@ const SLACK = 1e-6;
  * @typedef {Open & {
  *   l: number, posterior: number | null, placing: import("./strata.js").Placing | null, strata: Stratum[],
  * }} Protected a column in whose place a set is sent
- * @typedef {{text: Spoken, help?: Spoken, labels?: Record<string, string[]>}} Question
+ * @typedef {{text: Spoken, help?: Spoken, labels?: Record<string, string[]>, source?: Spoken}} Question
+ *   source: where a prior that is not uniform comes from
  * @typedef {{
  *   draws: "fresh" | "sticky", opens: string | null, closes: string | null, wave: number, minimum: number,
  *   planned: number, tokens: "none" | "invitation" | "blind-rsa", relay: string | null, size: number, delay: number,
@@ -41,16 +50,19 @@ const SLACK = 1e-6;
  * @returns {Promise<Campaign>}
  */
 export async function readCampaign(bytes, id) {
+  require(bytes.length <= MOST_BYTES, "document", "too long");
   const found = await campaignId(bytes);
   require(id === undefined || id === found, "campaign", "not the one that the link names: the document was changed");
   const document = object(parse(bytes), "document");
   require(document.format === FORMAT, "format", `expected ${FORMAT}`);
   const languages = list(document.languages, "languages");
-  require(languages.length, "languages");
-  const columns = list(document.columns, "columns").map(readColumn);
+  require(languages.length && languages.length <= MOST_COLUMNS, "languages");
+  require(list(document.columns, "columns").length <= MOST_COLUMNS, "columns");
+  const columns = document.columns.map(readColumn);
   const open = columns.filter(({ published }) => published === "as-is");
   const hidden = columns.filter(({ published }) => published === "sets");
   require(hidden.length && open.length + hidden.length === new Set(columns.map(({ name }) => name)).size, "columns");
+  const workload = new Workload();
   const sizes = new Map(open.map(({ name, labels }) => [name, labels.length]));
   return {
     id: found,
@@ -58,7 +70,7 @@ export async function readCampaign(bytes, id) {
     title: object(document.title, "title"),
     languages,
     open,
-    protected: await Promise.all(hidden.map((column) => readProtected(column, document, sizes))),
+    protected: await Promise.all(hidden.map((/** @type {Open} */ column) => readProtected(column, document, sizes, workload))),
     questions: object(document.questions, "questions"),
     collection: readCollection(object(document.collection, "collection")),
     document,
@@ -87,9 +99,9 @@ const isLabel = (label) => ["string", "boolean"].includes(typeof label) || Numbe
 
 /**
  * @param {Open} column @param {Record<string, any>} document @param {Map<string, number>} sizes
- * @returns {Promise<Protected>}
+ * @param {Workload} workload @returns {Promise<Protected>}
  */
-async function readProtected({ name, labels }, document, sizes) {
+async function readProtected({ name, labels }, document, sizes, workload) {
   const where = `sampling.${name}`;
   const { placing, strata } = object(document.sampling?.[name], where);
   const { l, posterior, priors } = object(document.promises?.[name], `promises.${name}`);
@@ -103,18 +115,21 @@ async function readProtected({ name, labels }, document, sizes) {
     posterior,
     placing: placing || strata.length > 1 ? readPlacing(placing, sizes, strata.length, `${where}.placing`) : null,
     strata: await Promise.all(strata.map((/** @type {any} */ one, /** @type {number} */ at) =>
-      readStratum(name, labels, l, object(one, where), priors[at], `${where}.strata[${at}]`))),
+      readStratum(name, labels, l, object(one, where), priors[at], `${where}.strata[${at}]`, workload))),
   };
 }
 
 /**
  * @param {string} name @param {Label[]} labels @param {number} l @param {any} entry @param {number[] | null} prior
- * @param {string} where @returns {Promise<Stratum>}
+ * @param {string} where @param {Workload} workload @returns {Promise<Stratum>}
  */
-async function readStratum(name, labels, l, entry, prior, where) {
+async function readStratum(name, labels, l, entry, prior, where, workload) {
+  workload.charge(labels.length, where);
   const excluded = new Set(ascending(entry.excluded, labels.length, where));
   const codes = [...labels.keys()].filter((code) => !excluded.has(code));
-  const sampling = new Sampling(entry.document, `${where}.document`);
+  const { l: candidates, size = codes.length } = object(entry.document, where);
+  require(candidates === l && size === codes.length, where);
+  const sampling = new Sampling(entry.document, `${where}.document`, workload, prior !== null);
   require(sampling.l === l && sampling.size === codes.length, where);
   const known = await fingerprint(name, codes.map((code) => labels[code]), sampling.document);
   require(entry.fingerprint === known, `${where}.fingerprint`);
@@ -140,16 +155,66 @@ function readCollection(collection) {
   return collection;
 }
 
-/** The largest posterior of a protected column, as this device computes it. @param {Protected} column */
-export const worstOf = ({ strata }) => Math.max(...strata.map(({ sampling, prior }) => worstPosterior(sampling, prior)));
+/** What this device has computed of each stratum. @type {WeakMap<Stratum, Found>} */
+const known = new WeakMap();
 
-/** Throws where some set can tell more than is promised. @param {Campaign} campaign */
+/**
+ * @typedef {{worst: number, uniform: number, odds: number}} Found what a device finds: the largest posterior under the
+ *   declared prior, the same under a uniform one, and the largest factor by which a set changes the odds between two of
+ *   its candidates, which holds whatever the prior is
+ */
+
+/** @param {Stratum} stratum @returns {Found} */
+function foundOf(stratum) {
+  const { sampling, prior } = stratum;
+  let found = known.get(stratum);
+  if (!found) {
+    const worst = worstPosterior(sampling, prior);
+    found = { worst, uniform: prior ? worstPosterior(sampling) : worst, odds: largestOdds(sampling) };
+    known.set(stratum, found);
+  }
+  return found;
+}
+
+/** @param {Protected} column @param {keyof Found} key */
+const most = ({ strata }, key) => Math.max(...strata.map((stratum) => foundOf(stratum)[key]));
+
+/** The largest posterior of a protected column under the declared priors. @param {Protected} column */
+export const worstOf = (column) => most(column, "worst");
+
+/** The same under a uniform prior. @param {Protected} column */
+export const uniformOf = (column) => most(column, "uniform");
+
+/** The largest factor by which a set changes the odds between two of its candidates. @param {Protected} column */
+export const oddsOf = (column) => most(column, "odds");
+
+/** @param {number[]} prior */
+const smallest = (prior) => prior.reduce((one, other) => Math.min(one, other));
+
+/** Whether a declared prior is uniform. @param {number[] | null} prior */
+export const isEven = (prior) => !prior || smallest(prior) * prior.length >= 1 - SLACK;
+
+/** The columns to whose sets a person has to agree first. @param {Campaign} campaign */
+export const needingConsent = (campaign) =>
+  campaign.protected.filter((column) => oddsOf(column) > ODDS_WITH_CONSENT * (1 + SLACK));
+
+/** Throws where some set can tell more than is promised, or than any set may. @param {Campaign} campaign */
 export function requirePromises(campaign) {
   for (const column of campaign.protected) {
-    const { name, posterior } = column;
-    if (posterior === null) continue;
+    const { name, l, posterior, strata } = column;
+    const where = `promises.${name}`;
+    require(l > 1, `${where}.l`, "a set of one candidate is the answer itself");
+    if (posterior === null) throw new CampaignError(`${where}.posterior: nothing is promised: a set could tell anything`);
+    const fair = strata.every(({ prior }) => !prior || smallest(prior) * prior.length >= LEAST_SHARE * (1 - SLACK));
+    require(fair, `${where}.priors`, "a share is 0, or smaller than 1/1,024 of a uniform one");
+    const source = campaign.questions[name]?.source;
+    const named = strata.every(({ prior }) => isEven(prior)) || campaign.languages.every((one) => source?.[one]);
+    require(named, `questions.${name}.source`, "the prior is not uniform, and nothing says where it comes from");
+    const odds = oddsOf(column);
+    const changes = `a set can change the odds between two of its candidates by a factor of ${odds.toPrecision(6)}`;
+    require(odds <= LARGEST_ODDS * (1 + SLACK), `sampling.${name}`, `${changes}, more than ${LARGEST_ODDS}`);
     const worst = worstOf(column);
     const what = `${posterior} is promised, but a set can give ${worst.toPrecision(6)}`;
-    require(worst <= posterior * (1 + SLACK), `promises.${name}.posterior`, what);
+    require(worst <= posterior * (1 + SLACK), `${where}.posterior`, what);
   }
 }

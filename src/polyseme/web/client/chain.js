@@ -13,8 +13,8 @@ export function ratio(top, bottom) {
   return Number((top << BigInt(shift)) / bottom) / 2 ** shift;
 }
 
-/** How many numbers of a rising list are at most 0, 1, 2 .. @param {number[]} rising @param {number} count */
-function upTo(rising, count) {
+/** How many numbers of a rising list are at most 0, 1, 2 and so on. @param {number[]} rising @param {number} count */
+export function upTo(rising, count) {
   const found = [];
   for (let place = 0, seen = 0; place < count; place++) {
     while (seen < rising.length && rising[seen] <= place) seen++;
@@ -115,16 +115,30 @@ export class Chain {
 
   /** For each place, the least total cost of a chain that holds it. @param {number[]} cost */
   lightest(cost) {
+    return this.#others(cost, (one, other) => one + other).map((others, place) => cost[place] + others);
+  }
+
+  /** For each place, the largest of the positive values of the others of its chains. @param {number[]} values */
+  partners(values) {
+    const join = (/** @type {number} */ one, /** @type {number} */ other) =>
+      Math.max(one, other) < Infinity ? Math.min(one, other) : Infinity;
+    return this.#others(values.map((value) => -value), join).map((least) => -least);
+  }
+
+  /** The least cost of the other places of a chain. @param {number[]} cost @param {(one: number, other: number) => number} join */
+  #others(cost, join) {
     const before = [cost.map((_, place) => (place < this.firstEnd ? 0 : Infinity))];
     const after = [cost.map((_, place) => (place >= this.lastStart ? 0 : Infinity))];
+    /** @param {number[]} last */
+    const joined = (last) => cost.map((one, place) => join(one, last[place]));
     for (let r = 1; r < this.l; r++) {
-      before.push(least(plus(cost, before[r - 1]), this.backLow, this.backHigh));
-      after.push(least(plus(cost, after[r - 1]), this.low, this.high));
+      before.push(least(joined(before[r - 1]), this.backLow, this.backHigh));
+      after.push(least(joined(after[r - 1]), this.low, this.high));
     }
-    return cost.map((own, place) => {
+    return cost.map((_, place) => {
       let best = Infinity;
-      for (let r = 0; r < this.l; r++) best = Math.min(best, before[r][place] + after[this.l - 1 - r][place]);
-      return own + best;
+      for (let r = 0; r < this.l; r++) best = Math.min(best, join(before[r][place], after[this.l - 1 - r][place]));
+      return best;
     });
   }
 }
@@ -132,16 +146,13 @@ export class Chain {
 /** @param {bigint[]} totals @param {number} from @param {number} to */
 const span = (totals, from, to) => (to > from ? totals[to] - totals[from] : 0n);
 
-/** @param {number[]} one @param {number[]} other */
-const plus = (one, other) => one.map((value, place) => value + other[place]);
-
 /**
  * The least of `values[low .. high - 1]` for ranges whose ends never descend.
  * @param {number[]} values
  * @param {number[]} low
  * @param {number[]} high
  */
-function least(values, low, high) {
+export function least(values, low, high) {
   /** @type {number[]} */
   const window = [];
   let head = 0;

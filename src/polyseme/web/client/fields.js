@@ -10,6 +10,20 @@ export function require(holds, where, what = "not as the protocol says") {
   if (!holds) throw new CampaignError(`${where}: ${what}`);
 }
 
+/** Most values of an attribute. */
+export const MOST_VALUES = 1e6;
+
+/** How much work a campaign may give a device, in units that `docs/collection/protocol.md` counts. */
+export class Workload {
+  #left = 16e6;
+
+  /** Counts work before it is done; throws where it is more than is left. @param {number} units @param {string} where */
+  charge(units, where) {
+    this.#left -= units;
+    require(this.#left >= 0, where, "too much to compute for a device: too many candidates, values or sets");
+  }
+}
+
 /**
  * A whole number from `low` to `high`; 2^53 itself is exact too.
  * @param {unknown} value @param {number} low @param {number} high @param {string} where @returns {number}

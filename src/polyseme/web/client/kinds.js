@@ -4,8 +4,8 @@
  * A value that is in no set needs no check of its own: there is nothing to draw from then, and no promise holds.
  */
 
-import { Chain, ratio } from "./chain.js";
-import { ascending, integer, integers, list, require } from "./fields.js";
+import { Chain, least as leastBetween, ratio, upTo } from "./chain.js";
+import { ascending, integer, integers, list, MOST_VALUES, require } from "./fields.js";
 import { sums } from "./stream.js";
 
 /**
@@ -16,11 +16,12 @@ import { sums } from "./stream.js";
  *   blind(stream: KeyStream): number[],
  *   inclusion(): number[],
  *   lightest(cost: number[]): number[],
- * }} Kind
+ *   partners(values: number[]): number[],
+ * }} Kind partners: for each value, the largest of the positive values of those that share a set with it
+ * @typedef {(units: number) => void} Charge counts work before it is done
  * @typedef {Record<string, any>} Document
  */
 
-export const MOST_VALUES = 1e6;
 const MOST_SETS = 5e5;
 
 /** @param {number} count */
@@ -31,6 +32,9 @@ const whole = (weights, count, where) => integers(weights, 1, 2 ** 53 - 1, where
 
 /** @param {number[]} values */
 const least = (values) => values.reduce((one, other) => Math.min(one, other), Infinity);
+
+/** @param {number[]} values */
+const largest = (values) => values.reduce((one, other) => Math.max(one, other), 0);
 
 /** @param {number[]} codes */
 const sorted = (codes) => codes.sort((one, other) => one - other);
@@ -51,13 +55,19 @@ function ordered(document, where, turns) {
   return { order, ahead, places, size };
 }
 
-/** Sets with at most one value of each cluster. @param {Document} document @param {string} where @returns {Kind} */
-function clusters({ l, size, labels = size && range(integer(size, 1, MOST_VALUES, "size")), ...document }, where) {
+/**
+ * Sets with at most one value of each cluster.
+ * @param {Document} document @param {string} where @param {Charge} charge @returns {Kind}
+ */
+function clusters({ l, size, labels: given, ...document }, where, charge) {
+  charge(8 * (given ? list(given, where).length : integer(size, 1, MOST_VALUES, where)));
+  const labels = given ?? range(size);
   /** @type {number[][]} */
   const members = [];
   integers(labels, 0, MOST_VALUES, where).forEach((label, code) => (members[label] ??= []).push(code));
   const count = members.length;
-  require(Object.keys(members).length === count, where);
+  require(Object.keys(members).length === count && l <= count, where);
+  charge(l * l * (document.weights ? count : 1));
   const full = ascending(document.full ?? [], count, where);
   const following = members.map((_, place) => place + 1);
   const chain = document.weights && new Chain(l, following, full, whole(document.weights, count, where));
@@ -103,12 +113,21 @@ function clusters({ l, size, labels = size && range(integer(size, 1, MOST_VALUES
       const lightest = chain ? chain.lightest(cheapest) : cheapest.map((one) => Math.max(one - cheap[l - 1], 0) + total);
       return cost.map((own, code) => lightest[labels[code]] - cheapest[labels[code]] + own);
     },
+    partners(values) {
+      const most = members.map((codes) => largest(codes.map((code) => values[code])));
+      const first = most.indexOf(largest(most));
+      const second = largest(most.filter((_, place) => place !== first));
+      const others = chain ? chain.partners(most) : most.map((_, place) => (l < 2 ? 0 : most[first]));
+      if (!chain && l > 1) others[first] = second;
+      return labels.map((/** @type {number} */ label) => others[label]);
+    },
   };
 }
 
-/** Sets on a line. @param {Document} document @param {string} where @returns {Kind} */
-function line(document, where) {
+/** Sets on a line. @param {Document} document @param {string} where @param {Charge} charge @returns {Kind} */
+function line(document, where, charge) {
   const { order, ahead, places, size } = ordered(document, where, 1);
+  charge(document.l ** 2 * size);
   const tight = ascending(document.tight, size, where);
   const chain = new Chain(document.l, ahead, tight, whole(document.weights, size, where));
   /** @param {number[]} found */
@@ -121,15 +140,21 @@ function line(document, where) {
     blind: (stream) => codes(chain.blind(stream)),
     inclusion: () => byCode(chain.inclusion()),
     lightest: (cost) => byCode(chain.lightest(order.map((code) => cost[code]))),
+    partners: (values) => byCode(chain.partners(order.map((code) => values[code]))),
   };
 }
 
-/** Sets on a circle. @param {Document} document @param {string} where @returns {Kind} */
-function circle(document, where) {
+/**
+ * Sets on a circle.
+ * @param {Document} document @param {string} where @param {Charge} charge @param {boolean} declared @returns {Kind}
+ */
+function circle(document, where, charge, declared) {
   const { l } = document;
   const { order, ahead, places, size } = ordered(document, where, 2);
   require(ahead.every((first, place) => first <= place + size) && ahead[size - 1] <= ahead[0] + size, where);
   const { weights } = document;
+  // With weights, and for a prior, each value has a chain of its own.
+  charge(l * l * size * (weights || declared ? 2 * size : 1));
   const heavy = whole(weights ?? range(size).fill(1), size, where);
   require(weights || ahead.every((first, place) => first - place === ahead[0]), where);
 
@@ -175,6 +200,23 @@ function circle(document, where) {
         return cost[code] + least(others(root).lightest(along));
       });
     },
+    partners(values) {
+      const costs = range(2 * size).map((place) => -values[order[place % size]]);
+      const behind = upTo(range(2 * size).map(next), 2 * size).map((count) => count - 1);
+      const nearest = [range(size)];
+      const furthest = [range(size).map((place) => place + size)];
+      for (let steps = 1; steps < l; steps++) {
+        nearest.push(nearest[steps - 1].map(next));
+        furthest.push(furthest[steps - 1].map((place) => behind[place]));
+      }
+      // The m-th of the others, from a place on: from as near as m steps allow to as far as the l - m after it allow.
+      let found = range(size).map((place) => -costs[place]);
+      for (let steps = 1; steps < l; steps++) {
+        const least = leastBetween(costs, nearest[steps], furthest[l - steps].map((place) => place + 1));
+        found = found.map((one, place) => Math.max(one, -least[place]));
+      }
+      return places.map((place) => found[place]);
+    },
   };
 }
 
@@ -199,6 +241,10 @@ function table(size, sets, weights) {
       const totals = sets.map((members) => members.reduce((sum, code) => sum + cost[code], 0));
       return holding.map((numbers) => least(numbers.map((number) => totals[number])));
     },
+    partners(values) {
+      const most = sets.map((members) => largest(members.map((code) => values[code])));
+      return holding.map((numbers) => largest(numbers.map((number) => most[number])));
+    },
   };
 }
 
@@ -209,34 +255,48 @@ function setsOf(value, l, size, where) {
   return found;
 }
 
-/** All sets whose values may stand together in pairs. @param {Document} document @param {string} where */
-function listed({ l, neighbours, weights, excluded }, where) {
+/** @param {Charge} charge @param {number} count @param {number} l @param {string} where */
+function chargeSets(charge, count, l, where) {
+  require(count <= MOST_SETS, where, `${count} sets, more than the ${MOST_SETS} that a device lists`);
+  charge(l * l * count);
+}
+
+/** All sets whose values may stand together in pairs. @param {Document} document @param {string} where @param {Charge} charge */
+function listed({ l, neighbours, weights, excluded }, where, charge) {
   const size = list(neighbours, where).length;
+  /** @type {Set<number>[]} */
   const later = neighbours.map((/** @type {unknown} */ row) => new Set(ascending(row, size, where)));
+  require(neighbours.every((/** @type {number[]} */ row, /** @type {number} */ code) => !row.length || row[0] > code), where);
   const never = new Set(setsOf(excluded, l, size, where).map(String));
   const factors = whole(weights, size, where);
-  /** @type {number[][]} */
-  let sets = range(size).map((code) => [code]);
-  while (sets[0]?.length < l) {
-    sets = sets.flatMap((members) =>
-      [...later[members[members.length - 1]]]
-        .filter((code) => code > members[members.length - 1] && members.every((one) => later[one].has(code)))
-        .map((code) => [...members, code]),
+  /** Sets, and the later values that may stand with all of theirs. @type {[number[], number[]][]} */
+  let rows = range(size).map((code) => [[code], neighbours[code]]);
+  /** @param {(left: number) => number} units */
+  const total = (units) => rows.reduce((sum, [, left]) => sum + units(left.length), 0);
+  for (let length = 2; length <= l; length++) {
+    if (length === l) chargeSets(charge, total((left) => left), l, where);
+    else charge(total((left) => (left * (left + 1)) / 2));
+    rows = rows.flatMap(([members, left]) =>
+      left.map((code, place) => [[...members, code], length < l ? left.slice(place + 1).filter((one) => later[code].has(one)) : []]),
     );
-    require(sets.length <= MOST_SETS, where);
   }
-  sets = sets.filter((members) => !never.has(String(members)));
+  const sets = rows.map(([members]) => members).filter((members) => !never.has(String(members)));
   return table(size, sets, sets.map((members) => members.reduce((product, code) => product * factors[code], 1n)));
 }
 
-/** What reads each kind, and its fields in their order. @type {Record<string, [(document: Document, where: string) => Kind, string]>} */
+/**
+ * What reads each kind, and its fields in their order.
+ * @type {Record<string, [(document: Document, where: string, charge: Charge, declared: boolean) => Kind, string]>}
+ */
 export const KINDS = {
   clusters: [clusters, "size labels weights shares full"],
   line: [line, "order ahead weights tight"],
   circle: [circle, "order ahead weights"],
   listed: [listed, "neighbours weights excluded"],
   table: [
-    ({ l, size, sets, weights }, where) => {
+    ({ l, size, sets, weights }, where, charge) => {
+      chargeSets(charge, list(sets, where).length, l, where);
+      charge(8 * integer(size, 1, MOST_VALUES, where));
       const found = setsOf(sets, l, integer(size, 1, MOST_VALUES, where), where);
       return table(size, found, whole(weights, found.length, where));
     },

@@ -13,7 +13,7 @@ import { Queue } from "./queue.js";
 import { answer } from "./report.js";
 import { send, withdraw } from "./send.js";
 
-export { worstOf } from "./campaign.js";
+export { needingConsent, oddsOf, uniformOf, worstOf } from "./campaign.js";
 export { CampaignError } from "./fields.js";
 export { stratumOf } from "./strata.js";
 export { Queue };
@@ -55,19 +55,20 @@ export class Device extends EventTarget {
    * @param {Campaign} campaign
    * @param {Record<string, number>} codes
    * @param {string} [token]
+   * @param {boolean} [consent] whether the person agrees, or is asked before sending, where `needingConsent` names a column
    * @returns {Promise<Report>}
    */
-  async answer(campaign, codes, token) {
+  async answer(campaign, codes, token, consent) {
     const key = campaign.collection.draws === "sticky" ? await this.queue.key() : undefined;
-    return answer(campaign, codes, { key, token });
+    return answer(campaign, codes, { key, token, consent });
   }
 
   /**
    * Keep a report for sending; see `Queue.put`.
-   * @param {Campaign} campaign @param {Report} report @param {boolean} [once]
+   * @param {Campaign} campaign @param {Report} report @param {boolean} [once] @param {boolean} [again]
    */
-  async keep(campaign, report, once) {
-    const kept = await this.queue.put(campaign, report, this.address, once);
+  async keep(campaign, report, once, again) {
+    const kept = await this.queue.put(campaign, report, this.address, once, again);
     this.#changed();
     return kept;
   }

@@ -1,4 +1,4 @@
-/** What the set of a sampling document can tell at worst; see `polyseme.device.posterior` in Python. */
+/** What the set of a sampling document can tell at worst, in numbers; see `polyseme.device.posterior` in Python. */
 
 /**
  * The largest probability of any value given any set, for somebody with this prior.
@@ -10,8 +10,7 @@ export function worstPosterior(sampling, prior = null) {
   const { size, kind } = sampling;
   const p = sampling.p53 / 2 ** 53;
   const shares = prior ?? new Array(size).fill(1 / size);
-  const rho = kind.inclusion();
-  const cost = shares.map((share, code) => share / rho[code]);
+  const cost = shares.map((share, code) => share / sampling.inclusion[code]);
   const totals = kind.lightest(cost).map((least) => p * least + 1 - p);
   let worst = 0;
   let heaviest = 0;
@@ -23,4 +22,16 @@ export function worstPosterior(sampling, prior = null) {
     lightest = Math.min(lightest, total);
   });
   return p < 1 ? Math.max(worst, ((1 - p) * heaviest) / lightest) : worst;
+}
+
+/**
+ * The largest factor by which any set changes the odds between two of its values, whatever the prior is.
+ * @param {import("./sampling.js").Sampling} sampling
+ * @returns {number}
+ */
+export function largestOdds(sampling) {
+  const p = sampling.p53 / 2 ** 53;
+  const factors = sampling.inclusion.map((rho) => p / rho + 1 - p);
+  const best = sampling.kind.partners(factors);
+  return factors.reduce((most, own, code) => Math.max(most, best[code] / own), 1);
 }

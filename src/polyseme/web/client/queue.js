@@ -2,10 +2,12 @@
  * Reports that wait to be sent, in IndexedDB: what was put here survives the tab, the browser and the power.
  *
  * A report is sent as often as it takes, always the same bytes under the same id, and the collector stores it once. The
- * database holds sets and ids, never an answer. Whoever has the id of a report can withdraw it.
+ * database holds sets and ids, never an answer. Whoever has the id of a report can withdraw it. It also holds which
+ * questions were answered: a second campaign that asks the same is noticed.
  */
 
 import { require } from "./fields.js";
+import { addsTo, askedBy } from "./recurrence.js";
 import { reportBody } from "./report.js";
 import { newDeviceKey } from "./stream.js";
 
@@ -20,6 +22,8 @@ import { newDeviceKey } from "./stream.js";
  *   1970); said: the last problem, as its name in the protocol
  */
 
+/** @typedef {import("./recurrence.js").Asked} Asked */
+
 /** No report waits longer than this: the clock has been put back. */
 export const LONGEST_WAIT = 8 * 24 * 3600e3;
 
@@ -29,6 +33,15 @@ const result = (request) =>
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
+
+/** @param {Asked} one @param {Asked} other */
+const same = (one, other) => one.name === other.name && one.drawn === other.drawn;
+
+/** @param {string} campaign @param {Asked[]} asked @param {any[]} all of the database @returns {string[]} */
+function repeated(campaign, asked, all) {
+  const others = all.filter(({ id }) => id.startsWith("asked ") && id !== `asked ${campaign}`).flatMap(({ value }) => value);
+  return asked.filter((one) => others.some((earlier) => addsTo(one, earlier))).map(({ name }) => name);
+}
 
 export class Queue {
   /** @type {Promise<IDBDatabase> | undefined} */
@@ -79,9 +92,10 @@ export class Queue {
    * @param {import("./report.js").Report} report
    * @param {string} address of the collector
    * @param {boolean} [once] whether to leave it where this device has a report for the campaign already
+   * @param {boolean} [again] whether the person agrees where `repeats` names a question; otherwise it is refused
    * @returns {Promise<boolean>} whether it was kept
    */
-  put(campaign, report, address, once = false) {
+  put(campaign, report, address, once = false, again = false) {
     const { relay, size, delay, gateway } = campaign.collection;
     require(!relay || gateway, "collection.gateway");
     const due = Date.now() + Math.random() * delay * 1e3;
@@ -100,13 +114,31 @@ export class Queue {
       tries: 0,
       said: "",
     };
+    const asked = askedBy(campaign, report);
     return this.#writing(async (store) => {
-      /** @type {Queued[]} */
+      /** @type {any[]} */
       const all = await result(store.getAll());
       const there = once && all.some(({ campaign, state }) => campaign === item.campaign && state !== "refused");
-      if (!there) store.put(item);
+      const [name] = again || there ? [] : repeated(campaign.id, asked, all);
+      require(name === undefined, String(name), "answered for another campaign, and both sets could be intersected");
+      if (!there) {
+        const id = `asked ${campaign.id}`;
+        const before = all.find((one) => one.id === id)?.value ?? [];
+        store.put({ id, value: [...before.filter((/** @type {Asked} */ one) => !asked.some((other) => same(one, other))), ...asked] });
+        store.put(item);
+      }
       return !there;
     });
+  }
+
+  /**
+   * The columns whose sets could be intersected with those that this device sent to other campaigns.
+   * @param {import("./campaign.js").Campaign} campaign @param {import("./report.js").Report} report
+   * @returns {Promise<string[]>}
+   */
+  async repeats(campaign, report) {
+    const all = await this.#writing((store) => result(store.getAll()));
+    return repeated(campaign.id, askedBy(campaign, report), all);
   }
 
   /** Every report. @returns {Promise<Queued[]>} */

@@ -1,6 +1,6 @@
 /** Answers become reports: open columns as codes, a set in the place of every protected value. */
 
-import { requirePromises } from "./campaign.js";
+import { needingConsent, requirePromises } from "./campaign.js";
 import { integer, require } from "./fields.js";
 import { base64url, sha256 } from "./fingerprint.js";
 import { stratumOf } from "./strata.js";
@@ -18,12 +18,14 @@ const kept = new WeakSet();
  * The report of an answer: all that leaves the device.
  * @param {Campaign} campaign
  * @param {Record<string, number>} codes the answer to each column, as a code of its domain
- * @param {{key?: CryptoKey, token?: string}} [own] the device's key for sticky sets, and the token that is asked for
+ * @param {{key?: CryptoKey, token?: string, consent?: boolean}} [own] the device's key for sticky sets, the token that is
+ *   asked for, and whether the person agrees to sets that change odds by a factor above 64, or is asked before sending
  * @returns {Promise<Report>}
  */
-export async function answer(campaign, codes, { key, token } = {}) {
+export async function answer(campaign, codes, { key, token, consent } = {}) {
   if (!kept.has(campaign)) requirePromises(campaign);
   kept.add(campaign);
+  require(consent || !needingConsent(campaign).length, "consent", "some set changes odds by a factor above 64");
   const { draws, tokens } = campaign.collection;
   require((draws === "sticky") === Boolean(key), "key", `this campaign draws ${draws} sets`);
   require((tokens !== "none") === Boolean(token), "token", `this campaign wants ${tokens}`);

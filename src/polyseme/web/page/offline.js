@@ -2,7 +2,7 @@
 
 const CACHE = "polyseme-page";
 const PAGE = "dom form leaving offline page standing texts texts.de texts.en texts.es texts.fr texts.ja tokens wording";
-const CLIENT = "campaign chain fields fingerprint kinds ohttp polyseme-client posterior queue report sampling send strata stream tokens";
+const CLIENT = "campaign chain fields fingerprint kinds ohttp polyseme-client posterior queue recurrence report sampling send strata stream tokens";
 
 /** @param {string} address of the collector */
 export const pageFiles = (address) => [

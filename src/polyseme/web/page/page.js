@@ -5,7 +5,7 @@ import { CampaignError, Device, stratumOf } from "../client/polyseme-client.js";
 import { isInvitation } from "../client/tokens.js";
 import { filled, found, h } from "./dom.js";
 import { questionField } from "./form.js";
-import { exactMessage, goodToKnow, leaving } from "./leaving.js";
+import { consents, exactMessage, goodToKnow, leaving } from "./leaving.js";
 import { keepForLater } from "./offline.js";
 import { confirmed, standing, wordsFor } from "./standing.js";
 import { direction, ownName, preferred, TEXTS, base, textsOf } from "./texts.js";
@@ -34,6 +34,10 @@ let invitation = takeInvitation();
 const drawn = new Map();
 /** @type {Report | null} */
 let report = null;
+/** Columns that this browser has answered for other campaigns. @type {string[]} */
+let again = [];
+/** What the person has agreed to. @type {Set<string>} */
+const agreed = new Set();
 /** @type {Queued | undefined} */
 let item;
 /** @type {"form" | "review" | "standing" | "gone" | "early" | "closed"} */
@@ -303,9 +307,10 @@ async function look() {
     return [401, 409].includes(/** @type {any} */ (error).status) ? reasons.token : exchange;
   }
   try {
-    const made = drawn.get(key) ?? (await device.answer(campaign, codes, token));
+    const made = drawn.get(key) ?? (await device.answer(campaign, codes, token, true));
     drawn.set(key, made);
     report = made;
+    again = await device.queue.repeats(campaign, made);
   } catch (error) {
     stop(error instanceof CampaignError ? wording.texts.unkept : wording.texts.full, false);
     return "";
@@ -320,6 +325,14 @@ async function look() {
 function review() {
   const { texts } = wording;
   const current = /** @type {Report} */ (report);
+  const { elements, missing } = consents(wording, again, agreed);
+  const agree = (/** @type {Event} */ event) => {
+    const at = missing();
+    if (at < 0) return keep(event);
+    notice = texts.agreeFirst;
+    show(false);
+    found(`agree${at}`).focus();
+  };
   return [
     steps(1),
     h("h1", { tabindex: "-1", id: "heading" }, texts.leavesTitle),
@@ -327,11 +340,12 @@ function review() {
     leaving(wording, current, codes),
     goodToKnow(wording),
     exactMessage(wording, current),
+    ...elements,
     h("p", { class: "error", role: "alert" }, notice),
     h(
       "div",
       { class: "actions" },
-      h("button", { type: "button", class: "primary", id: "send", click: keep }, texts.send),
+      h("button", { type: "button", class: "primary", id: "send", click: agree }, texts.send),
       h("button", { type: "button", id: "back", click: () => history.back() }, texts.back),
     ),
   ];
@@ -342,7 +356,7 @@ async function keep(event) {
   const button = /** @type {HTMLButtonElement} */ (event.currentTarget);
   button.disabled = true;
   try {
-    const kept = await device.keep(campaign, /** @type {Report} */ (report), true);
+    const kept = await device.keep(campaign, /** @type {Report} */ (report), true, true);
     if (!kept) announce(wording.texts.elsewhere);
   } catch {
     button.disabled = false;
@@ -351,6 +365,7 @@ async function keep(event) {
   }
   for (const name of Object.keys(codes)) delete codes[name];
   drawn.clear();
+  agreed.clear();
   await refresh();
   await device.send();
 }

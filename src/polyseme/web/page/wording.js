@@ -14,9 +14,9 @@ import { base, textsOf } from "./texts.js";
 export function requireTexts({ languages, title, questions, collection, open, protected: hidden }) {
   const { purpose, contact, opens, closes } = collection;
   const texts = [...open, ...hidden].flatMap(({ name, labels }) => {
-    const { text, help = text, labels: spoken } = questions[name] ?? {};
+    const { text, help = text, source = text, labels: spoken } = questions[name] ?? {};
     const right = languages.every((one) => !spoken || spoken[one]?.length === labels.length);
-    return [text, help, right ? title : undefined];
+    return [text, help, source, right ? title : undefined];
   });
   const wrong =
     [title, purpose, ...texts].some((text) => languages.some((one) => typeof text?.[one] !== "string" || !text[one])) ||
@@ -83,6 +83,18 @@ export class Wording {
   percent(share) {
     const up = Math.min(Math.ceil(share * 1e3 - 1e-4) / 1e3, 1);
     return up.toLocaleString(this.locale, { style: "percent", maximumFractionDigits: 1 });
+  }
+
+  /** A factor, rounded up. @param {number} value */
+  factor(value) {
+    const up = value < 10 ? Math.ceil(value * 10 - 1e-4) / 10 : Math.ceil(value - 1e-4);
+    return up.toLocaleString(this.locale);
+  }
+
+  /** How common something is, as people say it: 1 in so many, or so many in 100. @param {number} share @param {string} one @param {string} many */
+  commonness(share, one, many) {
+    if (share >= 0.1) return filled(many, { count: Math.round(share * 100).toLocaleString(this.locale) });
+    return filled(one, { count: Number((1 / share).toPrecision(2)).toLocaleString(this.locale) });
   }
 
   /** @param {number} moment */
