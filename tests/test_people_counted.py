@@ -14,7 +14,10 @@ import pytest
 
 import polyseme as ps
 from polyseme.cancellation import Cancellation
-from polyseme.errors import ImpossibleError, PolicyError, TableError
+from polyseme.errors import ImpossibleError, PolicyError, ReleaseError, TableError
+from polyseme.release import Manifest
+from polyseme.release.documents import checksum
+from polyseme.schema import Role
 from polyseme.tables.classes import classes_of
 from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.inputs import source_given
@@ -296,3 +299,85 @@ def best_levels(frame: pl.DataFrame, k: int, share: float) -> tuple[float, tuple
         if len(lost) <= share * frame["pid"].n_unique() and any(len(people) >= k for people in classes.values()):
             found.append((sum(level / top for level, top in zip(levels, (5, 1, 4), strict=True)) / 3, levels))
     return min(found) if found else None
+
+
+# -- drafts, measures and reports ----------------------------------------------------------------------------------
+
+
+def test_a_draft_proposes_the_column_that_repeats_like_the_number_of_a_person() -> None:
+    frame = visits(929)
+    text = ps.init(frame)
+    rules = ps.Policy.loads(text)
+    assert rules.record_key == "pid"
+    assert rules.by_name["pid"].role is Role.IDENTIFIER
+    assert "929 values in 1,858 rows" in text
+    assert "until 5 people share it" in text
+    # A column of as many values that have nothing to do with anybody is none.
+    rng = np.random.default_rng(1)
+    other = frame.with_columns(pid=pl.Series(rng.integers(0, 929, frame.height)))
+    assert ps.Policy.loads(ps.init(other)).record_key is None
+
+
+def test_a_draft_says_rows_where_it_does_not_know_people() -> None:
+    """It said that five people would share what others may know, and counted rows."""
+    rng = np.random.default_rng(2)
+    households = np.repeat(np.arange(300), 3)
+    frame = pl.DataFrame(
+        {
+            "household_id": households,
+            "region": rng.choice(["north", "south"], 300)[households],
+            "sex": rng.choice(["f", "m"], 900),
+            "birth_year": rng.integers(1940, 2010, 900),
+        }
+    )
+    text = ps.init(frame)
+    assert ps.Policy.loads(text).record_key is None
+    assert "until 5 rows share it" in text
+    assert "rows, not people" in text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_risk_counts_people_where_a_column_names_them(seed: int) -> None:
+    frame = visits(80, 2, seed).with_columns(pl.col("age") // 20, zip=pl.lit("1"))
+    told = Told(frame)
+    found = ps.risk(frame, qi=list(KEYS), sensitive="ill", person="pid")
+    sizes = [len(people) for people in told.people.values()]
+    alone = set().union(*(people for people in told.people.values() if len(people) == 1))
+    assert (found.k, found.unique, found.people, found.records) == (min(sizes), len(alone), len(told.all), frame.height)
+    assert found.marketer_risk == pytest.approx(len(sizes) / sum(sizes))
+    assert found.prosecutor_risk == pytest.approx(1 / min(sizes))
+    assert found.sensitive[0].largest_share == pytest.approx(told.largest_share)
+    assert found.sensitive[0].t_equal == pytest.approx(told.distance)
+    assert found.l == min(len(held) for _, held in told.shares())
+    assert type(found).from_dict(found.to_dict()).people == found.people
+    rows = ps.risk(frame, qi=list(KEYS), sensitive="ill")
+    assert rows.k == min(frame.group_by(KEYS).len()["len"])
+    assert rows.to_dict()["counts"] == "rows"
+    assert "records are counted, not people" in rows._repr_html_()
+
+
+def test_a_report_says_whose_the_records_are() -> None:
+    rules = policy("{k-anonymity: {k: 4}}, {distinct-diversity: {l: 2}}", "mondrian: {}")
+    release = ps.anonymize(visits(), rules, warn=lambda text: None)
+    claim = release.manifest.people
+    assert claim is not None
+    page = ps.report(release)
+    assert f"records of {claim.smallest_class} people that fit, which the publisher claims" in page
+    assert f"400 in all, at least {claim.smallest_class} in a class: claimed by the publisher" in page
+    found = {finding.attack: finding for finding in ps.attack(release)}
+    assert found["linkage-prosecutor"].success == pytest.approx(1 / claim.smallest_class)
+
+
+def test_old_manifests_count_rows_and_false_claims_are_refused() -> None:
+    release = ps.anonymize(visits(40, 1), policy("{k-anonymity: {k: 2}}, {distinct-diversity: {l: 1}}", "mondrian: {}"))
+    document = release.manifest.to_dict()
+    assert document["counts"] == "people"
+    rest = {key: value for key, value in document.items() if key not in ("counts", "people", "checksum")}
+    assert Manifest.from_dict({**rest, "checksum": checksum(rest)}).people is None
+    lie = {**rest, "counts": "people", "people": {"total": 41, "smallest_class": 2}}
+    with pytest.raises(ReleaseError, match="more people than records"):
+        Manifest.from_dict({**lie, "checksum": checksum(lie)})
+    # A claim that the rows contradict does not hold.
+    more = {**rest, "counts": "people", "people": {"total": 40, "smallest_class": 40}}
+    forged = ps.Release(Manifest.from_dict({**more, "checksum": checksum(more)}), table=release.table)
+    assert "people" in {verdict.model for verdict in ps.verify(forged).verdicts if not verdict.holds}

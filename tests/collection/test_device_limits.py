@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import shutil
 import subprocess
 import time
@@ -33,8 +34,14 @@ HERE = Path(__file__).parent
 NODE = shutil.which("node")
 in_node = pytest.mark.skipif(NODE is None, reason="Node is not installed")
 PATIENCE = 3.0
-"""Seconds within which a document that is too much is refused, on a machine that does other things as well."""
+"""Seconds of a processor within which a document that is too much is refused."""
 KEY = bytes(range(32))
+
+
+def children():
+    """Seconds that processes started here have used a processor."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def uneven_documents():
@@ -240,10 +247,10 @@ def test_a_prior_needs_a_source():
 @pytest.mark.parametrize("case", TOO_MUCH)
 def test_too_much_work_is_refused_at_once(case):
     given = TOO_MUCH[case]()
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(CampaignError):
         Sampling.read(given)
-    assert time.monotonic() - began < PATIENCE
+    assert time.process_time() - began < PATIENCE
 
 
 @pytest.mark.parametrize("case", JUST_ENOUGH)
@@ -271,10 +278,10 @@ def test_many_groups_share_one_allowance():
     strata = dishonest.with_sampling(given, sampling, None, 0.5, 60)["sampling"]["illness"]["strata"]
     given["sampling"]["illness"] = {"strata": strata * 3, "placing": {"steps": [], "strata": [0]}}
     given["promises"]["illness"] = {"l": 60, "posterior": 0.5, "priors": [None] * 3}
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(CampaignError, match="too much to compute"):
         Campaign.read(compact(given))
-    assert time.monotonic() - began < 5 * PATIENCE
+    assert time.process_time() - began < 5 * PATIENCE
 
 
 def test_a_document_that_is_too_long_is_not_parsed():
@@ -290,10 +297,10 @@ def test_collect_open_refuses_at_once(tmp_path, case):
     given["columns"][0]["domain"]["values"] = list(range(min(count, 5_000)))
     given = dishonest.with_sampling(given, sampling, None, 0.5, min(sampling["l"], 5_000))
     (tmp_path / "campaign.json").write_bytes(compact(given))
-    began = time.monotonic()
+    began = children()
     done = run("collect", "open", tmp_path / "campaign.json", "--store", f"sqlite:///{tmp_path}/reports.db")
     assert done.returncode == 2, done.stdout
-    assert time.monotonic() - began < 5 * PATIENCE
+    assert children() - began < 3 * PATIENCE
 
 
 @pytest.fixture(scope="module")

@@ -64,12 +64,16 @@ def manifest_of(
     k     how many records share their open values at least, where others were dropped
     date  of the release, as 2026-11-17
     """
+    settings = campaign.collection
+    repeats = float(max(min(settings.reports or 1, records), 1)) if settings.sticky else 1.0
     return Manifest(
-        tuple(_published(column) for column in columns_of(campaign)),
+        tuple(_published(column, repeats) for column in columns_of(campaign)),
         records,
         records,
         dropped=dropped,
-        sticky=campaign.collection.sticky,
+        sticky=settings.sticky,
+        # An older document does not say how often a device may report.
+        uncounted=settings.sticky and settings.reports is None,
         models=tuple(campaign.document["models"]),
         data=data or {},
         about=About(title=_line(_in_english(campaign.title), LONGEST), date=date),
@@ -89,6 +93,7 @@ def _collected(campaign: Campaign, k: int | None) -> Collected:
         settings.opens,
         settings.closes,
         k,
+        settings.reports,
     )
 
 
@@ -106,8 +111,13 @@ def _line(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def _published(column: Column) -> Column:
-    """An open column as any other release has it: its values are in the data."""
+def _published(column: Column, repeats: float) -> Column:
+    """An open column as any other release has it: its values are in the data; sets with the reports to a draw.
+
+    repeats  at most so many: that all devices send as many as they may is the worst there can be
+    """
+    if isinstance(column, Sets):
+        return replace(column, repeats=repeats)
     return replace(column, attribute=replace(column.attribute, domain=None)) if isinstance(column, AsIs) else column
 
 

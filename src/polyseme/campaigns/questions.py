@@ -44,7 +44,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "delay": 0,
 }
 """What is taken where the file says nothing; a size of None is the smallest that fits."""
-_COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact", "gateway", "issuer")
+_COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact", "gateway", "issuer", "reports")
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,8 @@ def _collection(reader: Reader, languages: Sequence[str]) -> dict[str, Any]:
     found["purpose"] = _spoken(reader.at("purpose", given["purpose"]), languages) if "purpose" in given else {}
     for key in ("opens", "closes"):
         found[key] = _moment(found[key])
-    return found
+    # A reader of the release must know how many reports one draw may stand for.
+    return {"reports": 1, **found} if found["draws"] == "sticky" else found
 
 
 _WHY = {

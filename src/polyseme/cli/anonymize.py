@@ -277,6 +277,8 @@ def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | 
                 "records": manifest.records,
                 "rows": manifest.rows,
                 "dropped": manifest.dropped,
+                "counts": "rows" if manifest.people is None else "people",
+                "people": None if manifest.people is None else manifest.people.to_dict(),
                 "for_publication": not manifest.seeded,
                 "repeats": {item.name: item.repeats for item in manifest.sets},
                 "accepted_risk": list(manifest.accepted),
@@ -296,7 +298,10 @@ def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | 
 
     show(FittedTable((("column", False), ("role", False), ("published", False)), done))
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
-    say(f"Released {manifest.records:,} records ({manifest.rows:,} rows{dropped}) in {out}")
+    from polyseme.errors import people_words
+
+    whose = "" if manifest.people is None else f" of {people_words(manifest.people.total)}"
+    say(f"Released {manifest.records:,} records{whose} ({manifest.rows:,} rows{dropped}) in {out}")
     for item in manifest.sets:
         if item.repeats > 1.0:
             whose = f"one group of {item.shared_by}" if item.shared_by else "one person"

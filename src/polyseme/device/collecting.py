@@ -16,6 +16,7 @@ LARGEST_REPORT = 4_096
 
 _TOKENS = ("none", "invitation", "blind-rsa")
 _LONGEST_DELAY = 7 * 24 * 3600
+_MOST_REPORTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,12 @@ class Collection:
     contact: str
     gateway: str | None = None
     issuer: Issuer | None = None
+    reports: int | None = None
+
+    @property
+    def most(self) -> int | None:
+        """How many reports a device may send; None where only the person knows, because sets are fresh."""
+        return (self.reports or 1) if self.sticky else None
 
     @property
     def sticky(self) -> bool:
@@ -75,7 +82,18 @@ def read_collection(fields: Fields, languages: Sequence[str]) -> Collection:
         contact=fields.text("contact", 1_000),
         gateway=_gateway(fields),
         issuer=_issuer(fields),
+        reports=_reports(fields),
     )
+
+
+def _reports(fields: Fields) -> int | None:
+    """How many reports a device may send; fresh sets of several reports could be intersected."""
+    if "reports" not in fields.given:
+        return None
+    found = fields.integer("reports", 1, _MOST_REPORTS)
+    if found > 1 and fields.given.get("draws") == "fresh":
+        fields.wrong("reports", "several reports of a device need sticky sets: fresh ones can be intersected")
+    return found
 
 
 def _moment(fields: Fields, key: str) -> str | None:

@@ -108,6 +108,7 @@ class Queue:
         due = (time.time() if now is None else now) + delay
         body, asked = report.body(campaign.collection.size), asked_by(campaign, report)
         with self._writing() as connection:
+            _require_allowed(connection, campaign)
             if not again and (names := _repeats(connection, campaign.id, asked)):
                 raise CampaignError(Problem(name, _BEFORE, _AGREE) for name in names)
             connection.executemany(
@@ -166,6 +167,16 @@ class Queue:
         """Remove a report; one that was stored can then no longer be withdrawn from here."""
         with self._writing() as connection:
             connection.execute("DELETE FROM reports WHERE id = ?", (id,))
+
+
+def _require_allowed(connection: sqlite3.Connection, campaign: Campaign) -> None:
+    """Refuse more reports of a device than the campaign allows: readers count on it."""
+    most = campaign.collection.most
+    query = "SELECT count(*) FROM reports WHERE campaign = ? AND state <> 'refused'"
+    if most is None or connection.execute(query, (campaign.id,)).fetchone()[0] < most:
+        return
+    times = "one report" if most == 1 else f"{most:,} reports"
+    raise CampaignError(f"this campaign takes {times} of a device", "withdraw the earlier one to answer again")
 
 
 def _repeats(connection: sqlite3.Connection, campaign: str, asked: list[Asked]) -> list[str]:

@@ -30,6 +30,7 @@ class Collected:
     contact         whom people could ask
     opens, closes   as announced, with their zone; None where nothing was
     k               how many records share their open values at least, where rarer ones were left out; None otherwise
+    reports         how many reports a device was allowed to send; None where nothing was said
     """
 
     campaign: str
@@ -41,11 +42,22 @@ class Collected:
     opens: str | None = None
     closes: str | None = None
     k: int | None = None
+    reports: int | None = None
 
     @property
     def sentences(self) -> list[str]:
         """The way the reports took, and whether they count people, in plain words."""
-        return reported(self.one_per_person, self.channel)
+        return [*reported(self.one_per_person, self.channel), *self._repeated]
+
+    @property
+    def _repeated(self) -> list[str]:
+        """What several reports of a device mean for the numbers."""
+        if (self.reports or 1) == 1:
+            return []
+        return [
+            f"A device was allowed {self.reports:,} reports, with the same set for the same answer: intervals are wide "
+            "enough for the case that every device sent as many."
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The entry `collected` of a manifest; what was not announced is left out."""

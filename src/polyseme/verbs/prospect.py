@@ -24,7 +24,7 @@ from polyseme.engines.tallies import BatchTally, Problems
 from polyseme.models import MODELS, Verdict, background_of, read_spec
 from polyseme.models.base import unchecked
 from polyseme.randomness import SystemStream
-from polyseme.release import Grouped, People, Sets
+from polyseme.release import Column, Grouped, People, Sets
 from polyseme.release.classes import looked_at, model_verdicts
 from polyseme.tables.classes import Classes, PublishedSets, classes_of
 from polyseme.tables.coding.codes import as_series
@@ -61,8 +61,11 @@ class Prospect:
     @property
     def broken(self) -> tuple[Verdict, ...]:
         """Models that will not hold; one that fails either way is told by people."""
-        failing = [verdict for verdict in self.verdicts if not verdict.holds]
-        return tuple({(verdict.model, verdict.attribute): verdict for verdict in reversed(failing)}.values())
+        told: dict[tuple[str, str | None], Verdict] = {}
+        for verdict in self.verdicts:
+            if not verdict.holds:
+                told.setdefault((verdict.model, verdict.attribute), verdict)
+        return tuple(told.values())
 
     def counted(self, made: AnyDecided) -> AnyDecided:
         """What a method decided, with as many classes as readers see: survey weights split those that it formed."""
@@ -85,8 +88,7 @@ def prospect(
     secret = [item.name for item in job.untouched if item.attribute.role.is_secret and item.name not in unknown]
     asked = [spec for spec in models if _known(spec, unknown, secret)]
     columns = [item for item in looked_at(job.untouched, asked) if item.name not in unknown]
-    dropping = [item for item in job.sets if item.domain.missing.action == "drop"]
-    some = replace(job, columns=(*columns, *dropping), key=None)
+    some = replace(job, columns=_needed(job, columns), key=None)
     rows = _read(some, source, [item.name for item in columns], strict=bool(models))
     people = rows.people if job.record_key is not None else None
     among = population() if any("k-map" in spec for spec in asked) else None
@@ -95,6 +97,14 @@ def prospect(
     links = [item.name for item in columns if item.attribute.role.tells_apart]
     classes = classes_of(rows.frame, links, counts=rows.counts, people=people)
     return Prospect(verdicts, classes, _claimed(classes))
+
+
+def _needed(job: Job, columns: Sequence[Column]) -> tuple[Column, ...]:
+    """These columns, and those by which rows are left out or refused: declared types, values that must be there."""
+    dropping = [item for item in job.sets if item.domain.missing.action == "drop"]
+    named = {item.name for item in columns} | set(job.types)
+    named |= {name for item in dropping for name in item.strata.columns}
+    return (*(item for item in job.untouched if item.name in named), *dropping)
 
 
 def set_verdicts(job: Job, models: Sequence[Spec]) -> tuple[Verdict, ...]:

@@ -36,6 +36,7 @@ const MOST_COLUMNS = 1000;
  *   draws: "fresh" | "sticky", opens: string | null, closes: string | null, wave: number, minimum: number,
  *   planned: number, tokens: "none" | "invitation" | "blind-rsa", relay: string | null, size: number, delay: number,
  *   purpose: Spoken, contact: string, gateway?: string | null, issuer?: {address: string, key: string} | null,
+ *   reports?: number,
  * }} Collection
  * @typedef {{
  *   id: string, name: string, title: Spoken, languages: string[], open: Open[], protected: Protected[],
@@ -144,7 +145,7 @@ const isShares = (prior) =>
 
 /** What a device acts on; the rest is for people to read. @param {any} collection @returns {Collection} */
 function readCollection(collection) {
-  const { draws, tokens, relay, size, delay, gateway, issuer } = collection;
+  const { draws, tokens, relay, size, delay, gateway, issuer, reports = 1 } = collection;
   require(["fresh", "sticky"].includes(draws), "collection.draws");
   require(["none", "invitation", "blind-rsa"].includes(tokens), "collection.tokens");
   // Without the key of its gateway nothing goes through a relay, and past it nothing may go.
@@ -152,6 +153,7 @@ function readCollection(collection) {
   if (tokens === "blind-rsa") text(issuer?.key, text(issuer?.address, "collection.issuer"));
   integer(size, 128, 4096, "collection.size");
   integer(delay, 0, 604800, "collection.delay");
+  integer(reports, 1, draws === "fresh" ? 1 : 1000, "collection.reports");
   return collection;
 }
 

@@ -96,7 +96,7 @@ export class Queue {
    * @returns {Promise<boolean>} whether it was kept
    */
   put(campaign, report, address, once = false, again = false) {
-    const { relay, size, delay, gateway } = campaign.collection;
+    const { relay, size, delay, gateway, draws, reports } = campaign.collection;
     require(!relay || gateway, "collection.gateway");
     const due = Date.now() + Math.random() * delay * 1e3;
     /** @type {Queued} */
@@ -118,7 +118,10 @@ export class Queue {
     return this.#writing(async (store) => {
       /** @type {any[]} */
       const all = await result(store.getAll());
-      const there = once && all.some(({ campaign, state }) => campaign === item.campaign && state !== "refused");
+      const kept = all.filter(({ campaign, state }) => campaign === item.campaign && state !== "refused").length;
+      const there = once && kept > 0;
+      // Readers of the release count on how many reports one draw stands for.
+      require(there || draws === "fresh" || kept < (reports ?? 1), "collection.reports", "no more reports of a device");
       const [name] = again || there ? [] : repeated(campaign.id, asked, all);
       require(name === undefined, String(name), "answered for another campaign, and both sets could be intersected");
       if (!there) {
