@@ -36,6 +36,7 @@ from polyseme.errors import PolicyError
     metavar="[NAME=]FILE",
     help="Public statistics of an attribute as CSV: columns that tell groups apart, the value, a number.",
 )
+@click.option("--population", type=TableType, help="People with the same quasi-identifiers, for k-map.")
 @click.option(
     "--frontier",
     is_flag=True,
@@ -54,6 +55,7 @@ def command(
     records: int | None,
     data: Path | str | None,
     distribution: tuple[str, ...],
+    population: Path | str | None,
     frontier: bool,
     chart: Path | None,
     advise: bool,
@@ -88,7 +90,7 @@ def command(
 
     chart_place(chart, force)
     with busy("Planning"):
-        made = plan(Policy.load(policy, allow_outside), records, data, distribution)
+        made = plan(Policy.load(policy, allow_outside), records, data, distribution, population)
         wanted = frontier or chart is not None
         grid = frontier_of(made) if wanted else {}
         tried = tradeoff(made) if wanted else {}

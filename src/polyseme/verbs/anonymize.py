@@ -36,6 +36,7 @@ from polyseme.errors import warn as python_warning
 from polyseme.logs import logged
 from polyseme.methods import method_named
 from polyseme.policy import Policy
+from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import match_columns, resolve
 from polyseme.randomness import StreamKey, key_check, read_key
 from polyseme.release import Release
@@ -56,7 +57,7 @@ from polyseme.verbs.cautions import (
     warnings,
 )
 from polyseme.verbs.combined import Reader, broken_promises, shared_warnings
-from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.inputs import policy_given, release_given, source_given, with_population
 from polyseme.verbs.knowledge import look, some_records
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
@@ -104,6 +105,7 @@ def anonymize(
     explain: Explain | None = None,
     rows_per_file: int | None = None,
     memory: str | int | None = None,
+    population: Any = None,
 ) -> Release:
     """Publish a table: a release in the folder `out`, or in memory when there is none.
 
@@ -128,6 +130,7 @@ def anonymize(
     rows_per_file  rows that a data file has at the most; there are as many files as that takes, or one when None
     memory       what the local engine may take while rows are drawn and put in order, such as "2GB"; about half a
                  gigabyte when None. A method that puts records into classes holds the table in memory besides
+    population   people with the same quasi-identifiers as a table, for k-map; in the place of its `reference`
 
     With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
     records they have on average; and so are sets of one person that can be intersected inside the release because what
@@ -135,7 +138,7 @@ def anonymize(
     hold on the rows that would be published, or fresh sets could be intersected with those that the ledger knows of,
     `RiskError` is raised and nothing is written.
     """
-    policy = policy_given(policy)
+    policy = with_population(policy_given(policy), population)
     run = engine_named(engine) if isinstance(engine, str) else engine
     _check_options(form, file_format, records_per_person, getattr(run, "formats", FORMATS))
     asked = _ledger(ledger, people, seed)
@@ -188,6 +191,7 @@ def anonymize(
             accept_risk=accept_risk,
             prospect=seen_before,
             tell=partial(_tell_afterwards, warn, work),
+            population=partial(population_frame, policy),
         )
         if out is None:
             release = publish_in_memory(work, policy, run, review, treated)
@@ -218,7 +222,7 @@ def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None)
     models = treated.models if treated is not None else models_of(policy)
     if not models and (source.rows is None or source.rows > LOOKED_AT):
         return None
-    found = prospect(job, source, models)
+    found = prospect(job, source, models, partial(population_frame, policy))
     # Nothing is claimed of people where nothing is promised.
     return found if models else replace(found, people=None)
 
