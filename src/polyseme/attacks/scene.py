@@ -36,6 +36,7 @@ class Promised:
     any_prior  the most that a set moves anybody, whatever they believed before
     learned    the most that anybody gets right with what the release says about people in general
     k          the fewest records that share their quasi-identifiers
+    people     the fewest people of a population who fit the quasi-identifiers of a record
     alike      the most of a class that lies nearer than `apart` to one value
     struck     (c, l) where a value stays rarer than c times the others, even after l - 2 of them are ruled out
     """
@@ -48,6 +49,7 @@ class Promised:
     any_prior: float | None = None
     learned: float | None = None
     k: int | None = None
+    people: int | None = None
     alike: float | None = None
     struck: tuple[float, int] | None = None
 

@@ -52,6 +52,7 @@ def signal(page: Page) -> Signal:
         *_learnt(risks),
         *_found_alone(page.reidentification),
         *_not_computed(risks),
+        *_sets_not_read(page),
         *_made_elsewhere(page),
     ]
     light = Light.RED if red else Light.AMBER if amber else Light.GREEN
@@ -136,6 +137,13 @@ def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
 
 def _at_most(risk: ValueRisk) -> str:
     return "not known" if risk.unknown is None else f"not known; guesses may be right in up to {chance(risk.unknown)}"
+
+
+def _sets_not_read(page: Page) -> list[str]:
+    """Where it is not known what the sets of other attributes tell."""
+    names = [name for name, told in page.learners.items() if told.combined is not None and told.combined.after is None]
+    told = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
+    return [told] if names else []
 
 
 def _made_elsewhere(page: Page) -> list[str]:

@@ -20,6 +20,7 @@ import numpy as np
 from polyseme.arrays import Ints
 from polyseme.attacks.audit.casting import Again, Cast, cast_all, united
 from polyseme.attacks.audit.classes import attack_classes
+from polyseme.attacks.audit.matches import matched_classes
 from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
 from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published, published_to_all
@@ -50,17 +51,25 @@ _LEARNING = ("published-estimate", "definetti")
 
 
 def attack_release(
-    release: Release, original: Source | None = None, other: Release | None = None, seed: int | None = None
+    release: Release,
+    original: Source | None = None,
+    other: Release | None = None,
+    seed: int | None = None,
+    population: Source | None = None,
 ) -> tuple[Finding, ...]:
     """Every adversary that applies.
 
     original  the truth to measure success against
     other     a second release of the same people, for the intersection attack
     seed      of fresh sets, for experiments
+    population  people with the same quasi-identifiers, among whom the journalist looks for a record
     """
     require_attackable(release)
     seen = remember(release)
     whole = _whole_scene(release, class_sizes(seen.quasi), seen.suppressed, class_sizes(seen.linked))
+    if population is not None:
+        classes, matches = matched_classes(release, population)
+        whole = replace(whole, classes=classes, matches=matches)
     return (*attack(whole), *_attack_records(release, seen, original, other, seed))
 
 
@@ -117,15 +126,20 @@ def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints)
     linked = Linked(Classes(together, np.zeros_like(together), int(together.sum()), 0), insensitive(release))
     if not quasi_identifiers(release):
         return Scene(seeded=seeded, linked=linked if len(together) else None)
-    bounds = [next(iter(model.values())).get("k") for model in release.manifest.models if "k-anonymity" in model]
+    k, people = (_largest(release, name) for name in ("k-anonymity", "k-map"))
     # A table of which everything is suppressed is one class; and so are the records that a method suppressed, for
     # somebody who finds that no other class fits.
     if suppressed and (release.manifest.applied is not None or not len(sizes)):
         sizes = np.append(sizes, suppressed)
     classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), suppressed)
-    promised = Promised(k=bounds[0] if bounds else None)
+    promised = Promised(k=k, people=people)
     known = linked if len(together) else None
     return Scene(classes=classes, linked=known, people=release.manifest.people, promised=promised, seeded=seeded)
+
+
+def _largest(release: Release, model: str) -> int | None:
+    """The largest k that a model promises."""
+    return max((asked[model]["k"] for asked in release.manifest.models if model in asked), default=None)
 
 
 class _Stage:
