@@ -166,7 +166,7 @@ def random_case(rng: np.random.Generator) -> Case:
         attribute["prior"] = case.prior.tolist()
     attribute["protect"] = case.promises = promises
     case.policy = {
-        "attributes": {"row": {"role": "insensitive"}, "group": {"role": "quasi-identifier"}, "x": attribute}
+        "attributes": {"row": {"role": "quasi-identifier"}, "group": {"role": "quasi-identifier"}, "x": attribute}
     }
     if size >= 6 and case.design != "duplicate" and rng.random() < 0.35:
         _exclude(rng, case)

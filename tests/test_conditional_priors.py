@@ -31,7 +31,7 @@ VALUES = ["a", "b", "c", "d", "e", "f"]
 PRIORS = {("f", "1"): [6, 5, 4, 3, 3, 3], ("f", "2"): [3, 4, 4, 4, 4, 5], ("m", "1"): [2, 3, 4, 4, 3, 2]}
 POLICY = """
 attributes:
-  id: {role: insensitive}
+  id: {role: quasi-identifier}
   sex: {role: quasi-identifier}
   age: {role: quasi-identifier}
   income:

@@ -84,7 +84,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def published(table: pl.DataFrame, asked: ps.Policy, engine: Any, **options: Any) -> ps.Release:
-    return ps.anonymize(table, asked, engine=engine, warn=lambda text: None, **options)
+    return ps.anonymize(table, asked, engine=engine, warn=lambda text: None, **{"accept_risk": True, **options})
 
 
 @pytest.mark.parametrize("models", [DIVERSE, CLOSE])

@@ -151,7 +151,7 @@ def test_the_manifest_lists_the_files(release: Path) -> None:
 
 def test_rows_are_shuffled_over_all_files(work: Path, tmp_path: Path) -> None:
     table = pl.DataFrame({"number": range(4_000), "level": ["a", "b", "c", "d"] * 1_000})
-    policy = "attributes: {number: {role: insensitive}, level: {role: sensitive, protect: {diversity: {l: 2}}}}"
+    policy = "attributes: {number: {role: quasi-identifier}, level: {role: sensitive, protect: {diversity: {l: 2}}}}"
     release = ps.anonymize(table, f"{policy}\n", tmp_path / "r", rows_per_file=1_000, seed=6)
     for part in release.manifest.data["files"]:
         numbers = pl.read_parquet(tmp_path / "r" / part["file"])["number"]

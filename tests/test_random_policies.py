@@ -253,7 +253,7 @@ def test_a_wrong_channel_is_found_out() -> None:
     counts, channels = {}, {}
     for name, case in cases.items():
         attribute = {"role": "sensitive", "domain": [label(code) for code in range(8)], "distance": {"line": "rank"}}
-        roles = {"row": {"role": "insensitive"}, "group": {"role": "quasi-identifier"}}
+        roles = {"row": {"role": "quasi-identifier"}, "group": {"role": "quasi-identifier"}}
         case.policy = {"attributes": {**roles, "x": {**attribute, "protect": case.promises}}}
         manifest, rows = drawn(case, 1, 3_000)
         channels[name] = check_channel(case, case.strata()[0], manifest["x"].strata.members[0].mechanism)

@@ -34,7 +34,7 @@ from polyseme.strata import STRATA_LIMIT, Placing, Strata, Stratum
 CODES = ["A1", "A2", "B1", "B2", "C1", "C2", "D1", "D2", "O80", "O81"]
 POLICY = """
 attributes:
-  id: {role: insensitive}
+  id: {role: quasi-identifier}
   sex: {role: quasi-identifier}
   age: {role: quasi-identifier}
   disease:
@@ -245,7 +245,7 @@ def test_problems_of_the_policy(old: str, new: str, message: str) -> None:
 
 
 def test_conditions_are_about_published_columns() -> None:
-    text = POLICY.replace("id: {role: insensitive}", "id: {role: identifier}").replace("{sex: male}", "{id: p1}")
+    text = POLICY.replace("id: {role: quasi-identifier}", "id: {role: identifier}").replace("{sex: male}", "{id: p1}")
     with pytest.raises(PolicyError, match=r"\$\.impossible\[0\]\.when\.id: 'id' is not published"):
         ps.plan(policy(text))
 

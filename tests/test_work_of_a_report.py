@@ -14,8 +14,8 @@ import pytest
 import polyseme as ps
 from polyseme import evidence
 from polyseme.attacks import naive_bayes
+from polyseme.estimators import all_sets, judging, learning, learnt
 from polyseme.estimators import estimate as estimating
-from polyseme.estimators import judging, learning, learnt
 from polyseme.evidence import verdicts
 from polyseme.results.drawing import bars
 from polyseme.verbs import knowledge
@@ -86,11 +86,14 @@ def test_the_work_of_a_report_on_each_attribute(release: Path, done: Counter[str
     # An attack, and the same three folds for what readers of the release can learn from all columns.
     assert each["fits"] == 3 + 3
     # Attacks; five folds for the shares of everybody, of the groups and of the finest groups; three for all columns.
-    assert each["judgements"] == 3 + 3 + 3 * 5 + 3
+    # And five with the sets of other attributes, and without them.
+    assert each["judgements"] == 3 + 3 + 3 * 5 + 3 + 2 * 5
     # These folds, the whole, and releases drawn to see what learning loses; in groups also how many people like
     # everybody else suit them.
     grouped = 5 + 2 * (5 + 1 + learning._RELEASES)
-    assert each["shares"] == 3 + 1 + (5 + 1 + learning._RELEASES) + 2 * grouped + (2 + 5)
+    # With the sets of other attributes: five folds, the whole and releases drawn, each in groups.
+    read = (5 + 1 + all_sets._RELEASES) * (5 + 2)
+    assert each["shares"] == 3 + 1 + (5 + 1 + learning._RELEASES) + 2 * grouped + (2 + 5) + read
     # The strata, two columns, and the other one of them.
     assert each["groups"] == 1 + 2 + 1
     # For its verdict; the estimate reads that.

@@ -19,7 +19,7 @@ from polyseme.release.writer import ReleaseWriter
 
 POLICY = """
 attributes:
-  place: {role: insensitive}
+  place: {role: quasi-identifier}
   ill: {role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}}
 """
 

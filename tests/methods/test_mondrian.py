@@ -254,8 +254,8 @@ def test_goals_that_cannot_be_met_are_refused_with_the_reason():
     with pytest.raises(ImpossibleError, match="try method: buckets"):
         mondrian(data, goal, SystemStream.seeded(1))
     crowd = replace(data, population=data.codes)
-    with pytest.raises(PolicyError, match="does not count a reference table"):
-        made(crowd, [{"k-map": {"k": 2}}])
+    with pytest.raises(ImpossibleError, match="as one class, of 50 records, does not meet k-map"):
+        made(crowd, [{"k-map": {"k": 51}}])
     with pytest.raises(PolicyError, match="not a quasi-identifier"):
         made(data, [{"k-anonymity": {"k": 2}}], ordered={"agee": True})
 

@@ -160,9 +160,8 @@ def test_a_frame_is_drawn_once(spark: Any, folder: Path) -> None:
 def test_rows_are_not_in_the_order_of_the_table(spark: Any, tmp_path: Path) -> None:
     rows = 4_000
     pl.DataFrame({"n": np.arange(rows), "v": ["a"] * rows}).write_parquet(tmp_path / "t.parquet", row_group_size=1_000)
-    policy = (
-        "attributes: {n: {role: insensitive}, v: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
-    )
+    hidden = "{role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}"
+    policy = f"attributes: {{n: {{role: quasi-identifier}}, v: {hidden}}}"
     release = on_spark.anonymize(tmp_path / "t.parquet", policy, tmp_path / "out", spark=spark, files=2)
     found = release.to_polars()["n"].to_numpy()
     assert sorted(found) == list(range(rows))
@@ -242,9 +241,8 @@ def test_all_problems_are_told_and_nothing_is_left(spark: Any, folder: Path) -> 
 def test_problems_of_a_table_that_is_read_once_are_told_as_a_whole(spark: Any, tmp_path: Path) -> None:
     values = pl.Series("v", ["a", "b", "x", None, "c", "y"] * 50)
     pl.DataFrame({"v": values, "n": range(300)}).write_parquet(tmp_path / "t.parquet", row_group_size=40)
-    policy = (
-        "attributes: {n: {role: insensitive}, v: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
-    )
+    hidden = "{role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}"
+    policy = f"attributes: {{n: {{role: quasi-identifier}}, v: {hidden}}}"
     with pytest.raises(ps.TableError) as local:
         ps.anonymize(tmp_path / "t.parquet", policy)
     with pytest.raises(ps.TableError) as other:

@@ -70,7 +70,7 @@ def require_valid(release: ps.Release, folder: Path, method: str, each: int = 1)
     """What one machine publishes, but for chance: everybody once, own values among those of the group."""
     form = "set" if each == 1 else "long"
     table = patients()
-    ps.anonymize(table, POLICY + METHODS[method], folder / "local", form=form, overwrite=True)
+    ps.anonymize(table, POLICY + METHODS[method], folder / "local", form=form, overwrite=True, accept_risk=True)
     local = ps.Release.open(folder / "local")
     ours, theirs = local.manifest.to_dict(), release.manifest.to_dict()
     for name in ("method", "models", "attributes", "records", "dropped"):
@@ -103,7 +103,7 @@ def require_valid(release: ps.Release, folder: Path, method: str, each: int = 1)
 def test_records_of_files_are_dealt_to_groups(sail: Any, folder: Path, method: str) -> None:
     policy = POLICY + METHODS[method]
     one, two = (
-        on_spark.anonymize(folder / "data", policy, folder / name, seed=4, spark=sail, files=files)
+        on_spark.anonymize(folder / "data", policy, folder / name, seed=4, spark=sail, files=files, accept_risk=True)
         for name, files in (("one", 2), ("two", 3))
     )
     require_valid(one, folder, method)
@@ -116,9 +116,9 @@ def test_records_of_files_are_dealt_to_groups(sail: Any, folder: Path, method: s
 def test_rows_of_a_frame_too_and_in_the_long_form(sail: Any, folder: Path) -> None:
     read = sail.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
     policy = POLICY + METHODS["anatomy"]
-    require_valid(on_spark.anonymize(read, policy, folder / "set", spark=sail), folder, "anatomy")
+    require_valid(on_spark.anonymize(read, policy, folder / "set", spark=sail, accept_risk=True), folder, "anatomy")
     for data, name in ((read, "long"), (folder / "data", "long from files")):
-        long = on_spark.anonymize(data, policy, folder / name, spark=sail, form="long")
+        long = on_spark.anonymize(data, policy, folder / name, spark=sail, form="long", accept_risk=True)
         require_valid(long, folder, "anatomy", each=2)
     assert {path.name for path in (folder / "set").iterdir()} == {"data", "manifest.json"}
 
@@ -136,9 +136,9 @@ def test_what_groups_cannot_reach_is_refused_when_their_rows_are_there(sail: Any
 
 def test_levels_cannot_be_taken_over(sail: Any, folder: Path) -> None:
     policy = POLICY + METHODS["anatomy"]
-    earlier = ps.anonymize(patients(), policy)
+    earlier = ps.anonymize(patients(), policy, accept_risk=True)
     with pytest.raises(ps.QuestionError, match="only levels"):
-        on_spark.anonymize(folder / "data", policy, folder / "out", spark=sail, apply=earlier)
+        on_spark.anonymize(folder / "data", policy, folder / "out", spark=sail, apply=earlier, accept_risk=True)
 
 
 def test_the_command_line_deals_too(sail: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,7 +112,7 @@ def rows_of(release: ps.Release) -> pl.DataFrame:
 def require_parts(release: ps.Release, spark: Any, folder: Path, samples: list[pa.RecordBatch]) -> None:
     """The same classes as in one process; nobody lost, nobody doubled, and everything holds."""
     assert 350 < sum(batch.num_rows for batch in samples) < 650
-    pure = ps.anonymize(people(), POLICY, engine=Here(samples))
+    pure = ps.anonymize(people(), POLICY, engine=Here(samples), accept_risk=True)
     assert rows_of(release).equals(rows_of(pure))
     assert release.manifest.applied == pure.manifest.applied
     assert release.manifest.to_dict()["attributes"] == pure.manifest.to_dict()["attributes"]
@@ -126,7 +126,9 @@ def require_parts(release: ps.Release, spark: Any, folder: Path, samples: list[p
 
 
 def test_parts_of_files(spark: Any, folder: Path, samples: list[pa.RecordBatch]) -> None:
-    release = on_spark.anonymize(folder / "data", folder / "p.yaml", folder / "out", spark=spark, files=2)
+    release = on_spark.anonymize(
+        folder / "data", folder / "p.yaml", folder / "out", spark=spark, files=2, accept_risk=True
+    )
     require_parts(release, spark, folder, samples)
 
 
@@ -138,13 +140,13 @@ def other(request: pytest.FixtureRequest) -> Any:
 
 def test_parts_of_a_frame(other: Any, folder: Path, samples: list[pa.RecordBatch]) -> None:
     read = other.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
-    release = on_spark.anonymize(read, folder / "p.yaml", folder / "out", spark=other, files=2)
+    release = on_spark.anonymize(read, folder / "p.yaml", folder / "out", spark=other, files=2, accept_risk=True)
     require_parts(release, other, folder, samples)
 
 
 def test_the_same_seed_gives_the_same_parts(sail: Any, folder: Path) -> None:
     made = [
-        on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=sail, seed=seed)
+        on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=sail, seed=seed, accept_risk=True)
         for name, seed in (("one", 5), ("two", 5), ("other", 6))
     ]
     one, two, other = (release.to_polars().sort("weight") for release in made)
@@ -155,11 +157,11 @@ def test_the_same_seed_gives_the_same_parts(sail: Any, folder: Path) -> None:
 def test_below_the_limit_nothing_is_cut_in_parts(
     other: Any, folder: Path, samples: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = ps.anonymize(people(), POLICY)
+    whole = ps.anonymize(people(), POLICY, accept_risk=True)
     # Rows beyond the limit, but not rows that differ; and not even those.
     for name, held in (("some", ROWS - 1), ("all", ROWS)):
         monkeypatch.setattr(scaled, "HELD", held)
-        release = on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=other)
+        release = on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=other, accept_risk=True)
         assert rows_of(release).equals(rows_of(whole))
         assert release.manifest.applied == whole.manifest.applied
     assert not samples
@@ -168,5 +170,5 @@ def test_below_the_limit_nothing_is_cut_in_parts(
 def test_what_a_worker_cannot_do_is_told_plainly(sail: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dividing, "CLASSES", 20)
     with pytest.raises(ps.ImpossibleError, match="classes would be formed, more than the 20"):
-        on_spark.anonymize(folder / "data", folder / "p.yaml", folder / "out", spark=sail)
+        on_spark.anonymize(folder / "data", folder / "p.yaml", folder / "out", spark=sail, accept_risk=True)
     assert not (folder / "out").exists()

@@ -61,19 +61,23 @@ def test_labels_of_files_and_of_frames_are_those_of_one_machine(sail_or_classic:
     """A key makes sets a function of the person: what is staged, too, must be what one machine draws."""
     new_key(folder / "key")
     more: dict[str, Any] = {"key_file": folder / "key"}
-    local = rows_of(ps.anonymize(folder / "data", POLICY, **more))
-    files = on_spark.anonymize(folder / "data", POLICY, folder / "files", spark=sail_or_classic, files=2, **more)
+    local = rows_of(ps.anonymize(folder / "data", POLICY, **more, accept_risk=True))
+    files = on_spark.anonymize(
+        folder / "data", POLICY, folder / "files", spark=sail_or_classic, files=2, **more, accept_risk=True
+    )
     assert rows_of(files).equals(local)
     read = sail_or_classic.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
-    frame = on_spark.anonymize(read, POLICY, folder / "frame", spark=sail_or_classic, files=2, **more)
+    frame = on_spark.anonymize(read, POLICY, folder / "frame", spark=sail_or_classic, files=2, **more, accept_risk=True)
     assert rows_of(frame).equals(local)
 
 
 def test_labels_in_the_long_form_are_those_of_one_machine(sail_or_classic: Any, folder: Path) -> None:
     """A row has one candidate of each set: a hundred rows a person."""
     asked: dict[str, Any] = {"seed": 3, "form": "long"}
-    local = ps.anonymize(folder / "data", POLICY, **asked)
-    other = on_spark.anonymize(folder / "data", POLICY, folder / "out", spark=sail_or_classic, **asked)
+    local = ps.anonymize(folder / "data", POLICY, **asked, accept_risk=True)
+    other = on_spark.anonymize(
+        folder / "data", POLICY, folder / "out", spark=sail_or_classic, **asked, accept_risk=True
+    )
     assert other.manifest.rows == ROWS * L["many"] * L["pay"]
     assert rows_of(other).equals(rows_of(local))
 
@@ -93,7 +97,9 @@ def test_labels_of_groups_that_are_dealt_and_beside_them(
     for path, part in zip(sorted((folder / "data").iterdir()), people().with_columns(ill).iter_slices(250)):
         part.write_parquet(path, row_group_size=100)
     read = sail.read.parquet(*(path.as_uri() for path in sorted((folder / "data").iterdir())))
-    release = on_spark.anonymize(read if staged else folder / "data", policy, folder / "out", spark=sail, form=form)
+    release = on_spark.anonymize(
+        read if staged else folder / "data", policy, folder / "out", spark=sail, form=form, accept_risk=True
+    )
     frame = release.to_polars().with_columns(pl.col("many").cast(pl.List(pl.String) if form == "set" else pl.String))
     if form == "long":
         frame = frame.group_by("row").agg(pl.col("many", "pay").unique(), pl.col("ill").first())

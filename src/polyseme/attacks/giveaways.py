@@ -19,7 +19,7 @@ from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.readings import plain_text
 from polyseme.tables.io.source import Source
 
-__all__ = ["giveaways"]
+__all__ = ["giveaways", "proposal"]
 
 _ROWS, _EACH = 2_000, 5
 """Records that are looked at, and how many of them must share a value on average for it to tell something."""
@@ -75,15 +75,28 @@ def _warning(item: Sets, other: Column, share: float) -> str:
     return (
         f"'{other.name}' {how} gives away the value of '{item.name}' for {share:.0%} of the records sampled: decoys of "
         f"'{item.name}' then hide little. Drop one of the two, or protect both as one, in the place of what protects "
-        f"them now:\n{_proposal(item, other)}"
+        f"them now:\n{proposal(item, other)}"
     )
 
 
-def _proposal(item: Sets, other: Column) -> str:
+def proposal(item: Sets, other: Column) -> str:
     """What a policy says to protect two attributes as one, so that candidates differ in both."""
     first, second = sorted((item.name, other.name))
     names = f"{json.dumps(first, ensure_ascii=False)}, {json.dumps(second, ensure_ascii=False)}"
     name = json.dumps(f"{first} and {second}", ensure_ascii=False)
-    promised = {"semantic-diversity": {"l": item.l, "d": item.threshold or 1}}
-    lines = ["joint:", f"  - {{name: {name}, attributes: [{names}],", f"     protect: {json.dumps(promised)}}}"]
-    return "\n".join(lines)
+    apart = 1 if item.threshold is None else item.threshold
+    learner = item.attribute.promises.learner
+    promised: dict[str, dict[str, object]] = {
+        "semantic-diversity": {"l": item.l, "d": int(apart) if apart == int(apart) else apart}
+    }
+    promised |= {} if learner is None else {learner.name: dict(learner.given())}
+    return "\n".join(
+        [
+            "joint:",
+            f"  - name: {name}",
+            f"    attributes: [{names}]",
+            "    protect:",
+            *(f"      {promise}: {json.dumps(values)}" for promise, values in promised.items()),
+            "    # prior: FILE.csv   a number for each combination",
+        ]
+    )

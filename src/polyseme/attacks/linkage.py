@@ -5,9 +5,13 @@
     marketer     wants as many matches as possible; expected share of right ones = classes / records,
                  or the mean over records of 1 / (matching people) with a reference
 
-Sample uniqueness is the share of records that are alone in their class. All of these are exact. The bound is 1/k where
-k-anonymity (k-map for the journalist) was promised. Publishing sets of candidates does not touch quasi-identifiers,
-so it does nothing against linkage.
+What a policy calls insensitive is published all the same, and others may know it: records are found by it too.
+A promise of k-anonymity is about quasi-identifiers, and is judged by these alone.
+
+A class that nobody of the reference fits counts as if one person did: the reference lacks its people. Sample uniqueness
+is the share of records that are alone in their class. All of these are exact. The bound is 1/k where k-anonymity was
+promised; with a reference that of k-map, where it was, for the journalist and the marketer. Publishing sets of
+candidates does not touch quasi-identifiers, so it does nothing against linkage.
 
 Where the publisher says of how many people the records are, a class counts as the fewest people that it can have by
 what is claimed: a person with two records in a class is not hidden by them.
@@ -15,7 +19,8 @@ what is claimed: a person with two records in a class is not hidden by them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,11 +72,38 @@ def risks(classes: Classes, matches: Ints | None = None, people: People | None =
 
 
 def lacks(scene: Scene) -> str:
-    return "" if scene.classes is not None else "quasi-identifiers"
+    return "" if scene.classes is not None or scene.linked is not None else "quasi-identifiers"
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
     """One finding for each of the three adversaries; the journalist only with a reference."""
+    found = _by_classes(scene)
+    if scene.linked is None:
+        return found
+    promised = {one.attack: one for one in found}
+    everything = _by_classes(replace(scene, classes=scene.linked.classes, matches=None))
+    # Where a population says how many people fit, it does so by quasi-identifiers.
+    counted = everything if scene.matches is None else everything[:1]
+    linked = {one.attack: _judged(one, promised.get(one.attack), scene.linked.names) for one in counted}
+    return tuple({**promised, **linked}.values())
+
+
+def _judged(found: Finding, promised: Finding | None, names: Sequence[str]) -> Finding:
+    """What is found by insensitive columns too; the promise is judged by quasi-identifiers alone."""
+    called = f"{', '.join(names)} (published as insensitive)"
+    knows = called if promised is None else f"{promised.knows}; and {called}"
+    alone = {} if promised is None else {f"{name}_by_promise": value for name, value in promised.detail.items()}
+    return replace(
+        found,
+        bound=None if promised is None else promised.bound,
+        exceeded=promised is not None and promised.exceeded,
+        knows=knows,
+        helps=f"drop {', '.join(names)} (role: identifier); {found.helps}",
+        detail={**found.detail, **alone},
+    )
+
+
+def _by_classes(scene: Scene) -> tuple[Finding, ...]:
     classes, matches, k = scene.classes, scene.matches, scene.promised.k
     if classes is None:
         return ()
@@ -79,23 +111,25 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     bound = None if k is None else 1.0 / k
     records = int(classes.sizes.sum())
     marketer = found.average
+    among = bound if scene.promised.people is None else 1.0 / scene.promised.people
+    detail = {"classes": float(found.classes), "average": found.average, "unique": found.unique}
     if matches is not None:
-        marketer = float((classes.sizes / np.maximum(matches, classes.sizes)).sum() / records)
+        marketer = float((classes.sizes / np.maximum(matches, 1)).sum() / records)
+        detail |= {"fewest_people": float(matches.min()), "nobody_fits": float(classes.sizes[matches == 0].sum())}
     who = [
-        ("prosecutor", found.highest, "the person's quasi-identifiers, and that the person is in the table"),
-        ("marketer", marketer, "the quasi-identifiers of everybody"),
+        ("prosecutor", found.highest, "the person's quasi-identifiers, and that the person is in the table", bound),
+        ("marketer", marketer, "the quasi-identifiers of everybody", bound if matches is None else among),
     ]
     if found.journalist is not None:
-        who.insert(1, ("journalist", found.journalist, "quasi-identifiers of the whole population"))
-    detail = {"classes": float(found.classes), "average": found.average, "unique": found.unique}
+        who.insert(1, ("journalist", found.journalist, "quasi-identifiers of the whole population", among))
     return tuple(
         Finding(
             f"linkage-{name}",
             None,
             success,
-            bound,
+            limit,
             1.0 / records,
-            above(success, bound),
+            above(success, limit),
             knows,
             gains="which record belongs to the person"
             if name != "marketer"
@@ -103,5 +137,5 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
             helps="generalize the quasi-identifiers, or publish them as sets of candidates too",
             detail=detail,
         )
-        for name, success, knows in who
+        for name, success, knows, limit in who
     )

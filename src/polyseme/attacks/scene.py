@@ -21,7 +21,7 @@ from polyseme.release import People
 from polyseme.strata import Strata
 from polyseme.tables.classes import Classes, Counts
 
-__all__ = ["NOTHING", "Absent", "Everyone", "Gathered", "Promised", "Scene", "Shown", "Within"]
+__all__ = ["NOTHING", "Absent", "Everyone", "Gathered", "Linked", "Promised", "Scene", "Shown", "Within"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,7 @@ class Promised:
     any_prior  the most that a set moves anybody, whatever they believed before
     learned    the most that anybody gets right with what the release says about people in general
     k          the fewest records that share their quasi-identifiers
+    people     the fewest people of a population who fit the quasi-identifiers of a record
     alike      the most of a class that lies nearer than `apart` to one value
     struck     (c, l) where a value stays rarer than c times the others, even after l - 2 of them are ruled out
     """
@@ -48,6 +49,7 @@ class Promised:
     any_prior: float | None = None
     learned: float | None = None
     k: int | None = None
+    people: int | None = None
     alike: float | None = None
     struck: tuple[float, int] | None = None
 
@@ -226,6 +228,17 @@ class Gathered:
 
 
 @dataclass(frozen=True, eq=False)
+class Linked:
+    """Records that share all that is published as it is or generalized, what is called insensitive included.
+
+    names  the columns that are called so
+    """
+
+    classes: Classes
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Absent:
     """People who were in the table and are not in the release.
 
@@ -260,6 +273,7 @@ class Scene:
     again     the sets of the same attribute and people in another release, in the same codes
     sticky    whether decoys were keyed in both releases, so that equal sets are one draw
     classes   records that share their quasi-identifiers
+    linked    those that share insensitive columns too, where there are any
     people    of how many people they are, by what the publisher claims; None where that is not said
     matches   how many people of a reference population fit each class
     seeded    whether the release was made with a seed
@@ -278,6 +292,7 @@ class Scene:
     again: Shown | None = None
     sticky: bool = False
     classes: Classes | None = None
+    linked: Linked | None = None
     people: People | None = None
     matches: Ints | None = None
     seeded: bool = False

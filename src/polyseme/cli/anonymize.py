@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     "--accept-risk",
     is_flag=True,
     help="Publish although models of the policy do not hold, as the manifest then says; with --ledger, although sets "
-    "can be intersected.",
+    "can be intersected; and although the sets of several attributes together break a promise about learners.",
 )
 @click.option(
     "--apply",
@@ -110,6 +110,11 @@ if TYPE_CHECKING:
     metavar="SIZE",
     help="The most memory that the local engine may take while it draws and shuffles, such as 2GB (default: about half "
     "a gigabyte). Rows that do not fit wait in temporary files beside the release.",
+)
+@click.option(
+    "--population",
+    type=TableType,
+    help="People with the same quasi-identifiers, for k-map, in the place of the reference that the policy names.",
 )
 @click.option(
     "--preview",
@@ -145,6 +150,7 @@ def command(
     seed: int | None,
     rows_per_file: int | None,
     memory: str | None,
+    population: Path | str | None,
     preview: int | None,
     force_preview: bool,
     allow_outside: bool,
@@ -167,7 +173,7 @@ def command(
     from polyseme.files.whole import require_place
     from polyseme.policy import Policy
     from polyseme.verbs.anonymize import anonymize
-    from polyseme.verbs.inputs import source_given
+    from polyseme.verbs.inputs import source_given, with_population
 
     if engine == "spark" and file_format != "parquet":
         raise click.UsageError("--engine spark writes --format parquet only.")
@@ -181,7 +187,7 @@ def command(
         raise click.UsageError("Missing option '--out'.")
     if explain is not None and str(explain) != "-":
         require_place(explain, force, is_explanation)
-    rules = Policy.load(policy, allow_outside)
+    rules = with_population(Policy.load(policy, allow_outside), population)
     publish = _by_spark(master) if by_spark else anonymize
     by_name = by_spark and preview is None
     source = _opened_by_spark(data, rules, master) if by_name else source_given(data, rules)

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 @click.argument("release", type=PathType)
 @click.option("--original", type=TableType, help="The original table, to measure success against the truth.")
 @click.option("--other", type=PathType, help="A second release of the same people, for the intersection attack.")
+@click.option(
+    "--population",
+    type=TableType,
+    help="People with the same quasi-identifiers, for the journalist: a table like the original, or like the release.",
+)
 @text_table_options
 @engine_options
 @click.option(
@@ -29,6 +34,7 @@ def command(
     release: Path,
     original: Path | str | None,
     other: Path | None,
+    population: Path | str | None,
     engine: str,
     master: str | None,
     sample: int | None,
@@ -44,10 +50,15 @@ def command(
     from polyseme.verbs.attack import attack
 
     by_spark = require_spark(engine, master=master, sample=sample)
-    if by_spark and (original is not None or other is not None):
-        raise click.UsageError("--original and --other are for --engine local, which reads the whole release.")
+    if by_spark and any(table is not None for table in (original, other, population)):
+        what = "--original, --other and --population are for --engine local, which reads the whole release."
+        raise click.UsageError(what)
     with busy("Attacking"):
-        findings = _by_spark(release, master, sample) if by_spark else attack(release, original, other, **written)
+        findings = (
+            _by_spark(release, master, sample)
+            if by_spark
+            else attack(release, original, other, population=population, **written)
+        )
     if as_json:
         print_json(findings.to_dict())
     else:

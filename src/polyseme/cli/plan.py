@@ -36,6 +36,7 @@ from polyseme.errors import PolicyError
     metavar="[NAME=]FILE",
     help="Public statistics of an attribute as CSV: columns that tell groups apart, the value, a number.",
 )
+@click.option("--population", type=TableType, help="People with the same quasi-identifiers, for k-map.")
 @click.option(
     "--frontier",
     is_flag=True,
@@ -54,6 +55,7 @@ def command(
     records: int | None,
     data: Path | str | None,
     distribution: tuple[str, ...],
+    population: Path | str | None,
     frontier: bool,
     chart: Path | None,
     advise: bool,
@@ -69,9 +71,10 @@ def command(
     will the error be? When a setting is impossible or cannot be estimated, the nearest ones that work are
     named and the exit code is 2. With --data it is 1 where `anonymize` would refuse the table.
 
-    For every protected attribute three people guess: one who expects what the prior says, one who knows how
-    the values are distributed, and one who knows it given untouched columns. What they know comes from
-    --distribution, or --data, or the policy. From --data it describes your records: do not publish it.
+    For every protected attribute attackers guess: one expects what the prior says, one knows how the values
+    are distributed, one knows it given untouched columns, and one reads the sets of other attributes, too.
+    What they know comes from --distribution, or --data, or the policy. From --data it describes your records:
+    do not publish it. When the last one breaks a promise about learners, the exit code is 2.
 
     \b
     Example:
@@ -87,7 +90,7 @@ def command(
 
     chart_place(chart, force)
     with busy("Planning"):
-        made = plan(Policy.load(policy, allow_outside), records, data, distribution)
+        made = plan(Policy.load(policy, allow_outside), records, data, distribution, population)
         wanted = frontier or chart is not None
         grid = frontier_of(made) if wanted else {}
         tried = tradeoff(made) if wanted else {}

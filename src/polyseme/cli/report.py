@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 @click.command("report")
 @click.argument("release", type=PathType)
 @click.option("--original", type=TableType, help="The original table, to compare with.")
+@click.option(
+    "--population", type=TableType, help="People with the same quasi-identifiers, for k-map and the journalist."
+)
 @click.option("--by", help="An untouched attribute to break the charts down by.")
 @click.option("--title", help="The name of the data set, at the head of the page; from the policy when omitted.")
 @click.option("--publisher", help="Who answers for the release, a person or an office; from the policy when omitted.")
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 def command(
     release: Path,
     original: Path | str | None,
+    population: Path | str | None,
     by: str | None,
     title: str | None,
     publisher: str | None,
@@ -47,5 +51,5 @@ def command(
     if not installed("charts"):
         say(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
     with busy("Reporting"):
-        page = report(release, original, by, title=title, publisher=publisher, **written)
+        page = report(release, original, by, title=title, publisher=publisher, population=population, **written)
     write_text(page, out, force, is_page)

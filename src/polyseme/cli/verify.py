@@ -24,6 +24,7 @@ from polyseme.errors import Problem, QuestionError
 @click.command("verify")
 @click.argument("subject", type=TableType, metavar="RELEASE|TABLE")
 @click.option("--policy", type=PathType, help="For a table: the policy with the models to check.")
+@click.option("--population", type=TableType, help="People with the same quasi-identifiers, for k-map.")
 @click.option(
     "--original",
     type=TableType,
@@ -39,6 +40,7 @@ from polyseme.errors import Problem, QuestionError
 def command(
     subject: Path | str,
     policy: Path | None,
+    population: Path | str | None,
     original: Path | str | None,
     person: str | None,
     allow_outside: bool,
@@ -68,6 +70,8 @@ def command(
     if person is not None and original is None:
         raise QuestionError(Problem("person", "says whose the records of --original are", "add --original TABLE"))
     by_spark = require_spark(engine, master=master)
+    if by_spark and population is not None:
+        raise click.UsageError("--population is for --engine local.")
     if by_spark and original is not None:
         raise QuestionError(Problem("original", "is compared on one machine", "use --engine local"))
     with busy("Verifying"):
@@ -76,7 +80,7 @@ def command(
 
             result = spark.verify(str(subject), rules, master=master)
         else:
-            result = verify(subject, rules, original=original, person=person)
+            result = verify(subject, rules, original=original, person=person, population=population)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -16,7 +16,7 @@ the best of some teams, the most telling attribute alone among them, so this is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Self
@@ -24,8 +24,18 @@ from typing import Self
 import numpy as np
 
 from polyseme.arrays import Floats, Ints
-from polyseme.estimators.associations import LARGEST_TABLE, Kinds, Protected, Rule, alike, information, learned
-from polyseme.estimators.judging import Judge, Judged, folds, scored
+from polyseme.estimators.associations import (
+    LARGEST_TABLE,
+    Kinds,
+    Protected,
+    Rule,
+    alike,
+    association_strengths,
+    information,
+    learned,
+)
+from polyseme.estimators.counts import ranked
+from polyseme.estimators.judging import Judge, Judged, scored
 from polyseme.estimators.learnt import combined
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
@@ -39,16 +49,21 @@ _PAIRS = 20_000_000
 """Pairs of sets times candidates times groups up to which all of them are gone through."""
 _TEAMS = (2, 6)
 """How many of the most telling attributes are taken together, beside the most telling one alone."""
+_MANY = 20
+"""Attributes from which on only the most telling one is tried, and that only where it surely tells something."""
 _RELEASES = 2
 """Releases drawn to see what is lost by learning."""
 _CELLS = 20_000_000
 """Kinds of records times values that are looked at at the most: about a second."""
 _SCREENED = 5_000
 """Records that are enough to see which attributes tell most."""
+_STREAMS = 1_000
+"""Attributes that have random numbers of their own: there are never so many at a time."""
 _PEOPLE = 30
 """Records that a group has at least, for its own success to be more than chance."""
-_COMPARED = 20_000_000
-"""Pairs of records that are compared for an attacker who knows the exact composition."""
+_COMPARED, _ASKED = 10_000_000, 100
+"""Pairs of records times attributes that are compared for an attacker who knows the exact composition, and the records
+of whom he is asked at least."""
 _TINY = np.finfo(np.float64).tiny
 
 
@@ -78,6 +93,11 @@ class Combined:
     drawn: bool = False
 
     @property
+    def estimate(self) -> float:
+        """With the true shares."""
+        return min(max(self.success + self.regret, 0.0), 1.0)
+
+    @property
     def helping(self) -> bool:
         """Whether the sets of other attributes surely add something: by three standard errors."""
         return self.success - self.alone > 3.0 * self.gain
@@ -91,38 +111,70 @@ class Combined:
         return replace(self, error=self.error * sqrt(repeats), gain=self.gain * sqrt(repeats))
 
 
-def combined_success(mine: Protected, others: Sequence[Protected], group: Ints) -> Combined | None:
+def combined_success(
+    mine: Protected, others: Sequence[Protected], group: Ints, persons: Ints | None = None
+) -> Combined | None:
     """Of the strongest attacker that was tried; None where it is not known, because values or sets are too many.
 
-    group  of each record, from 0 on; records of a group are in one stratum of `mine`
+    Where others are many and none surely tells anything, nothing is tried either, and the attacker has no `helpers`.
+
+    group    of each record, from 0 on; records of a group are in one stratum of `mine`
+    persons  whose record each is, where people have several: none is learned from to guess at another of the same
     """
     fitting = [other for other in others if mine.size * other.size <= LARGEST_TABLE]
     if not fitting or len(group) < 2 * _FOLDS:
         return None
-    order = _most_telling(mine, fitting)
-    teams = dict.fromkeys([order[:1], *(order[:many] for many in _TEAMS)])
-    tried = [(_from_values if mine.exact else _from_sets)(mine, team, group) for team in teams]
+    fold = (np.arange(len(group)) if persons is None else ranked(persons)[1]) % _FOLDS
+    teams = _teams(mine, fitting)
+    if not teams:
+        return Combined(0.0, 0.0, 0.0, 0.0, ())
+    tried = [(_from_values if mine.exact else _from_sets)(mine, team, group, fold) for team in teams]
     return max((one for one in tried if one is not None), key=lambda one: one.success, default=None)
 
 
-def _most_telling(mine: Protected, others: Sequence[Protected]) -> tuple[Protected, ...]:
-    """The others, those first whose sets tell most about the attribute."""
+def _teams(mine: Protected, others: Sequence[Protected]) -> list[tuple[Protected, ...]]:
+    """The most telling attribute alone, and the most telling ones of those that surely tell something.
+
+    Of many others none is tried where none surely tells something.
+    """
     some = np.unique(np.linspace(0, len(mine.codes) - 1, min(len(mine.codes), _SCREENED)).astype(np.int64))
     codes = mine.codes[some]
-    told = [information(codes, mine.size, other.of(some).sets(1), other.size) for other in others]
-    return tuple(others[place] for place in np.argsort(told, kind="stable")[::-1].tolist())
+    told = np.array([information(codes, mine.size, other.of(some).sets(1), other.size) for other in others])
+    chance = np.array([_chance(mine, other, len(some)) for other in others])
+    order = np.argsort(told, kind="stable")[::-1]
+    telling = int(np.count_nonzero(told > 3.0 * chance))
+    if not telling and len(others) >= _MANY:
+        return []
+    together = _TEAMS if len(others) < _MANY else ()
+    sizes = dict.fromkeys([1, *(min(many, telling) for many in together if telling > 1)])
+    return [tuple(others[place] for place in order[:many].tolist()) for many in sizes]
+
+
+def _chance(mine: Protected, other: Protected, records: int) -> float:
+    """The standard error of the information of two attributes that have nothing to do with each other."""
+    widths = [mine.codes.shape[1], other.strata.members[0].mechanism.l]
+    # Candidates of one set are no records of their own.
+    free = [max(size / width - 1.0, 0.0) for size, width in zip((mine.size, other.size), widths)]
+    return sqrt(2.0 * free[0] * free[1]) / (2.0 * records)
+
+
+def _split(fold: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """The records that are learned from, and those that are guessed at."""
+    for number in range(_FOLDS):
+        yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
 
 
 # -- from true values ------------------------------------------------------------------------------------------------
 
 
-def _from_values(mine: Protected, helpers: Sequence[Protected], group: Ints) -> Combined | None:
+def _from_values(mine: Protected, helpers: Sequence[Protected], group: Ints, fold: Ints) -> Combined | None:
     """From the true values of all records."""
     rows = _judged_rows(mine, len(group))
     chance, alone, groups = np.zeros(len(group)), np.zeros(len(group)), int(group.max()) + 1
     listed = len(helpers) == 1 and _few_pairs(mine, helpers[0], group)
-    for number, (fit, rest) in enumerate(folds(len(group), _FOLDS)):
-        rule = learned(mine, helpers, group, groups, fit)
+    strengths = association_strengths(mine, helpers)
+    for number, (fit, rest) in enumerate(_split(fold)):
+        rule = learned(mine, helpers, group, groups, fit, strengths)
         rest = np.intersect1d(rest, rows)
         own, theirs = mine.of(rest), [helper.of(rest) for helper in helpers]
         alone[rest] = _drawn_chances(own, (), group[rest], Rule(rule.shares, ()), number)
@@ -211,8 +263,8 @@ def _member(protected: Protected, row: int) -> Stratum:
 
 def _drawn_chances(mine: Protected, helpers: Sequence[Protected], group: Ints, rule: Rule, seed: int) -> Floats:
     """The chance of each record for sets of the helpers that are drawn; for its own set, too, where sets are many."""
-    kinds, kind = Kinds.of(group, helpers, [helper.sets(seed + 1) for helper in helpers])
-    own, chance = mine.sets(seed), np.empty(len(group))
+    kinds, kind = Kinds.of(group, helpers, _drawn([mine, *helpers], seed)[1:])
+    own, chance = _drawn([mine], seed)[0], np.empty(len(group))
     for number, rows in by_stratum(mine.places):
         member = mine.strata.members[number]
         judge = Judge.of(member.mechanism)
@@ -227,6 +279,11 @@ def _drawn_chances(mine: Protected, helpers: Sequence[Protected], group: Ints, r
     return chance
 
 
+def _drawn(several: Sequence[Protected], seed: int) -> list[Ints]:
+    """Sets of several attributes, each from random numbers of its own."""
+    return [one.sets(_STREAMS * seed + place) for place, one in enumerate(several)]
+
+
 def _guessed(belief: Floats, sets: Ints, mechanism: Mechanism) -> Ints:
     """The likeliest value given each set."""
     inside, outside = mechanism.weights(sets)
@@ -238,11 +295,12 @@ def _guessed(belief: Floats, sets: Ints, mechanism: Mechanism) -> Ints:
 # -- from published sets ---------------------------------------------------------------------------------------------
 
 
-def _from_sets(mine: Protected, helpers: Sequence[Protected], group: Ints) -> Combined | None:
+def _from_sets(mine: Protected, helpers: Sequence[Protected], group: Ints, fold: Ints) -> Combined | None:
     """From the published sets of all records; None where they are too many to go through, or cannot tell."""
     groups, scores, alone = int(group.max()) + 1, list[Floats](), list[Floats]()
-    for fit, rest in folds(len(group), _FOLDS):
-        rule = learned(mine, helpers, group, groups, fit)
+    strengths = association_strengths(mine, helpers)
+    for fit, rest in _split(fold):
+        rule = learned(mine, helpers, group, groups, fit, strengths)
         own, theirs = mine.of(rest), [helper.of(rest) for helper in helpers]
         score = _scores(own, theirs, group[rest], rule)
         plain = _scores(own, (), group[rest], Rule(rule.shares, ()))
@@ -255,7 +313,8 @@ def _from_sets(mine: Protected, helpers: Sequence[Protected], group: Ints) -> Co
     if judged is None or without is None or gain is None:
         return None
     names = tuple(helper.name for helper in helpers)
-    regret = _regret(mine, helpers, group, learned(mine, helpers, group, groups, np.arange(len(group))))
+    law = learned(mine, helpers, group, groups, np.arange(len(group)), strengths)
+    regret = _regret(mine, helpers, group, law, strengths)
     return Combined(judged.success, judged.error, without.success, gain.error, names, regret=regret)
 
 
@@ -265,14 +324,14 @@ def _scores(mine: Protected, helpers: Sequence[Protected], group: Ints, rule: Ru
     return scored(rule.belief(kinds), rule.shares.mean(axis=0), mine.codes, kind, mine.strata, mine.places)
 
 
-def _regret(mine: Protected, helpers: Sequence[Protected], group: Ints, law: Rule) -> float:
+def _regret(mine: Protected, helpers: Sequence[Protected], group: Ints, law: Rule, strengths: Sequence[float]) -> float:
     """What is lost by learning, if what was learned were true."""
     groups, lost = len(law.shares), []
     for number in range(_RELEASES):
         people = _people(mine, helpers, group, law, number)
-        seen = [replace(one, codes=one.sets(number + place), exact=False) for place, one in enumerate(people)]
+        seen = [replace(one, codes=sets, exact=False) for one, sets in zip(people, _drawn(people, number))]
         fit = np.flatnonzero(np.arange(len(group)) % _FOLDS != number % _FOLDS)
-        rule = learned(seen[0], seen[1:], group, groups, fit)
+        rule = learned(seen[0], seen[1:], group, groups, fit, strengths)
         lost.append(_lost(seen[0], seen[1:], group, law, rule))
     return max(float(np.mean(lost)), 0.0)
 
@@ -324,8 +383,8 @@ def composition(mine: Protected, others: Sequence[Protected], group: Ints) -> fl
     if len(others) == 1 and _few_pairs(mine, others[0], group):
         return _composed_pairs(mine, others[0], group)
     everybody = [mine, *others]
-    sets = [one.sets(place) for place, one in enumerate(everybody)]
-    some = max(_COMPARED // len(group), 1)
+    sets = _drawn(everybody, 0)
+    some = max(_COMPARED // (len(group) * len(everybody)), _ASKED)
     looked = np.unique(np.linspace(0, len(group) - 1, min(len(group), some)).astype(np.int64))
     sure = []
     for rows in alike(np.column_stack([group, *(other.places for other in others)])):
@@ -349,17 +408,21 @@ def _composed_pairs(mine: Protected, other: Protected, group: Ints) -> float:
 
 def _sure(everybody: Sequence[Protected], sets: Sequence[Ints], rows: Ints, asked: Ints) -> Floats:
     """How sure of the likeliest value an attacker is, of some records among others: (asked,)."""
-    weight = np.ones((len(asked), len(rows)))
+    # Pairs of a record that is asked about and one that it could be: fewer with every set that is read.
+    who, whom = (each.ravel() for each in np.indices((len(asked), len(rows))))
+    weight = np.ones(len(who))
     for one, codes in zip(everybody, sets):
         member = _member(one, rows[0])
         inside, outside = member.mechanism.weights(member.narrow(codes[asked]))
-        values = one.codes[rows, 0]
-        likely = np.repeat(outside[:, None], len(rows), axis=1)
+        likely, values = outside[who], one.codes[rows, 0][whom]
         for place in range(codes.shape[1]):
-            likely += (codes[asked, place, None] == values) * (inside[:, place] - outside)[:, None]
-        weight *= likely / np.maximum(inside.max(axis=1, keepdims=True), _TINY)
-    order = np.argsort(everybody[0].codes[rows, 0], kind="stable")
-    ordered = everybody[0].codes[rows[order], 0]
-    starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    by_value = np.add.reduceat(weight[:, order], starts, axis=1)
-    return np.asarray(by_value.max(axis=1) / np.maximum(by_value.sum(axis=1), _TINY))
+            likely = likely + (codes[asked, place][who] == values) * (inside[:, place] - outside)[who]
+        weight = weight * likely / np.maximum(inside.max(axis=1), _TINY)[who]
+        kept = weight > 0.0
+        who, whom, weight = who[kept], whom[kept], weight[kept]
+    size = everybody[0].size
+    cells, number = ranked(who * size + everybody[0].codes[rows, 0][whom])
+    totals = np.bincount(number, weight)
+    best = np.zeros(len(asked))
+    np.maximum.at(best, cells // size, totals)
+    return np.asarray(best / np.maximum(np.bincount(who, weight, len(asked)), _TINY))

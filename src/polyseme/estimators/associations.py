@@ -30,7 +30,7 @@ from polyseme.estimators.likelihood import RecordLikelihood, likelihood_of
 from polyseme.randomness import SystemStream
 from polyseme.strata import Strata, by_stratum
 
-__all__ = ["LARGEST_TABLE", "Kinds", "Protected", "Rule", "alike", "information", "learned"]
+__all__ = ["LARGEST_TABLE", "Kinds", "Protected", "Rule", "alike", "association_strengths", "information", "learned"]
 
 LARGEST_TABLE = 4_000_000
 """Most combinations of two values whose shares are estimated."""
@@ -159,11 +159,26 @@ def _said(table: Floats, sets: Ints, places: Ints, strata: Strata) -> Floats:
     return found
 
 
-def learned(mine: Protected, helpers: Sequence[Protected], group: Ints, groups: int, fit: Ints) -> Rule:
-    """From some of the records."""
-    own = mine.of(fit)
-    tables = tuple(_association(own, helper.of(fit)) for helper in helpers)
+def learned(
+    mine: Protected,
+    helpers: Sequence[Protected],
+    group: Ints,
+    groups: int,
+    fit: Ints,
+    strengths: Sequence[float] | None = None,
+) -> Rule:
+    """From some of the records.
+
+    strengths  how many people like everybody else are added for each helper; those that suit the records unless given
+    """
+    own, strengths = mine.of(fit), association_strengths(mine, helpers) if strengths is None else strengths
+    tables = tuple(_association(own, helper.of(fit), added) for helper, added in zip(helpers, strengths))
     return Rule(_group_shares(own, group[fit], groups), tables)
+
+
+def association_strengths(mine: Protected, helpers: Sequence[Protected]) -> list[float]:
+    """How many people like everybody else suit each helper: under them, records that were left out are likeliest."""
+    return [_counted_strength(_table(mine, one)) if mine.exact else _joint_strength(mine, one) for one in helpers]
 
 
 def _group_shares(mine: Protected, group: Ints, groups: int) -> Floats:
@@ -189,13 +204,20 @@ def _counted_shares(codes: Ints, group: Ints, size: int) -> Floats:
     return _drawn_together(counts)
 
 
-def _drawn_together(counts: Floats) -> Floats:
+def _drawn_together(counts: Floats, added: float | None = None) -> Floats:
     """Rows of counts as shares, with people like everybody added: as many as make each record likeliest by the rest."""
-    everybody = (counts.sum(axis=0) + 1.0 / counts.shape[1]) / (counts.sum() + 1.0)
-    likely = [_likelihood_of_each(counts, added * everybody) for added in ADDED]
-    added = ADDED[int(np.argmax(likely))]
-    held = counts + added * everybody
+    held = counts + (_counted_strength(counts) if added is None else added) * _everybody(counts)
     return np.asarray(held / held.sum(axis=1, keepdims=True))
+
+
+def _everybody(counts: Floats) -> Floats:
+    return np.asarray((counts.sum(axis=0) + 1.0 / counts.shape[1]) / (counts.sum() + 1.0))
+
+
+def _counted_strength(counts: Floats) -> float:
+    """Under so many people like everybody else, every record is likeliest given all others."""
+    everybody = _everybody(counts)
+    return ADDED[int(np.argmax([_likelihood_of_each(counts, added * everybody) for added in ADDED]))]
 
 
 def _likelihood_of_each(counts: Floats, added: Floats) -> float:
@@ -206,12 +228,17 @@ def _likelihood_of_each(counts: Floats, added: Floats) -> float:
     return float((counts[seen] * np.log(shares[seen])).sum())
 
 
-def _association(mine: Protected, other: Protected) -> Floats:
+def _table(mine: Protected, other: Protected) -> Floats:
+    """How many records have each pair of true values: (F_x, F_y)."""
+    counts = np.bincount(mine.codes[:, 0] * other.size + other.codes[:, 0], minlength=mine.size * other.size)
+    return counts.reshape(mine.size, other.size).astype(np.float64)
+
+
+def _association(mine: Protected, other: Protected, added: float) -> Floats:
     """`P(y | x)`, drawn toward how y is distributed in all: (F_x, F_y)."""
     if mine.exact:
-        counts = np.bincount(mine.codes[:, 0] * other.size + other.codes[:, 0], minlength=mine.size * other.size)
-        return _drawn_together(counts.reshape(mine.size, other.size).astype(np.float64))
-    joint = _joint(mine, other)
+        return _drawn_together(_table(mine, other), added)
+    joint = _fitted(_parts(mine, other), (mine.size, other.size), added * mine.size)
     return np.asarray(joint / np.maximum(joint.sum(axis=1, keepdims=True), _TINY))
 
 
@@ -249,17 +276,15 @@ def _parts(mine: Protected, other: Protected) -> list[_Part]:
     return found
 
 
-def _joint(mine: Protected, other: Protected) -> Floats:
-    """How the pairs of values are distributed, estimated from pairs of sets: (F_x, F_y)."""
+def _joint_strength(mine: Protected, other: Protected) -> float:
+    """The same from pairs of sets."""
     left = np.arange(len(mine.codes)) % _LEFT_OUT == 0
     kept, held = (_parts(mine.of(rows), other.of(rows)) for rows in (np.flatnonzero(~left), np.flatnonzero(left)))
-    shape = (mine.size, other.size)
-    tried = [_fitted(kept, shape, added * mine.size) for added in ADDED]
-    best = int(np.argmax([sum(part.value(joint) for part in held) for joint in tried]))
-    return _fitted([*kept, *held], shape, ADDED[best] * mine.size, tried[best])
+    tried = [_fitted(kept, (mine.size, other.size), added * mine.size) for added in ADDED]
+    return ADDED[int(np.argmax([sum(part.value(joint) for part in held) for joint in tried]))]
 
 
-def _fitted(parts: Sequence[_Part], shape: tuple[int, int], added: float, start: Floats | None = None) -> Floats:
+def _fitted(parts: Sequence[_Part], shape: tuple[int, int], added: float) -> Floats:
     """The likeliest table, with so many people added of whom the two values have nothing to do with each other."""
 
     def again(flat: Floats) -> Floats:
@@ -269,5 +294,4 @@ def _fitted(parts: Sequence[_Part], shape: tuple[int, int], added: float, start:
             found[np.ix_(part.rows, part.columns)] += part.expected(joint)
         return np.asarray((found / found.sum()).reshape(1, -1))
 
-    first = np.full(shape, 1.0 / (shape[0] * shape[1])) if start is None else start
-    return repeated(again, first.reshape(1, -1)).reshape(shape)
+    return repeated(again, np.full((1, shape[0] * shape[1]), 1.0 / (shape[0] * shape[1]))).reshape(shape)

@@ -164,6 +164,11 @@ class Goal:
         """Whether classes are compared with a population."""
         return any(demand.spec.model.name == "k-map" for demand in self.demands)
 
+    @property
+    def unmapped(self) -> Goal:
+        """The same without k-map, which classes that reach it keep when they are merged."""
+        return replace(self, demands=tuple(item for item in self.demands if item.spec.model.name != "k-map"))
+
     def fine(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Bools:
         """Whether each class fulfils all models."""
         fine = np.ones(len(sizes), dtype=bool)
@@ -258,7 +263,8 @@ def _demands(
         yield from _rules(spec, data, background, where)
     elif not spec.model.about:
         if spec.model.name == "k-map" and data.population is None:
-            raise PolicyError(Problem(where, "no reference table was given", "reference: FILE"))
+            hint = "reference: FILE, or --population FILE (population=)"
+            raise PolicyError(Problem(where, "no reference table was given", hint))
         yield Demand(spec, "", background, "absorbing"), None
     else:
         yield from _about(spec, data, background, where)

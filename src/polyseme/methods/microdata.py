@@ -14,6 +14,7 @@ from polyseme.methods.keys import grouped, packed
 from polyseme.methods.showing import Round, Rounds, Showing
 from polyseme.results.explanation import Explanation
 from polyseme.spelling import Label
+from polyseme.tables.population import people_in_cells
 
 __all__ = ["BLANK", "SUPPRESSED", "Cells", "Ladder", "Microdata", "Recoding", "Sensitive"]
 
@@ -205,6 +206,13 @@ class Recoding:
     def lost(self) -> int:
         """Records of which nothing is shown."""
         return int(np.count_nonzero(self.suppressed) if self.counts is None else self.counts[self.suppressed].sum())
+
+    def people(self, data: Microdata) -> Ints | None:
+        """How many people of the population fit what each class shows; None without a population."""
+        if data.population is None:
+            return None
+        each = np.ones(len(data.population), dtype=np.int64)
+        return people_in_cells(self.shown, [cells.leaves for cells in self.cells], data.population, each)
 
     @cached_property
     def sizes(self) -> Ints:

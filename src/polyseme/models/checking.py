@@ -89,12 +89,15 @@ def _check_one(
     grouped: dict[tuple[str, ...], Classes],
 ) -> Verdict:
     name, asked = spec.model.name, spec.parameters
+    if name == "k-map":
+        # Where the population is kept is no part of what was promised.
+        asked = {"k": asked["k"]}
     keys = tuple(column for column in quasi_identifiers if column != attribute)
     obstacle = _obstacle(frame, keys, spec, attribute, background)
     if obstacle:
         return unchecked(name, attribute, asked, obstacle)
     if name == "k-map" and background.reference is not None:
-        return k_map.check(frame, background.reference, keys, asked["k"], counts)
+        return k_map.check(frame, background.reference, keys, asked["k"], counts, background.meanings)
     if attribute is not None and _holds_sets(frame, attribute):
         return _check_sets(frame, counts, spec, attribute, background)
     if keys not in grouped:
@@ -139,7 +142,7 @@ def _obstacle(
         return f"classes cannot be formed by published sets: {', '.join(map(repr, lists))}"
     if spec.model.name == "k-map":
         if background.reference is None:
-            return "no reference table was given"
+            return "no reference table was given to count people in: --population FILE"
         unknown = [column for column in keys if column not in background.reference.columns]
         return f"the reference table has no column {', '.join(map(repr, unknown))}" if unknown else ""
     return ""

@@ -4,19 +4,20 @@
 
 where
     E          an equivalence class of the published table
-    reference  a table of the population with the same quasi-identifiers, generalized in the same way; a `*` of the
-               published table matches anything
+    reference  a table of the population with the same quasi-identifiers, as they are or generalized in the same way
+    matches    the labels of E stand for the values of r: see `polyseme.tables.population`
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import classes_of, match_counts
+from polyseme.tables.population import Meaning
 
 __all__ = ["check", "score"]
 
@@ -32,10 +33,12 @@ def check(
     quasi_identifiers: Sequence[str],
     k: int,
     counts: Ints | None = None,
+    meanings: Mapping[str, Meaning] | None = None,
 ) -> Verdict:
     """Does every class of `frame` match at least k rows of `reference`?
 
-    counts  how many records each row of `frame` stands for; None for one
+    counts    how many records each row of `frame` stands for; None for one
+    meanings  what the labels of some columns stand for
     """
     classes = classes_of(frame, quasi_identifiers, counts=counts)
     return judge(
@@ -44,5 +47,5 @@ def check(
         {"k": k},
         classes,
         classes.sizes,
-        lambda: score(match_counts(frame, reference, quasi_identifiers), k),
+        lambda: score(match_counts(frame, reference, quasi_identifiers, meanings), k),
     )

@@ -15,6 +15,7 @@ from polyseme.parameters import Parameter
 from polyseme.spelling import Label
 from polyseme.tables.classes import Counts, PublishedSets
 from polyseme.tables.coding.labels import MissingAs
+from polyseme.tables.population import Meaning
 
 __all__ = ["Background", "Model", "Spec"]
 
@@ -27,6 +28,7 @@ class Background:
     distances    semantic distance between codes
     hierarchies  paths of labels, leaf first and root last, one for each value
     reference    a table of the population, for k-map
+    meanings     what the labels of generalized columns stand for, by column and label
     missing      whether a missing sensitive value is declared to be a category; for all attributes, or for each
     wildcard     whether a missing quasi-identifier matches anything
     """
@@ -35,6 +37,7 @@ class Background:
     distances: Mapping[str, Distance] = field(default_factory=dict)
     hierarchies: Mapping[str, Sequence[Sequence[Label]]] = field(default_factory=dict)
     reference: pl.DataFrame | None = None
+    meanings: Mapping[str, Meaning] = field(default_factory=dict)
     missing: MissingAs | Mapping[str, MissingAs] = "refuse"
     wildcard: bool = False
 

@@ -103,6 +103,7 @@ class Policy:
 
     method    how values that are protected by themselves are published
     grouping  how records are put into classes or groups; None where they are not
+    population  the table of a reference population that was given beside it, in the place of one that it names
     """
 
     attributes: tuple[AttributePolicy, ...]
@@ -119,6 +120,7 @@ class Policy:
     about: About = field(default_factory=About)
     folder: Path = field(default_factory=Path, repr=False)
     allow_outside: bool = field(default=False, repr=False)
+    population: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         given: Any = self.attributes  # whatever a caller without a type checker hands in

@@ -18,11 +18,10 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
-from polyseme.errors import PolicyError, Problem
 from polyseme.models import Background
 from polyseme.policy import Policy, TableFormat
 from polyseme.policy.attributes import AttributePolicy
-from polyseme.policy.opening import open_for
+from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import resolve
 from polyseme.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
@@ -215,23 +214,28 @@ def _background(policy: Policy, described: Mapping[str, Attribute]) -> Backgroun
     return Background(
         domains={name: item.domain.values for name, item in described.items() if item.domain is not None},
         distances={name: item.distance for name, item in described.items() if item.distance is not None},
-        reference=_reference(policy),
+        reference=population_frame(policy) if _mapped(policy) else None,
+        meanings=_meanings(policy) if _mapped(policy) else {},
         missing=missing,
         wildcard=policy.table.wildcard,
     )
 
 
-def _reference(policy: Policy) -> pl.DataFrame | None:
-    """The table of the population that k-map was given."""
-    given = {name for model in policy.models if isinstance(name := model.parameters.get("reference"), str)}
-    if len(given) > 1:
-        raise PolicyError(Problem("$.models", "more than one reference table", "write one policy for each"))
-    if not given:
-        return None
-    try:
-        path = policy.files.file(given.pop())
-    except PolicyError as error:
-        raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
-    table = open_for(path, policy)
-    rows = ((batch, None) for batch in table.batches())
-    return frame_of(rows, table.schema.names, policy.table.missing_values)[0]
+def _mapped(policy: Policy) -> bool:
+    """Whether people of a population are counted."""
+    return any(model.name == "k-map" for model in policy.models)
+
+
+def _meanings(policy: Policy) -> dict[str, dict[str, list[str]]]:
+    """What the labels of hierarchies that list their values stand for."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for item in policy.attributes:
+        rule = None if item.hierarchy is None else item.hierarchy.open(policy.files)
+        if rule is None or rule.listed is None:
+            continue
+        leaves, meaning = pl.Series(rule.listed, dtype=pl.String), found.setdefault(item.name, {})
+        for labels in rule.labels(leaves):
+            for label, leaf in zip(labels.to_list(), rule.listed):
+                if label is not None:
+                    meaning.setdefault(label, []).append(leaf)
+    return found

@@ -19,7 +19,7 @@ from polyseme.hierarchies import ColumnValues, Hierarchy, Rule, Suppression, cov
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
-from polyseme.policy.base_table import BaseTable, Reading, read_base
+from polyseme.policy.base_table import BaseTable, ReadColumn, Reading, read_base
 from polyseme.policy.generalizing import without_place
 from polyseme.schema import Attribute, Domain, Role, Schema
 from polyseme.sightings import Sightings
@@ -87,13 +87,30 @@ class ReadTable:
     sensitive: tuple[Attribute, ...] = ()
 
 
-def read_microdata(policy: Policy, schema: Schema, source: Source, distinct: bool = False) -> ReadTable:
+def read_microdata(
+    policy: Policy, schema: Schema, source: Source, distinct: bool = False, population: Source | None = None
+) -> ReadTable:
     """The records of a table that will be published, as codes; every problem at once.
 
-    policy    with its attributes in the order of the table's columns
-    distinct  whether records that are alike may share a row
+    policy      with its attributes in the order of the table's columns
+    distinct    whether records that are alike may share a row
+    population  people with the same quasi-identifiers, to count those who fit a class
     """
-    return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct, policy.record_key)
+    people = None if population is None else _people(policy, population)
+    return _read(policy, schema, source, (*_keys(policy), *_secret(policy)), distinct, policy.record_key, people)
+
+
+def _people(policy: Policy, population: Source) -> BaseTable:
+    """The quasi-identifiers of a population; refuses one that lacks some."""
+    keys = _keys(policy)
+    absent = [item.name for item in keys if item.name not in population.schema.names]
+    if absent:
+        raise TableError(
+            Problem(population.name, f"no column '{name}'", "the population needs every quasi-identifier")
+            for name in absent
+        )
+    columns = tuple(ReadColumn(item.name, item.type) for item in keys)
+    return read_base(Reading(columns, (), policy.table.missing_values), population, distinct=True)
 
 
 def columns_read(policy: Policy) -> list[str]:
@@ -157,24 +174,33 @@ def _read(
     items: Sequence[AttributePolicy],
     distinct: bool,
     person: str | None = None,
+    people: BaseTable | None = None,
 ) -> ReadTable:
     reading = Reading.of(policy, items)
     base = read_base(reading, source, distinct, person)
     try:
-        return _coded(policy, schema, source, reading, base)
+        return _coded(policy, schema, source, reading, base, people)
     except TableError:
         if base.kept is not None or base.aggregated:
             raise
         # Where rows that are alike were put together, nobody knows where they stand: read again, to tell.
-        return _coded(policy, schema, source, reading, read_base(reading, source, distinct=False))
+        return _coded(policy, schema, source, reading, read_base(reading, source, distinct=False), people)
 
 
-def _coded(policy: Policy, schema: Schema, source: Source, reading: Reading, base: BaseTable) -> ReadTable:
+def _coded(
+    policy: Policy,
+    schema: Schema,
+    source: Source,
+    reading: Reading,
+    base: BaseTable,
+    people: BaseTable | None = None,
+) -> ReadTable:
     columns = base.columns(reading)
     read = [item for item in policy.attributes if item.name in columns]
     keys = [item for item in read if item.role is Role.QUASI_IDENTIFIER]
     secret = [item for item in read if item not in keys]
-    hierarchies = _hierarchies(policy, keys, columns, source, base)
+    others = {} if people is None else {name: people.frame[name] for name in people.frame.columns}
+    hierarchies = _hierarchies(policy, keys, columns, source, base, others)
     ladders = tuple(Ladder.of(name, hierarchy) for name, (hierarchy, _) in hierarchies.items())
     described = tuple(_described(item, schema[item.name], columns[item.name], source, base) for item in secret)
     sensitive = {item.name: _sensitive(item, columns[item.name], source, base) for item in described}
@@ -183,9 +209,15 @@ def _coded(policy: Policy, schema: Schema, source: Source, reading: Reading, bas
         {name: hierarchy for name, (hierarchy, _) in hierarchies.items()},
         {item.name: item.domain for item in described if item.domain is not None},
     )
-    data = Microdata(ladders, coding.leaves(columns), sensitive, counts=base.counts, people=_repeated(base))
+    population = None if people is None else _everybody(coding.leaves(others), people.counts)
+    data = Microdata(ladders, coding.leaves(columns), sensitive, population, base.counts, people=_repeated(base))
     listed = frozenset(name for name, (_, rule) in hierarchies.items() if rule.listed is not None)
     return ReadTable(source, coding, data, base.kept, base.dropped, listed, described)
+
+
+def _everybody(leaves: Ints, counts: Ints | None) -> Ints:
+    """One row for each person."""
+    return leaves if counts is None else np.repeat(leaves, counts, axis=0)
 
 
 def _repeated(base: BaseTable) -> Ints | None:
@@ -204,8 +236,12 @@ def _hierarchies(
     columns: Mapping[str, pl.Series],
     source: Source,
     base: BaseTable,
+    others: Mapping[str, pl.Series],
 ) -> dict[str, tuple[Hierarchy, Rule]]:
-    """The hierarchy of each quasi-identifier; one without can only be suppressed."""
+    """The hierarchy of each quasi-identifier; one without can only be suppressed.
+
+    others  the values of a population, which have places beside those of the table
+    """
     problems: list[Problem] = []
     found: dict[str, tuple[Hierarchy, Rule]] = {}
     for item in keys:
@@ -213,7 +249,13 @@ def _hierarchies(
         values = values_of([columns[item.name]])
         if coverage(rule, values).complete:
             missing = "leaf" if item.hierarchy is None else item.hierarchy.missing
-            found[item.name] = fit(rule, values, missing), rule
+            both = values_of([columns[item.name], others[item.name]]) if item.name in others else values
+            if coverage(rule, both).complete:
+                found[item.name] = fit(rule, both, missing), rule
+            else:
+                strange = coverage(rule, both).unknown_values
+                what = numbered(strange, "values of the population have no place in the hierarchy")
+                problems.append(Problem(f"$.attributes.{item.name}.hierarchy", what, "add them, or drop these people"))
         else:
             weighed = _weighed(values, columns[item.name], base)
             problems.append(without_place(item, rule, weighed, source, base.rows, base.kept is not None))

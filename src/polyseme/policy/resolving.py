@@ -112,7 +112,7 @@ def match_columns(policy: Policy, source: Source) -> Policy:
                 Problem(
                     f"{source.name}, column '{name}'",
                     "the policy does not mention this column",
-                    f"add it under attributes, for instance {name}: {{role: insensitive}}",
+                    f"add it under attributes; {name}: {{role: identifier}} drops it",
                 )
             )
     if problems:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.models import MODELS, Verdict, background_of, check_models, read_spec
-from polyseme.release.columns import AsIs, Column, Grouped
+from polyseme.release.columns import AsIs, Column, Generalized, Grouped
 from polyseme.release.release import Release
+from polyseme.schema import Role
 from polyseme.tables.coding.codes import without_words
 from polyseme.tables.counting.distinct import frame_of
+from polyseme.tables.population import Meaning
 
 __all__ = ["counted_frame", "looked_at", "model_verdicts", "verdicts_on"]
 
@@ -26,24 +29,28 @@ def model_verdicts(
     models: Sequence[Spec],
     counts: Ints | None = None,
     people: Ints | None = None,
+    reference: pl.DataFrame | None = None,
 ) -> tuple[Verdict, ...]:
     """Every model on the published rows; in groups for an attribute that is published by group.
 
-    counts  how many records each row stands for; None for one
-    people  whose each row is; None where that is not known. Groups are of different people wherever they are formed
+    counts     how many records each row stands for; None for one
+    people     whose each row is; None where that is not known. Groups are of different people wherever they are formed
+    reference  a table of the population, for k-map
     """
     attributes = [column.attribute for column in columns]
     secret = _secret(columns)
     keys = [item.name for item in attributes if item.role.tells_apart]
     grouped = {column.name: column for column in columns if isinstance(column, Grouped)}
-    background = background_of(attributes)
+    background = replace(background_of(attributes), reference=reference, meanings=_meanings(columns))
+    linked = [item.name for item in attributes if item.role is Role.QUASI_IDENTIFIER]
     verdicts: list[Verdict] = []
     for spec in _spread(models, secret) if grouped else models:
-        ((_, parameters),) = spec.items()
+        ((name, parameters),) = spec.items()
         column = grouped.get(parameters.get("attribute", ""))
         if column is None:
+            known = linked if name == "k-map" else keys
             verdicts += check_models(
-                frame, keys, [spec], sensitive=secret, background=background, counts=counts, people=people
+                frame, known, [spec], sensitive=secret, background=background, counts=counts, people=people
             )
         else:
             values = _values(frame, column)
@@ -54,7 +61,11 @@ def model_verdicts(
     return tuple(verdicts)
 
 
-def verdicts_on(release: Release, models: Sequence[Spec]) -> tuple[Verdict, ...]:
+def _meanings(columns: Sequence[Column]) -> dict[str, Meaning]:
+    return {column.name: column.stands_for for column in columns if isinstance(column, Generalized)}
+
+
+def verdicts_on(release: Release, models: Sequence[Spec], reference: pl.DataFrame | None = None) -> tuple[Verdict, ...]:
     """Models on the rows of a release, of which only those columns are read that some model looks at.
 
     Models about groups are looked at by themselves: with quasi-identifiers beside them, hardly two rows would be alike.
@@ -70,7 +81,9 @@ def verdicts_on(release: Release, models: Sequence[Spec]) -> tuple[Verdict, ...]
             wanted = looked_at(columns, [specs[number] for number in numbers], keys=not these)
             frame, counts = counted_frame(release, [item.name for item in wanted])
             frame = _without_words(frame, release)
-            found |= {number: model_verdicts(frame, wanted, [specs[number]], counts) for number in numbers}
+            found |= {
+                number: model_verdicts(frame, wanted, [specs[number]], counts, None, reference) for number in numbers
+            }
     return tuple(verdict for number in sorted(found) for verdict in found[number])
 
 

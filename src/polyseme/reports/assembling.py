@@ -87,6 +87,15 @@ def reidentification_of(manifest: Manifest, findings: Sequence[Reached] | None) 
         None if linked is None else getattr(linked, "detail", {}).get("unique"),
         promised[0] if promised else None,
         manifest.people is not None,
+        _others(manifest),
+    )
+
+
+def _others(manifest: Manifest) -> tuple[str, ...]:
+    """Columns that are called insensitive; the numbers of groups are not known to others."""
+    groups = {column.group for column in manifest.grouped}
+    return tuple(
+        name for name in manifest.shown if name not in groups and not manifest[name].attribute.role.tells_apart
     )
 
 

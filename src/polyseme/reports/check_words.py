@@ -17,6 +17,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "beta-likeness": "No value is much more frequent in a class than in the whole table",
     "candidates": "Every set has the stated number of candidates",
     "closeness": "No record changes what one believes by more than was promised",
+    "combined-learner": "Who also reads the other sets of a record is right no more often than promised",
     "columns": "The columns are those that the manifest names",
     "delta-disclosure": "No value is much more or less frequent in a class than in the whole table",
     "distinct-diversity": "Every class has enough different values",
@@ -39,7 +40,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "semantic-diversity": "Candidates are different, and far enough apart in meaning",
     "semantic-rules": "No class gives away what a rule forbids",
 }
-_CHANCES: Final = frozenset({"learner", "posterior", "alpha-k-anonymity"})
+_CHANCES: Final = frozenset({"combined-learner", "learner", "posterior", "alpha-k-anonymity"})
 _COUNTS: Final[Mapping[str, tuple[str, str]]] = {
     "believable": ("record", ""),
     "candidates": ("candidate", ""),

@@ -52,6 +52,7 @@ def signal(page: Page) -> Signal:
         *_learnt(risks),
         *_found_alone(page.reidentification),
         *_not_computed(risks),
+        *_sets_not_read(page),
         *_made_elsewhere(page),
     ]
     light = Light.RED if red else Light.AMBER if amber else Light.GREEN
@@ -113,11 +114,12 @@ def _learnt(risks: Sequence[ValueRisk]) -> list[str]:
 
 def _found_alone(found: Reidentification) -> list[str]:
     if not found.measured:
-        return [f"How many people can be found by {_listed(found.columns)} was not counted."]
+        return [f"How many people can be found by {_listed(found.known)} was not counted."]
     if not found.unique:
         return []
     raw = f", and {_listed(found.raw)} {_are(found.raw)} published as in the table" if found.raw else ""
-    return [f"{chance(found.unique)} of the records are the only one with their {_listed(found.columns)}{raw}."]
+    called = f", and {_listed(found.others)} {_are(found.others)} published as insensitive" if found.others else ""
+    return [f"{chance(found.unique)} of the records are the only one with their {_listed(found.known)}{raw}{called}."]
 
 
 def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
@@ -135,6 +137,13 @@ def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
 
 def _at_most(risk: ValueRisk) -> str:
     return "not known" if risk.unknown is None else f"not known; guesses may be right in up to {chance(risk.unknown)}"
+
+
+def _sets_not_read(page: Page) -> list[str]:
+    """Where it is not known what the sets of other attributes tell."""
+    names = [name for name, told in page.learners.items() if told.combined is not None and told.combined.after is None]
+    told = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
+    return [told] if names else []
 
 
 def _made_elsewhere(page: Page) -> list[str]:
@@ -201,18 +210,20 @@ def risk_paragraph(page: Page) -> tuple[str, ...]:
 
 
 def _reidentified(found: Reidentification) -> str:
-    if not found.columns:
+    if not found.known:
         return "Finding a person: the release shows no column by which others may know somebody."
     if found.smallest is None or found.unique is None:
-        return f"Finding a person by {_listed(found.columns)}: how many records look alike was not counted."
+        return f"Finding a person by {_listed(found.known)}: how many records look alike was not counted."
     alone = f"; {chance(found.unique)} of the records are the only one with their values" if found.unique else ""
     promised = "nothing was promised about this" if found.promised is None else f"promised: at least {found.promised}"
+    if found.promised is not None and found.others:
+        promised += f" by {_listed(found.columns)}, without {_listed(found.others)}, published as insensitive"
     records = f"{counted(found.smallest, 'record')} that {'fits' if found.smallest == 1 else 'fit'}"
     if found.people:
         whose = counted(found.smallest, "person", "people")
         records = f"records of {whose} that fit, which the publisher claims and no row shows"
     return (
-        f"Finding a person: somebody who knows {_listed(found.columns)} of a person in the table finds at least "
+        f"Finding a person: somebody who knows {_listed(found.known)} of a person in the table finds at least "
         f"{records}{alone} ({promised})."
     )
 

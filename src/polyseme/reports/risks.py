@@ -21,6 +21,7 @@ class Reidentification:
     unique    the share of records that are the only one with theirs
     promised  how many records were promised to share one (k); None where nothing was
     people    whether `smallest` is a number of people, which the publisher claims
+    others    columns that are called insensitive and published all the same: `smallest` and `unique` count them
     """
 
     columns: tuple[str, ...] = ()
@@ -29,11 +30,17 @@ class Reidentification:
     unique: float | None = None
     promised: int | None = None
     people: bool = False
+    others: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All columns by which a person may be found."""
+        return (*self.columns, *self.others)
 
     @property
     def measured(self) -> bool:
         """Whether the risk is known; without quasi-identifiers there is none to measure."""
-        return not self.columns or (self.smallest is not None and self.unique is not None)
+        return not self.known or (self.smallest is not None and self.unique is not None)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,12 @@
-"""Three people who guess at a protected value, and how often each of them is right.
+"""Attackers who guess at a protected value, and how often each of them is right.
 
     reference    shares the prior that the sets were made for: the 1/l of a balanced design is promised to him
     marginal     knows how the values are distributed among all people
     conditional  knows how they are distributed given untouched columns
+    combined     knows also how they go with the values of other protected attributes, and reads all sets of a record
 
-Everybody knows the mechanism and sees the set. The last two are no spies: a release is published so that distributions
-can be learnt from it.
+Everybody knows the mechanism and sees the set. Those who have learnt are no spies: a release is published so that
+distributions can be learnt from it.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ class Guesser:
 
 @dataclass(frozen=True)
 class Guessers:
-    """The three people, where their distributions are known.
+    """The attackers, where their distributions are known.
 
     source     where the distribution comes from, in words; empty where none is known
     by         the untouched columns that tell the groups apart
@@ -102,6 +103,9 @@ class Guessers:
     warnings   what the reader must not miss
     promised   what was promised about a guess to whoever shares the reference prior; None where nothing was
     learner    what was promised about whoever knows the distribution; None where nothing was
+    combined   None where no other attribute is published as sets
+    read       the other attributes whose sets surely tell more about this one; empty where none does
+    broken     whether what was promised about learners is surely exceeded because of these
     """
 
     reference: Guesser
@@ -113,15 +117,28 @@ class Guessers:
     warnings: tuple[str, ...] = ()
     promised: float | None = None
     learner: float | None = None
+    combined: Guesser | None = None
+    read: tuple[str, ...] = ()
+    broken: bool = False
 
     @property
     def people(self) -> Mapping[str, Guesser | None]:
         """By the names that documents have for them."""
-        return {"reference": self.reference, "marginal": self.marginal, "conditional": self.conditional}
+        return {
+            "reference": self.reference,
+            "marginal": self.marginal,
+            "conditional": self.conditional,
+            "combined": self.combined,
+        }
 
     @property
     def learnt(self) -> Guesser | None:
         """Whoever knows most, of those about whom something is known."""
+        return self.combined if self.read else self.alone
+
+    @property
+    def alone(self) -> Guesser | None:
+        """The same, of those who read only the sets of this attribute."""
         conditional = self.conditional
         return conditional if conditional is not None and conditional.after is not None else self.marginal
 
@@ -148,12 +165,12 @@ class Guessers:
             ask = "" if self.source else ": give a distribution"
             most = "" if self.unknown is None else f"; it may be as high as {self.unknown:.1%}"
             return f"{promised}what somebody can guess who knows how the values are distributed is not known{most}{ask}"
-        known = f" given {' and '.join(self.by)}" if learnt is self.conditional and self.by else ""
+        known = f" given {' and '.join(self.by)}" if learnt is not self.marginal and self.by else ""
         group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
         return (
-            f"{promised}somebody who knows how the values are distributed{known} is right in {learnt.after:.1%}"
-            f"{learnt.between} of all cases{learnt.beyond}{group}, and in {learnt.before:.1%} without the release "
-            f"(from {self.source}){self._missing}"
+            f"{promised}{self._who}knows how the values are distributed{known} is right in {learnt.after:.1%}"
+            f"{learnt.between} of all cases{learnt.beyond}{group}, {self._without}and in {learnt.before:.1%} without "
+            f"the release (from {self.source}){self._missing}"
         )
 
     @property
@@ -162,6 +179,17 @@ class Guessers:
         given = f" given {' and '.join(self.by)}" if self.by else " given other columns"
         most = 1.0 if self.conditional is None else self.unknown
         return "" if most is None else f"; for an attacker who knows it{given}: not known; may be as high as {most:.1%}"
+
+    @property
+    def _who(self) -> str:
+        also = f"also reads the sets of {' and '.join(self.read)} and "
+        return f"an attacker who {also}" if self.read else "somebody who "
+
+    @property
+    def _without(self) -> str:
+        """What is reached without the sets of other attributes, in words; empty where they tell nothing more."""
+        alone = None if self.alone is None or not self.read else self.alone.after
+        return "" if alone is None else f"in {alone:.1%} without these sets, "
 
     def to_dict(self) -> dict[str, Any]:
         """The entry `learner` of an attribute."""
@@ -177,6 +205,8 @@ class Guessers:
                 "warnings": list(self.warnings),
                 "promised": self.promised,
                 "promised_to_learners": self.learner,
+                "combined_reads": list(self.read),
+                "combined_above": self.broken,
             }
         )
 
@@ -185,7 +215,7 @@ class Guessers:
         """The entry, read back."""
 
         def person(name: str) -> Guesser | None:
-            return None if document[name] is None else Guesser.from_dict(document[name])
+            return None if document.get(name) is None else Guesser.from_dict(document[name])
 
         return cls(
             Guesser.from_dict(document["reference"]),
@@ -197,6 +227,9 @@ class Guessers:
             tuple(document["warnings"]),
             document["promised"],
             document["promised_to_learners"],
+            person("combined"),
+            tuple(document.get("combined_reads", ())),
+            document.get("combined_above", False),
         )
 
 

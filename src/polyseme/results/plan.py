@@ -267,8 +267,13 @@ class AttributePlan:
         return self.facts is not None and self.facts.identifiable is not False
 
     @property
+    def kept(self) -> bool:
+        """False only when it is known that another attribute's sets break what is promised about learners."""
+        return self.learner is None or not self.learner.broken
+
+    @property
     def usable(self) -> bool:
-        return self.feasible and self.identifiable
+        return self.feasible and self.identifiable and self.kept
 
     @property
     def hint(self) -> str:
@@ -403,7 +408,7 @@ class Plan(Result):
     def __repr__(self) -> str:
         parts = [
             f"{item.name}: {item.choice.design} l={item.choice.l} d={item.choice.d:g} p={item.choice.p:.4g} "
-            + ("ok" if item.usable else "not estimable" if item.feasible else "impossible")
+            + _standing(item)
             for item in self.attributes
         ]
         parts += [] if self.grouping is None else self.grouping.lines()[:1]
@@ -418,6 +423,13 @@ class Plan(Result):
         from polyseme.results.views.html import plan_table
 
         return plan_table(self)
+
+
+def _standing(item: AttributePlan) -> str:
+    """What became of an attribute, in a word or two."""
+    if not item.feasible:
+        return "impossible"
+    return "not estimable" if not item.identifiable else "ok" if item.kept else "promise broken"
 
 
 def _given(drawing: _Drawing | None) -> _Drawing:

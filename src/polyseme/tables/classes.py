@@ -27,9 +27,10 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Bools, Floats, Ints
-from polyseme.spelling import Label, spelled
+from polyseme.spelling import Label
 from polyseme.tables.coding.labels import MissingAs, encode, require_columns
 from polyseme.tables.counting.published import PublishedSets, published_sets, ragged_blocks
+from polyseme.tables.population import Meaning, people_fitting
 
 __all__ = [
     "SUPPRESSED",
@@ -360,10 +361,15 @@ def kept_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Bools:
     return np.asarray(kept if kept.any() else np.ones(frame.height, dtype=np.bool_))
 
 
-def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
-    """For each class of `frame`, how many rows of `reference` match it; a `*` of `frame` matches anything.
+def match_counts(
+    frame: pl.DataFrame,
+    reference: pl.DataFrame,
+    quasi_identifiers: Sequence[str],
+    meanings: Mapping[str, Meaning] | None = None,
+) -> Ints:
+    """For each class of `frame`, how many rows of `reference` fit its labels: see `polyseme.tables.population`.
 
-    Two tables were written by two programs, so their values are compared by their spelling.
+    meanings  for some columns, what their labels stand for
     """
     require_columns(frame, quasi_identifiers)
     require_columns(reference, quasi_identifiers)
@@ -371,18 +377,7 @@ def match_counts(frame: pl.DataFrame, reference: pl.DataFrame, quasi_identifiers
     groups, _ = _kept_groups(_tally(frame, keys), keys, wildcard=False)
     if not keys:
         return np.full(groups.height, reference.height, dtype=np.int64)
-    groups = groups.select(_CLASS, *(spelled(groups[key]) for key in keys))
-    population = reference.group_by(keys).agg(pl.len().cast(pl.Int64).alias(_COUNT))
-    population = population.with_columns(spelled(population[key]) for key in keys)
-    population = population.group_by(keys).agg(pl.col(_COUNT).sum())
-    stars = [pl.col(key).eq_missing(SUPPRESSED).cast(pl.Int8) for key in keys]
-    found = np.zeros(groups.height, dtype=np.int64)
-    marked = groups.with_columns(pl.concat_str(stars).alias(_VALUE))
-    for (mask,), part in marked.partition_by(_VALUE, as_dict=True).items():
-        shared = [key for key, star in zip(keys, str(mask), strict=True) if star == "0"]
-        joined = part.join(population, on=shared, nulls_equal=True) if shared else part.join(population, how="cross")
-        np.add.at(found, joined[_CLASS].to_numpy(), joined[_COUNT].to_numpy())
-    return found
+    return people_fitting(groups.select(keys), reference.select(keys), meanings)
 
 
 def _textual(frame: pl.DataFrame, name: str) -> bool:

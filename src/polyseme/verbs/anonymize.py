@@ -22,11 +22,21 @@ from polyseme.engines.batch import Job
 from polyseme.engines.conditions import absent_values
 from polyseme.engines.memory import shuffling_memory
 from polyseme.engines.run import Run
-from polyseme.errors import PolicyError, PolicyWarning, PolysemeWarning, PrivacyWarning, Problem, QuestionError, nearest
+from polyseme.errors import (
+    PolicyError,
+    PolicyWarning,
+    PolysemeWarning,
+    PrivacyWarning,
+    Problem,
+    QuestionError,
+    RiskError,
+    nearest,
+)
 from polyseme.errors import warn as python_warning
 from polyseme.logs import logged
 from polyseme.methods import method_named
 from polyseme.policy import Policy
+from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import match_columns, resolve
 from polyseme.randomness import StreamKey, key_check, read_key
 from polyseme.release import Release
@@ -46,12 +56,15 @@ from polyseme.verbs.cautions import (
     ungeneralized,
     warnings,
 )
-from polyseme.verbs.inputs import policy_given, release_given, source_given
+from polyseme.verbs.combined import Reader, broken_promises, shared_warnings
+from polyseme.verbs.inputs import policy_given, release_given, source_given, with_population
+from polyseme.verbs.knowledge import look, some_records
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.prospect import LOOKED_AT, Prospect, prospect
 from polyseme.verbs.publishing import models_of, publish_in_folder, publish_in_memory
 from polyseme.verbs.reviewing import Review
+from polyseme.verbs.singled_out import singled_out
 
 if TYPE_CHECKING:
     from polyseme.verbs.dealing import Dealt
@@ -63,6 +76,8 @@ Progress = Callable[[int], None]
 Warn = Callable[[str], None]
 Explain = Callable[[Explanation], None]
 FORMS = ("set", "long")
+_LOOKED = 200_000
+"""Records that are looked at to see how protected attributes go together: the first ones of the table."""
 _log = logging.getLogger(__name__)
 
 
@@ -91,6 +106,7 @@ def anonymize(
     explain: Explain | None = None,
     rows_per_file: int | None = None,
     memory: str | int | None = None,
+    population: Any = None,
 ) -> Release:
     """Publish a table: a release in the folder `out`, or in memory when there is none.
 
@@ -103,8 +119,10 @@ def anonymize(
     earlier      a release of the same people, to hear what changed since and can be intersected
     ledger       a file that keeps what was published about the same people: asked before, told afterwards
     people       whom the release is about; may be left out where the ledger knows one group of people
-    accept_risk  publish also where models of the policy do not hold, which the manifest then says, and where sets can
-                 be intersected with those of earlier releases in the ledger
+    accept_risk  publish also where models of the policy do not hold, which the manifest then says; where sets can
+                 be intersected with those of earlier releases in the ledger; where the sets of several attributes
+                 together break a promise about learners; where an insensitive column identifies nearly every record;
+                 and where more than 1% of the groups that share a set have members that differ
     apply        an earlier release whose levels of generalization are used again; records that would break a promise
                  are suppressed, and more than the policy allows are refused
     progress     told how many more rows were read
@@ -114,6 +132,7 @@ def anonymize(
     rows_per_file  rows that a data file has at the most; there are as many files as that takes, or one when None
     memory       what the local engine may take while rows are drawn and put in order, such as "2GB"; about half a
                  gigabyte when None. A method that puts records into classes holds the table in memory besides
+    population   people with the same quasi-identifiers as a table, for k-map; in the place of its `reference`
 
     With sticky decoys a record key that names too few people is refused, unless `records_per_person` says how many
     records they have on average; and so are sets of one person that can be intersected inside the release because what
@@ -121,7 +140,7 @@ def anonymize(
     hold on the rows that would be published, or fresh sets could be intersected with those that the ledger knows of,
     `RiskError` is raised and nothing is written.
     """
-    policy = policy_given(policy)
+    policy = with_population(policy_given(policy), population)
     run = engine_named(engine) if isinstance(engine, str) else engine
     _check_options(form, file_format, records_per_person, getattr(run, "formats", FORMATS))
     asked = _ledger(ledger, people, seed)
@@ -136,6 +155,7 @@ def anonymize(
     job, made = make_job(
         source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated, accept_risk
     )
+    published = _published(source, treated)
     source = source if treated is None else treated.source
     source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
     check = "" if job.key is None else key_check(job.key)
@@ -153,6 +173,8 @@ def anonymize(
         *(changing_strata(job.columns) if job.key is not None else ()),
         *(changed_since(job.columns, job.key is not None, previous, check) if previous is not None else ()),
     ]
+    seen += singled_out(job.columns, source, policy.table.missing_values).require_accepted(accept_risk)
+    seen += _shared(policy, resolved, job, published, run, accept_risk, seen)
     _tell(
         warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None, bool(job.sets))
     )
@@ -172,6 +194,7 @@ def anonymize(
             accept_risk=accept_risk,
             prospect=seen_before,
             tell=partial(_tell_afterwards, warn, work),
+            population=partial(population_frame, policy),
         )
         if out is None:
             release = publish_in_memory(work, policy, run, review, treated)
@@ -202,7 +225,7 @@ def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None)
     models = treated.models if treated is not None else models_of(policy)
     if not models and (source.rows is None or source.rows > LOOKED_AT):
         return None
-    found = prospect(job, source, models)
+    found = prospect(job, source, models, partial(population_frame, policy))
     # Nothing is claimed of people where nothing is promised.
     return found if models else replace(found, people=None)
 
@@ -234,6 +257,36 @@ def _treated(
         made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)
         return made if getattr(engine, "deals", False) else require_treated(made, policy.grouping)
     return treat(policy, resolved, source, seed, cancellation, pattern)
+
+
+def _published(source: Source, treated: Decided | None) -> Source:
+    """The table as others will see it; where columns are new, groups of records, the others are as they were."""
+    made = source if treated is None else getattr(treated, "source", source)
+    return made if made.schema.names == source.schema.names else source
+
+
+def _shared(
+    policy: Policy,
+    resolved: Resolved,
+    job: Job,
+    published: Source,
+    engine: Engine,
+    accept_risk: bool,
+    said: Sequence[str],
+) -> list[str]:
+    """What is told of attributes whose sets give each other away; refuses where that breaks a promise."""
+    sets = {item.name: item for item in job.sets}
+    if len(sets) < 2:
+        return []
+    records = some_records(published, _LOOKED, whole=not getattr(engine, "scaled", False))
+    source = with_joined(records, resolved.schema.attributes, policy.table.missing_values, hidden=True)
+    looked = look(policy, resolved.schema, {name: item.strata for name, item in sets.items()}, source)
+    shared = Reader(looked, sets, exact=True).shared()
+    broken = broken_promises(shared, sets)
+    if broken and not accept_risk:
+        raise RiskError(broken)
+    accepted = [f"{one.where}: {one.what}. It is published all the same, as --accept-risk says." for one in broken]
+    return [*accepted, *shared_warnings(shared, sets, said)]
 
 
 def _tell_afterwards(warn: Warn | None, work: Run, seen: Sequence[str]) -> None:

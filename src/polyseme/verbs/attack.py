@@ -11,7 +11,7 @@ from polyseme.logs import logged
 from polyseme.release import Release
 from polyseme.results.findings import Findings
 from polyseme.tables.io.options import TableOptions
-from polyseme.verbs.inputs import original_given, release_given
+from polyseme.verbs.inputs import original_given, release_given, table_given
 
 __all__ = ["attack"]
 
@@ -25,6 +25,7 @@ def attack(
     other: Release | str | Path | None = None,
     *,
     seed: int | None = None,
+    population: Any = None,
     **written: Unpack[TableOptions],
 ) -> Findings:
     """Run the adversaries against a release.
@@ -33,6 +34,8 @@ def attack(
               are drawn for them
     other     a second release of the same people
     seed      of these fresh sets: the same findings in every run, for experiments
+    population  people with the same quasi-identifiers as a table: the journalist looks for their records, and the
+                marketer for those of everybody; as they are, or generalized like the release
     """
     # Charts and adversaries cost a second to import: only those who ask for them pay.
     from polyseme.attacks.audit import attack_release
@@ -42,6 +45,7 @@ def attack(
     against = release_given(other) if other is not None else None
     if against is not None and against.holds_the_same_as(opened):
         raise QuestionError(Problem("other", "this is the same release", "give a second release of the same people"))
-    findings = Findings(attack_release(opened, source, against, seed))
+    people = None if population is None else table_given(population, **written)
+    findings = Findings(attack_release(opened, source, against, seed, people))
     _log.info("attack: %d findings, %d above their bound", len(findings), len(findings.exceeded))
     return findings

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 import polars as pl
 
-from polyseme.errors import PolicyError, QuestionError, ReleaseError, TableError
+from polyseme.errors import PolicyError, Problem, QuestionError, ReleaseError, TableError
 from polyseme.files.documents import is_document
 from polyseme.policy import Policy
 from polyseme.policy.opening import open_for
@@ -29,6 +30,7 @@ __all__ = [
     "require_table",
     "source_given",
     "table_given",
+    "with_population",
 ]
 
 
@@ -83,6 +85,17 @@ def _refuse_others(path: Path) -> None:
 def source_given(data: Any, policy: Policy) -> Source:
     require_table(data)
     return open_for(data, policy)
+
+
+def with_population(policy: Policy, population: Any) -> Policy:
+    """A policy with a population in the place of the one that it names."""
+    if population is None:
+        return policy
+    if not any(model.name == "k-map" for model in policy.models):
+        what = "no model of the policy counts people of a population"
+        raise QuestionError(Problem("population", what, "models: [{k-map: {k: 5}}]"))
+    require_table(population)
+    return replace(policy, population=population)
 
 
 def original_given(original: Any, release: Release, **written: Unpack[TableOptions]) -> Source | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -29,9 +30,10 @@ from polyseme.strata import Strata
 from polyseme.strata.groups import Groups
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.sets import code_sets
+from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.source import Source
 
-__all__ = ["Learnt", "Looked", "declared", "from_release", "look"]
+__all__ = ["Learnt", "Looked", "declared", "from_release", "look", "some_records"]
 
 _CELLS = 16_000_000
 """Codes that are held at a time (128 MB)."""
@@ -125,13 +127,27 @@ class Looked:
         """How the true values of an attribute are distributed in the groups that tell most about them."""
         if not len(self.places[name]):
             return None
-        return self._groups(name, strata, True, _worthwhile(self._split(name, strata)))
+        return self._groups(name, strata, True, _worthwhile(self._finer(name, strata)))
+
+    def group_of(self, name: str, strata: Strata) -> Ints:
+        """The group of each record, as in `groups` and in `learnt`."""
+        return _worthwhile(self._finer(name, strata)).group
+
+    def _finer(self, name: str, strata: Strata) -> Sequence[_Split]:
+        """Finer and finer groups; found once for each attribute."""
+        if name not in self._known:
+            self._known[name] = self._split(name, strata)
+        return self._known[name]
+
+    @cached_property
+    def _known(self) -> dict[str, Sequence[_Split]]:
+        return {}
 
     def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
         """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
         if not len(self.places[name]):
             return None, Learnt(None, ())
-        finer = self._split(name, strata)
+        finer = self._finer(name, strata)
         chosen = _worthwhile(finer)
         return self._groups(name, strata, False, chosen), self._judged(name, strata, chosen.group, finer[-1].group)
 
@@ -340,6 +356,21 @@ def look(policy: Policy, schema: Schema, strata: Mapping[str, Strata], source: S
     shown = pl.concat(texts) if texts else pl.DataFrame({name: [] for name in names})
     whose = _numbered(pl.concat(persons)) if persons else None
     return _fitting(shown, {name: np.concatenate(found) for name, found in codes.items() if found}, strata, whose)
+
+
+def some_records(source: Source, most: int, whole: bool) -> Source:
+    """The first records of a table, in memory.
+
+    whole  whether as many as are asked for may be read; otherwise as few as a quick look takes
+    """
+    batches, rows = list[pa.RecordBatch](), 0
+    names = source.schema.names
+    for batch in source.batches(names) if whole else filter(None, [source.head(names)]):
+        batches.append(batch.slice(0, most - rows))
+        rows += batch.num_rows
+        if rows >= most:
+            break
+    return FrameSource(pa.Table.from_batches(batches, source.schema))
 
 
 def _numbered(keys: pl.Series) -> Ints:

@@ -23,14 +23,16 @@ from polyseme.progress import tracked
 from polyseme.release import Release, Sets
 from polyseme.results.guessers import Guesser, Guessers, RangeGuess
 from polyseme.results.plan import AttributePlan, Plan
+from polyseme.results.verification import Verification
 from polyseme.schema import Resolved
 from polyseme.spelling import Label
 from polyseme.strata import Strata, Stratum
 from polyseme.strata.groups import Groups
 from polyseme.tables.io.source import Source
+from polyseme.verbs.combined import Reader, broken_promises, combined_verdicts, shared_by, shared_warnings, unknown
 from polyseme.verbs.knowledge import Learnt, declared, from_release, look
 
-__all__ = ["guessers", "guessers_of_release", "with_guessers"]
+__all__ = ["guessers", "guessers_of_release", "with_guessers", "with_learners"]
 
 _UNIFORM = (
     "the prior is uniform, and nobody declared it: what is promised about a guess holds for somebody who expects every "
@@ -47,6 +49,10 @@ _DRAWN = (
 _NO_GROUPS = (
     "no published column puts several records into one group: an attacker who knows the distribution by group knows no "
     "more than that of all people"
+)
+_NO_TABLE = (
+    "what an attacker reaches who reads all sets of a record is not known without the table, and may be 100%: plan "
+    "with --data"
 )
 _WORK = 20_000
 """Values times groups up to which every group is looked at by itself: 1 s a group with 5,000 values."""
@@ -330,8 +336,9 @@ def with_guessers(
     source      the table, where it is at hand
     """
     drawn = {item.name: sets_of(item) for item in made.attributes if item.feasible}
-    asked = {name: sets.strata for name, sets in drawn.items() if name not in statistics}
+    asked = {name: sets.strata for name, sets in drawn.items() if len(drawn) > 1 or name not in statistics}
     looked = look(policy, resolved.schema, asked, source) if source is not None and asked else None
+    reader = Reader(looked, drawn, exact=True) if looked is not None else None
 
     def known(sets: Sets) -> tuple[Groups | None, str, tuple[str, ...]]:
         if sets.name in statistics:
@@ -348,10 +355,25 @@ def with_guessers(
         sets = drawn[item.name]
         groups, origin, warnings = known(sets)
         told, believed = _of_sets(sets, groups, origin, len(drawn))
+        if reader is not None:
+            told = reader.told(sets.name, told, groups)
+        elif len(drawn) > 1 and told.alone is not None:
+            told = replace(told, combined=unknown(told), warnings=(*told.warnings, _NO_TABLE))
         undeclared = (_UNIFORM,) if told.promised is not None and _nobody_declared(sets) else ()
         return replace(item, learner=replace(told, warnings=(*undeclared, *told.warnings, *warnings)), groups=believed)
 
-    return replace(made, attributes=tuple(map(planned, tracked(made.attributes, "Guessing values"))))
+    attributes = tuple(map(planned, tracked(made.attributes, "Guessing values")))
+    learners = {item.name: item.learner for item in attributes if item.learner is not None}
+    shared = shared_by(learners)
+    broken = (f"{one.where}: {one.what}, which anonymize refuses; {one.hint}" for one in broken_promises(shared, drawn))
+    return replace(made, attributes=attributes, remarks=(*made.remarks, *broken, *shared_warnings(shared, drawn)))
+
+
+def with_learners(verification: Verification, release: Release) -> Verification:
+    """A verification that says what those reach who learn from the release, and what that breaks."""
+    learners = guessers_of_release(release)
+    verdicts = (*verification.verdicts, *combined_verdicts(learners))
+    return replace(verification, verdicts=verdicts, learners=learners)
 
 
 def guessers_of_release(release: Release) -> dict[str, Guessers]:
@@ -363,6 +385,7 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
     if release.manifest.form != "set":
         return {}
     looked = from_release(release)
+    reader = Reader(looked, {sets.name: sets for sets in release.manifest.sets}, exact=False)
     found = {}
     for sets in tracked(release.manifest.sets, "Guessing values"):
         if sets.name not in looked.values:
@@ -374,7 +397,7 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
         records = len(looked.places[sets.name])
         origin = f"the release itself, estimated from {records:,} records"
         told, _ = _of_sets(sets, groups, origin, len(release.manifest.sets))
-        found[sets.name] = _judged(told, reached, sets.repeats)
+        found[sets.name] = reader.told(sets.name, _judged(told, reached, sets.repeats), groups)
     return found
 
 

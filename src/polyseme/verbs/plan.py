@@ -19,6 +19,7 @@ from polyseme.methods import method_named
 from polyseme.methods.decoys import mechanism_at
 from polyseme.policy import Policy
 from polyseme.policy.generalizing import require_places
+from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import resolve
 from polyseme.policy.statistics import Statistics, read_statistics
 from polyseme.results.grouping import GroupingPlan
@@ -35,12 +36,13 @@ from polyseme.verbs.cautions import (
     unmet_conditions,
     weighted_classes,
 )
-from polyseme.verbs.inputs import policy_given, source_given
+from polyseme.verbs.inputs import policy_given, source_given, with_population
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.prospect import Prospect, prospect, set_verdicts
 from polyseme.verbs.publishing import models_of
 from polyseme.verbs.reviewing import refused_models
+from polyseme.verbs.singled_out import singled_out
 from polyseme.verbs.strangers import refused_values
 
 if TYPE_CHECKING:
@@ -53,7 +55,11 @@ _log = logging.getLogger(__name__)
 
 @logged
 def plan(
-    policy: Policy | str | Path, records: int | None = None, data: Any = None, distribution: Statistics = ()
+    policy: Policy | str | Path,
+    records: int | None = None,
+    data: Any = None,
+    distribution: Statistics = (),
+    population: Any = None,
 ) -> Plan:
     """What a policy comes to before any record is touched: possible? estimable? how risky? how precise?
 
@@ -61,8 +67,9 @@ def plan(
     data          a table, for domains that the policy leaves open, for the number of records, and for what somebody
                   can guess who knows how its values are distributed
     distribution  files with public statistics of the values, for the same (see `polyseme.policy.statistics`)
+    population    people with the same quasi-identifiers as a table, for k-map; in the place of its `reference`
     """
-    policy = policy_given(policy)
+    policy = with_population(policy_given(policy), population)
     if not (records is None or _is_count(records)):
         raise QuestionError(Problem("records", "expected a whole number above 0"))
     source = source_given(data, policy) if data is not None else None
@@ -121,12 +128,13 @@ def _looked_at(
     rows = with_joined(rows, (item.attribute for item in job.columns), policy.table.missing_values)
     models = models_of(policy) if treated is None else treated.models
     try:
-        seen = prospect(job, rows, models)
+        seen = prospect(job, rows, models, partial(population_frame, policy))
     except TableError as error:
         return None, tuple(f"{found.where}: {found.what}. anonymize will refuse them" for found in error.problems)
     sets = [verdict for verdict in set_verdicts(job, models) if not verdict.holds]
     broken = refused_models([*seen.broken, *sets], job.columns)
-    return seen, tuple(f"{found.what}. anonymize will refuse that: {found.hint}" for found in broken)
+    alone = singled_out(job.columns, rows, policy.table.missing_values).refused
+    return seen, tuple(f"{found.what}. anonymize will refuse that: {found.hint}" for found in (*broken, *alone))
 
 
 def _grouped(

@@ -10,7 +10,7 @@ nobody knows whose a row is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -75,11 +75,14 @@ class Prospect:
         return replace(made, applied=replace(made.applied, classes=self.classes.count))
 
 
-def prospect(job: Job, source: Source, models: Sequence[Spec]) -> Prospect:
+def prospect(
+    job: Job, source: Source, models: Sequence[Spec], population: Callable[[], pl.DataFrame | None] = lambda: None
+) -> Prospect:
     """The rows of a source as the job will publish them; refuses values that it will refuse.
 
     models  those about sets, and about groups, are left out: nobody knows them yet. Where there are models, every
             record must have a key; without, those that have none count as one person
+    population  reads the people among whom k-map counts
     """
     unknown = {item.name for item in job.columns if isinstance(item, Sets | Grouped)}
     secret = [item.name for item in job.untouched if item.attribute.role.is_secret and item.name not in unknown]
@@ -88,8 +91,9 @@ def prospect(job: Job, source: Source, models: Sequence[Spec]) -> Prospect:
     some = replace(job, columns=_needed(job, columns), key=None)
     rows = _read(some, source, [item.name for item in columns], strict=bool(models))
     people = rows.people if job.record_key is not None else None
-    verdicts = () if people is None else model_verdicts(rows.frame, columns, asked, rows.counts, people)
-    verdicts += model_verdicts(rows.frame, columns, asked, rows.counts)
+    among = population() if any("k-map" in spec for spec in asked) else None
+    verdicts = () if people is None else model_verdicts(rows.frame, columns, asked, rows.counts, people, among)
+    verdicts += model_verdicts(rows.frame, columns, asked, rows.counts, None, among)
     links = [item.name for item in columns if item.attribute.role.tells_apart]
     classes = classes_of(rows.frame, links, counts=rows.counts, people=people)
     return Prospect(verdicts, classes, _claimed(classes))

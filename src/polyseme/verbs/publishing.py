@@ -105,8 +105,11 @@ def _dated(about: About) -> About:
 
 
 def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
-    """What a policy asks of its rows, as a manifest says it."""
-    return tuple({model.name: dict(model.parameters)} for model in policy.models)
+    """The models that a release promises; where the population is kept is nobody's business."""
+    return tuple(
+        {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
+        for model in policy.models
+    )
 
 
 def _differing(name: str, outcome: Outcome) -> float:

@@ -23,12 +23,14 @@ from polyseme.methods.microdata import Recoding
 from polyseme.models import background_of, is_about
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import ReadTable, read_microdata
+from polyseme.policy.reference import population_frame, population_of
 from polyseme.policy.resolving import match_columns
 from polyseme.randomness import StreamKey
 from polyseme.release import Grouped, Manifest
 from polyseme.release.classes import model_verdicts
 from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
+from polyseme.verbs.publishing import models_of
 from polyseme.verbs.reviewing import unreached
 from polyseme.verbs.treating import Treated, generalized, grouped
 
@@ -56,7 +58,9 @@ def treat(
         raise ValueError("the policy names no grouping method")
     method = grouping_named(spec.name)
     distinct = method.counts(spec.parameters)
-    read = read_microdata(match_columns(policy, source), resolved.schema, source, distinct)
+    mapped = any(model.name == "k-map" for model in policy.models)
+    population = population_of(policy) if mapped else None
+    read = read_microdata(match_columns(policy, source), resolved.schema, source, distinct, population)
     if not read.data.records:
         raise TableError(f"{source.name}: no records to publish")
     if isinstance(method, DealingMethod) and read.data.people is not None:
@@ -73,9 +77,13 @@ def treat(
     made = generalized(read, found, goal, spec) if isinstance(found, Recoding) else grouped(read, found, spec)
     drawn = {item.name for item in resolved.schema.protected}
     about = [model for model in models if not _about_any(model, drawn)]
+    if isinstance(found, Recoding):
+        _require_people(found, read, about, spec)
+        about = [model for model in about if "k-map" not in model]
     rows, counts, people = _rows(made, read)
+    reference = population_frame(policy) if mapped else None
     for whose in (None,) if people is None else (None, people):
-        _require_reached(made, about, rows, counts, whose)
+        _require_reached(made, about, rows, counts, whose, reference)
     finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
     return replace(made, models=models, finer=finer, all_people=None if read.data.people is None else read.data.units)
 
@@ -85,7 +93,7 @@ def promised(
 ) -> tuple[Mapping[str, Any], ...]:
     """The policy's models and the method's own; refuses a sensitive attribute that none of them is about."""
     own = method.models(spec.parameters, sensitive)
-    models = (*({model.name: model.parameters} for model in policy.models), *own)
+    models = (*models_of(policy), *own)
     bare = [
         Problem(
             f"$.attributes.{name}",
@@ -136,7 +144,7 @@ def no_levels() -> QuestionError:
 def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> Recoding:
     """All records at given levels; those that would break a promise are suppressed, if they are few enough."""
     whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.rows, dtype=np.bool_), None, None)
-    kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)))
+    kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)), whole.people(read.data))
     suppressed = ~kept[whole.classes]
     lost, units = read.data.units_of(suppressed), read.data.units
     what = "records" if read.data.people is None else "people have records that"
@@ -159,20 +167,41 @@ def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
         if level:
             levels = [*found.levels[:place], level - 1, *found.levels[place + 1 :]]
             made = Recoding.of_levels(read.data, levels, nobody, None, None)
-            kept = goal.kept(*goal.counted(made.classes, len(made.shown)))
+            kept = goal.kept(*goal.counted(made.classes, len(made.shown)), made.people(read.data))
             violating[name] = read.data.units_of(~kept[made.classes])
     return violating
 
 
+def _require_people(found: Recoding, read: ReadTable, models: Sequence[Mapping[str, Any]], spec: MethodSpec) -> None:
+    """Refuse classes that too few people of the population fit; suppressed records fit everybody."""
+    people = found.people(read.data)
+    if people is None or not len(people):
+        return
+    for model in models:
+        asked = model.get("k-map", {}).get("k", 0)
+        if people.min() < asked:
+            what = f"a class fits {people.min():,} people of the population, and k-map asks for {asked:,}"
+            raise ImpossibleError(
+                Problem(f"$.method.{spec.name}", what, "use method: full-domain, which counts people")
+            )
+
+
 def _require_reached(
-    made: Treated, models: Sequence[Mapping[str, Any]], rows: pl.DataFrame, counts: Ints | None, people: Ints | None
+    made: Treated,
+    models: Sequence[Mapping[str, Any]],
+    rows: pl.DataFrame,
+    counts: Ints | None,
+    people: Ints | None,
+    reference: pl.DataFrame | None = None,
 ) -> None:
     """Refuse rows on which a model does not hold; `counts` says how many records each stands for, `people` whose it is.
+
+    reference  the population, where people of it are counted
 
     A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
     quasi-identifiers as they are, so that it depends on the table whether models about them hold.
     """
-    verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, people)
+    verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, people, reference)
     broken = [verdict for verdict in verdicts if not verdict.holds]
     if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
         raise unreached(made.applied.name, broken)

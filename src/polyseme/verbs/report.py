@@ -29,8 +29,8 @@ from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import ask
 from polyseme.verbs.evaluate import Truth
 from polyseme.verbs.grouping import published_counts
-from polyseme.verbs.inputs import original_given, release_given
-from polyseme.verbs.learners import guessers_of_release
+from polyseme.verbs.inputs import original_given, release_given, table_given
+from polyseme.verbs.learners import with_learners
 from polyseme.verbs.questions import targets_of
 from polyseme.verbs.shared_sets import shared_remarks
 from polyseme.verbs.treatment import treatment_of
@@ -47,14 +47,17 @@ def report(
     *,
     title: str | None = None,
     publisher: str | None = None,
+    population: Any = None,
     **written: Unpack[TableOptions],
 ) -> str:
     """One self-contained HTML page about a release.
 
     title, publisher  the name of the data set and who answers for it, where the manifest does not say or says otherwise
+    population        people with the same quasi-identifiers as a table, for k-map and the journalist
     """
     # Charts and adversaries cost a second to import: only those who ask for them pay.
     from polyseme.attacks.audit import attack_release
+    from polyseme.attacks.audit.matches import population_of_release
     from polyseme.reports.page import render_page
 
     require_facts(title=title, publisher=publisher)
@@ -62,11 +65,13 @@ def report(
     if by is not None:
         targets_of(opened, [item.name for item in opened.manifest.sets], (by,))  # raises where `by` is no such column
     source = original_given(original, opened, **written)
-    findings = attack_release(opened, source) if opened.manifest.form == "set" else None
+    people = None if population is None else table_given(population, **written)
+    findings = attack_release(opened, source, population=people) if opened.manifest.form == "set" else None
     counts = SetCounts(opened, (), (by,)) if by is not None else SetCounts(opened)
-    verified = verify_release(opened, counts)
+    reference = None if people is None else population_of_release(opened, people)
+    verified = verify_release(opened, counts, reference)
     remarks = shared_remarks(opened, findings or ()) if verified.holds else ()
-    verified = replace(verified, learners=guessers_of_release(opened), remarks=remarks)
+    verified = replace(with_learners(verified, opened), remarks=remarks)
     return render_page(make_page(opened, verified, source, by, findings, counts, title=title, publisher=publisher))
 
 

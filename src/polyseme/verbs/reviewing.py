@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from polyseme.arrays import Ints
@@ -120,6 +121,7 @@ class Review:
     accept_risk      whether models may be missed
     prospect         what was counted before anything was written, where it was known whose rows they are
     tell             told what the owner should hear, when all else is well
+    population       reads the population, where models count people of one
     """
 
     columns: tuple[Column, ...]
@@ -130,6 +132,7 @@ class Review:
     accept_risk: bool = False
     prospect: Prospect | None = None
     tell: Callable[[Sequence[str]], None] = lambda texts: None
+    population: Callable[[], pl.DataFrame | None] = lambda: None
     exposure: Exposure | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
@@ -202,7 +205,8 @@ class Review:
             or self._weight is not None
             or any(parameters.get("attribute") in drawn for parameters in model.values())
         ]
-        return verdicts_on(written, models) if models else ()
+        mapped = any("k-map" in model for model in models)
+        return verdicts_on(written, models, self.population() if mapped else None) if models else ()
 
     @property
     def _drawn(self) -> set[str]:

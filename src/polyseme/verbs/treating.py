@@ -165,7 +165,7 @@ class Generalizer:
 
 
 def generalized(read: ReadTable, found: Recoding, goal: Goal, spec: MethodSpec) -> Treated:
-    withheld = bool(found.lost) and not _fine_together(found, goal)
+    withheld = bool(found.lost) and not _fine_together(found, goal, read.data.population)
     columns = _generalized_columns(read, found)
     applied = Applied(
         spec.name,
@@ -265,8 +265,10 @@ def _recoded(
     )
 
 
-def _fine_together(found: Recoding, goal: Goal) -> bool:
+def _fine_together(found: Recoding, goal: Goal, population: Ints | None) -> bool:
     """Whether the suppressed records, as one class in which nothing is shown, reach the goal themselves.
+
+    Everybody of a population fits such a class.
 
     That is not known where values were replaced, nor where a class is compared with the rest of the table, to which
     they do not belong.
@@ -274,7 +276,8 @@ def _fine_together(found: Recoding, goal: Goal) -> bool:
     if goal.relative or found.replaced:
         return False
     rows = np.flatnonzero(found.suppressed)
-    return bool(goal.fine(*goal.counted(np.zeros(len(rows), dtype=np.int64), 1, rows)).all())
+    people = None if population is None else np.array([len(population)])
+    return bool(goal.fine(*goal.counted(np.zeros(len(rows), dtype=np.int64), 1, rows), people).all())
 
 
 def _shown(found: Recoding, place: int, kept: Bools) -> Recoded:

@@ -43,8 +43,15 @@ from polyseme.tables.io.listing import is_pattern
 from polyseme.tables.io.places import is_address
 from polyseme.tables.io.source import Source, how_many
 from polyseme.verbs.claim import claimed, compared, noted
-from polyseme.verbs.inputs import compared_with, policy_given, release_given, source_given
-from polyseme.verbs.learners import guessers_of_release
+from polyseme.verbs.inputs import (
+    compared_with,
+    policy_given,
+    release_given,
+    source_given,
+    table_given,
+    with_population,
+)
+from polyseme.verbs.learners import with_learners
 from polyseme.verbs.locating import located
 
 __all__ = ["verify", "verify_release", "verify_table"]
@@ -63,16 +70,18 @@ def verify(
     *,
     original: Any = None,
     person: str | None = None,
+    population: Any = None,
 ) -> Verification:
     """Check every promise of a release, or the models that a policy lists on any table.
 
     original  the table that a release was made of: with it the people are counted whom the release claims to hide
     person    the column of the original that says whose each record is; may be left out where only one can
+    population  people with the same quasi-identifiers as a table, for k-map
     """
     if policy is not None:
         _require_table(subject)
         _require_no_original(original)
-        rules = policy_given(policy)
+        rules = with_population(policy_given(policy), population)
         return _counted(verify_table(source_given(subject, rules), rules))
     if hasattr(subject, "columns") or (isinstance(subject, str | Path) and _names_files(subject)):
         name = f"{subject}: " if isinstance(subject, str | Path) else ""
@@ -80,13 +89,13 @@ def verify(
             f"{name}a table needs a policy that lists the models to check", "polyseme verify TABLE --policy POLICY"
         )
     release = release_given(subject)
-    found = verify_release(release)
+    found = verify_release(release, population=None if population is None else _people(release, population))
     whole = tuple(release.source.schema.names) == release.manifest.names
     if whole and original is not None:
         told = compared(release, compared_with(original, release), person)
         found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *told))
     if whole:
-        found = replace(found, learners=guessers_of_release(release), remarks=_remarks(release, found))
+        found = replace(with_learners(found, release), remarks=_remarks(release, found))
     return _counted(found)
 
 
@@ -94,8 +103,20 @@ def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
     """What else is to be said of its sets, where these can be read at all."""
     # A hundred modules that nobody needs who only checks a table.
     from polyseme.verbs.shared_sets import shared_remarks
+    from polyseme.verbs.singled_out import singled_out
 
-    return shared_remarks(release) if found.holds else ()
+    if not found.holds:
+        return ()
+    alone = singled_out(release.manifest.columns, release.source, release.manifest.missing_values)
+    told = (problem.what for problem in alone.refused)
+    return (*shared_remarks(release), *told, *alone.told) if release.manifest.form == "set" else ()
+
+
+def _people(release: Release, population: Any) -> pl.DataFrame:
+    # Adversaries cost a second to import: only those who bring a population pay.
+    from polyseme.attacks.audit.matches import population_of_release
+
+    return population_of_release(release, table_given(population))
 
 
 def _require_no_original(original: Any) -> None:
@@ -127,10 +148,13 @@ def _counted(verification: Verification) -> Verification:
     return verification
 
 
-def verify_release(release: Release, counts: SetCounts | None = None) -> Verification:
+def verify_release(
+    release: Release, counts: SetCounts | None = None, population: pl.DataFrame | None = None
+) -> Verification:
     """Every promise of the manifest, checked on the published data.
 
-    counts  the distinct sets, for those who have them counted already
+    counts      the distinct sets, for those who have them counted already
+    population  the quasi-identifiers of people, for k-map
     """
     if tuple(release.source.schema.names) != release.manifest.names:
         return Verification((_column_verdict(release),))
@@ -144,7 +168,7 @@ def verify_release(release: Release, counts: SetCounts | None = None) -> Verific
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
     models = _models(release.manifest)
     if models:
-        verdicts += noted(verdicts_on(release, models), release.manifest.people)
+        verdicts += noted(verdicts_on(release, models, population), release.manifest.people)
     if not verdicts:
         verdicts.append(unchecked("promises", None, {}, "the manifest promises nothing"))
     verdicts.append(_count_verdict(release))

@@ -20,13 +20,22 @@ import numpy as np
 from polyseme.arrays import Ints
 from polyseme.attacks.audit.casting import Again, Cast, cast_all, united
 from polyseme.attacks.audit.classes import attack_classes
+from polyseme.attacks.audit.matches import matched_classes
 from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
 from polyseme.attacks.audit.scenes import Chosen, Truth, narrowed, published, published_to_all
-from polyseme.attacks.audit.seen import Part, Seen, counted_classes, quasi_identifiers, remember
+from polyseme.attacks.audit.seen import (
+    Part,
+    Seen,
+    counted_classes,
+    counted_links,
+    insensitive,
+    quasi_identifiers,
+    remember,
+)
 from polyseme.attacks.audit.shared_values import attack_groups
 from polyseme.attacks.registry import ADVERSARIES, attack
-from polyseme.attacks.scene import Promised, Scene, Shown
+from polyseme.attacks.scene import Linked, Promised, Scene, Shown
 from polyseme.errors import QuestionError
 from polyseme.progress import tracked
 from polyseme.release import Release
@@ -42,17 +51,25 @@ _LEARNING = ("published-estimate", "definetti")
 
 
 def attack_release(
-    release: Release, original: Source | None = None, other: Release | None = None, seed: int | None = None
+    release: Release,
+    original: Source | None = None,
+    other: Release | None = None,
+    seed: int | None = None,
+    population: Source | None = None,
 ) -> tuple[Finding, ...]:
     """Every adversary that applies.
 
     original  the truth to measure success against
     other     a second release of the same people, for the intersection attack
     seed      of fresh sets, for experiments
+    population  people with the same quasi-identifiers, among whom the journalist looks for a record
     """
     require_attackable(release)
     seen = remember(release)
-    whole = _whole_scene(release, class_sizes(seen.quasi), seen.suppressed)
+    whole = _whole_scene(release, class_sizes(seen.quasi), seen.suppressed, class_sizes(seen.linked))
+    if population is not None:
+        classes, matches = matched_classes(release, population)
+        whole = replace(whole, classes=classes, matches=matches)
     return (*attack(whole), *_attack_records(release, seen, original, other, seed))
 
 
@@ -66,7 +83,7 @@ def attack_sample(release: Release, some: Release) -> tuple[Finding, ...]:
     require_attackable(some)
     part = f"a random sample of {some.manifest.records:,} of {release.manifest.records:,} records"
     measured = {"sampled": float(some.manifest.records), "records": float(release.manifest.records)}
-    found = attack(_whole_scene(release, *counted_classes(release)))
+    found = attack(_whole_scene(release, *counted_classes(release), counted_links(release)))
     for one in _attack_records(some, remember(some), None, None):
         where = f" in {part}" if "; shown for " in one.knows else f"; shown for {part}"
         found = (*found, *_marked([one], where, measured))
@@ -100,19 +117,29 @@ def _attack_records(
     return (*findings, *attack_groups(release, seen, truth), *attack_classes(release, truth, original))
 
 
-def _whole_scene(release: Release, sizes: Ints, suppressed: int) -> Scene:
-    """What is to be seen of a release as a whole: whose records look alike, and whether it has a seed."""
+def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints) -> Scene:
+    """What is to be seen of a release as a whole: whose records look alike, and whether it has a seed.
+
+    together  how many records share all untouched columns, where some of these are insensitive
+    """
     seeded = bool(release.manifest.seeded)
+    linked = Linked(Classes(together, np.zeros_like(together), int(together.sum()), 0), insensitive(release))
     if not quasi_identifiers(release):
-        return Scene(seeded=seeded)
-    bounds = [next(iter(model.values())).get("k") for model in release.manifest.models if "k-anonymity" in model]
+        return Scene(seeded=seeded, linked=linked if len(together) else None)
+    k, people = (_largest(release, name) for name in ("k-anonymity", "k-map"))
     # A table of which everything is suppressed is one class; and so are the records that a method suppressed, for
     # somebody who finds that no other class fits.
     if suppressed and (release.manifest.applied is not None or not len(sizes)):
         sizes = np.append(sizes, suppressed)
     classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), suppressed)
-    promised = Promised(k=bounds[0] if bounds else None)
-    return Scene(classes=classes, people=release.manifest.people, promised=promised, seeded=seeded)
+    promised = Promised(k=k, people=people)
+    known = linked if len(together) else None
+    return Scene(classes=classes, linked=known, people=release.manifest.people, promised=promised, seeded=seeded)
+
+
+def _largest(release: Release, model: str) -> int | None:
+    """The largest k that a model promises."""
+    return max((asked[model]["k"] for asked in release.manifest.models if model in asked), default=None)
 
 
 class _Stage:

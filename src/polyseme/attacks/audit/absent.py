@@ -31,7 +31,7 @@ from polyseme.tables.coding.codes import as_series, label_array
 from polyseme.tables.coding.labels import encode
 from polyseme.tables.io.source import Source
 
-__all__ = ["absent_from_classes", "absent_from_groups"]
+__all__ = ["absent_from_classes", "absent_from_groups", "promised_size"]
 
 _REPLACING = ("change-values", "suppress-values")
 """Actions after which published values are not those of the records."""
@@ -44,7 +44,7 @@ def absent_from_groups(release: Release, column: Grouped, counts: Counts, origin
         return None
     structure = _structure(column, applied)
     expected = _expected(counts, structure, applied)
-    share, truth = float(applied.parameters.get("left-out", 1.0)), _left(release, column, counts, original)
+    share, truth = _share(applied), _left(release, column, counts, original)
     return Absent(column.name, applied.suppressed, expected, _whole(counts, truth), True, share, truth)
 
 
@@ -96,23 +96,41 @@ def _left(release: Release, column: AsIs | Grouped, counts: Counts, original: So
 
 def _structure(column: Grouped, applied: Applied) -> Structure:
     """Which values may share a group."""
-    e, d = applied.parameters.get("e"), applied.parameters.get("d")
+    e, d = (_number(applied, name) for name in ("e", "d"))
     distance = column.attribute.distance
     if distance is None or (e is None and d is None):
         return distinct(column.domain.size)
-    return dissimilar(distance, e) if e is not None else distance.structure(float(d or 0.0))
+    return dissimilar(distance, e) if e is not None else distance.structure(d or 0.0)
+
+
+def promised_size(applied: Applied, counts: Counts) -> int:
+    """The least size of a group, as the manifest says it or as the groups are."""
+    l = _number(applied, "l")
+    return int(l) if l is not None and l >= 1 else int(counts.sizes.min())
+
+
+def _share(applied: Applied) -> float:
+    """The largest share of one value among what is left out."""
+    share = _number(applied, "left-out")
+    return share if share is not None and 0 < share <= 1 else 1.0
+
+
+def _number(applied: Applied, name: str) -> float | None:
+    """A parameter of the method; None where the manifest has no number for it."""
+    value = applied.parameters.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _expected(counts: Counts, structure: Structure, applied: Applied) -> Floats:
     """How likely each value is for a person who is left out, to a reader who knows the method."""
     full = _full(counts, structure, applied.parameters.get("algorithm") == "mbf")
     kinds = structure.labels if isinstance(structure, Clusters) else np.arange(structure.size)
-    number, l = len(np.unique(kinds[full])), int(applied.parameters["l"])
+    number, l = len(np.unique(kinds[full])), promised_size(applied, counts)
     mixed = "left-out" in applied.parameters and applied.parameters.get("algorithm") != "mbf"
     others = max(0, l - number) if mixed else 0
     weight = 1.0 - min(others / applied.suppressed, 1.0)
     if mixed:
-        weight = min(weight, number * float(applied.parameters["left-out"]))
+        weight = min(weight, number * _share(applied))
     inside, outside = (_evenly(kinds, counts.total, there) for there in (full, ~full & (counts.total > 0)))
     if not inside.any() or not outside.any():
         return inside if inside.any() else outside

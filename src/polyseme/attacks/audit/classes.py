@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
-from polyseme.attacks.audit.absent import absent_from_classes, absent_from_groups
+from polyseme.attacks.audit.absent import absent_from_classes, absent_from_groups, promised_size
 from polyseme.attacks.audit.sampled import Levels
 from polyseme.attacks.audit.scenes import ENOUGH, Truth, sample
 from polyseme.attacks.audit.seen import Reading, quasi_identifiers
@@ -139,7 +139,7 @@ def _attack_absent(release: Release, column: Grouped, counts: Counts, original: 
     applied = release.manifest.applied
     if absent is None or applied is None:
         return ()
-    return attack(Scene(absent=absent, promised=Promised(guess=1.0 / int(applied.parameters["l"]))))
+    return attack(Scene(absent=absent, promised=Promised(guess=1.0 / promised_size(applied, counts))))
 
 
 @dataclass(frozen=True, eq=False)

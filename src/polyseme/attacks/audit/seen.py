@@ -25,6 +25,8 @@ __all__ = [
     "Seen",
     "as_original",
     "counted_classes",
+    "counted_links",
+    "insensitive",
     "joined",
     "memory_of",
     "prints_of",
@@ -69,6 +71,7 @@ class Seen:
     prints      fingerprints of the columns that show what the original shows; all alike when there are none
     quasi       fingerprints of its quasi-identifiers, without the records where all of them are suppressed
     suppressed  how many those are
+    linked      fingerprints of all untouched columns, where some of them are insensitive; empty where none is
     places      for each attribute with several strata, which one the record belongs to; -1 where that is not known
     """
 
@@ -76,6 +79,7 @@ class Seen:
     quasi: Fingerprints
     suppressed: int
     places: Mapping[str, Ints]
+    linked: Fingerprints = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     def inside(self, part: Part) -> Bools:
         """Whether each record belongs to a stratum of an attribute; everybody does where it has only one."""
@@ -125,6 +129,24 @@ def remember(release: Release) -> Seen:
     return joined(parts, release.manifest.records)
 
 
+def insensitive(release: Release) -> tuple[str, ...]:
+    """The columns that are published though they put no records into classes."""
+    links = quasi_identifiers(release)
+    return tuple(name for name in untouched(release) if name not in links)
+
+
+def counted_links(release: Release) -> Ints:
+    """How many records share all untouched columns, where some of these are insensitive; nothing where none is."""
+    names = untouched(release)
+    if not insensitive(release):
+        return np.zeros(0, dtype=np.int64)
+    reading, prints, numbers = Reading.by(release, names), [], []
+    for batch, counts in release.counted(names):
+        prints.append(fingerprints(reading.texts(reading.columns(batch))))
+        numbers.append(np.ones(batch.num_rows, dtype=np.int64) if counts is None else counts)
+    return class_sizes(np.concatenate(prints), np.concatenate(numbers))
+
+
 def counted_classes(release: Release) -> tuple[Ints, int]:
     """How many records share each combination of quasi-identifiers, and how many have all of them suppressed.
 
@@ -159,6 +181,7 @@ def joined(parts: Sequence[Seen], records: int) -> Seen:
         np.concatenate([part.quasi for part in parts]),
         sum(part.suppressed for part in parts),
         {name: np.concatenate([part.places[name] for part in parts]) for name in parts[0].places},
+        np.concatenate([part.linked for part in parts]),
     )
 
 
@@ -186,7 +209,14 @@ def memory_of(reading: Reading, columns: pl.DataFrame, links: Sequence[str], rel
         fingerprints(shown) if links else np.zeros(0, dtype=np.uint64),
         texts.height - shown.height if links else 0,
         {item.name: _places(item, columns) for item in release.manifest.sets if item.stratified},
+        _linked(texts, release),
     )
+
+
+def _linked(texts: pl.DataFrame, release: Release) -> Fingerprints:
+    """Fingerprints of all untouched columns; nothing where none is insensitive, or an original lacks some."""
+    whole = insensitive(release) and set(untouched(release)) <= set(texts.columns)
+    return fingerprints(texts) if whole else np.zeros(0, dtype=np.uint64)
 
 
 def _places(item: Sets, columns: pl.DataFrame) -> Ints:

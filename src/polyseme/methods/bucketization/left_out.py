@@ -33,6 +33,7 @@ from dataclasses import replace
 import numpy as np
 
 from polyseme.arrays import Bools, Ints
+from polyseme.distances.base import MATRIX_LIMIT
 from polyseme.distances.structure import Clusters, Structure
 from polyseme.errors import ImpossibleError, PolicyError, Problem
 from polyseme.methods.bucketization.places import Places
@@ -143,6 +144,8 @@ def _lowered(fewest: Ints, most: Ints, placed: int) -> Ints:
 
 def _of_pairs(least: Places, counts: Ints, structure: Structure, l: int, compose: _Compose) -> Places | None:
     present = np.flatnonzero(counts)
+    if len(present) > MATRIX_LIMIT:
+        return None
     pairs, extra, places = compatible_pairs(structure, present), np.zeros_like(counts), least
     for _ in range(_ROUNDS):
         left = left_by_kind(places, counts)[places.kinds[present]] > 0

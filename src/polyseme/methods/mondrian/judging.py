@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,12 +22,15 @@ class Judge:
     least   records, or people, that a class must have in any case, so that smaller ones need not be counted
     totals  the whole table as one class for each sensitive attribute
 
+    fitting  how many people of a population fit what each part would show, where people are counted in one
+
     Parts are of rows, which may stand for several records each.
     """
 
     goal: Goal
     least: int
     totals: Mapping[str, Counts] = field(repr=False)
+    fitting: Callable[[Parts], Ints] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, goal: Goal, records: int, totals: Mapping[str, Counts] | None = None) -> Judge:
@@ -51,17 +54,18 @@ class Judge:
     def failing(self, parts: Parts) -> tuple[str, ...]:
         """The models that some part violates."""
         sizes, counts = self._tallied(parts)
-        return tuple(d.name for d in self.goal.demands if not d.score(sizes, counts).fine.all())
+        people = self._people(parts)
+        return tuple(d.name for d in self.goal.demands if not d.score(sizes, counts, people).fine.all())
 
     def each(self, parts: Parts) -> Bools:
         """Whether each part fulfils the goal."""
         fine = self.sizes(parts) >= self.least
-        return fine & self._counted(parts) if self.goal.sensitive else fine
+        return fine & self._counted(parts) if self._counts else fine
 
     def all_of(self, parts: Parts) -> Bools:
         """Whether all parts of each class do. Where one is too small, values need not be counted."""
         fine = np.logical_and.reduceat(self.sizes(parts) >= self.least, parts.firsts)
-        if self.goal.sensitive and fine.any():
+        if self._counts and fine.any():
             counted = parts.of(fine)
             fine[fine] = np.logical_and.reduceat(self._counted(counted), counted.firsts)
         return fine
@@ -70,8 +74,16 @@ class Judge:
         """Whether each class does, from the class of each row, numbered from 0 without gaps."""
         return self.goal.fine(*self._compared(*self.goal.counted(classes, number)))
 
+    @property
+    def _counts(self) -> bool:
+        """Whether more than records has to be counted."""
+        return bool(self.goal.sensitive) or self.goal.mapped
+
     def _counted(self, parts: Parts) -> Bools:
-        return self.goal.fine(*self._tallied(parts))
+        return self.goal.fine(*self._tallied(parts), self._people(parts))
+
+    def _people(self, parts: Parts) -> Ints | None:
+        return None if self.fitting is None else self.fitting(parts)
 
     def _tallied(self, parts: Parts) -> tuple[Ints, dict[str, Counts]]:
         return self._compared(*self.goal.counted(parts.numbers(), len(parts.starts), parts.records))

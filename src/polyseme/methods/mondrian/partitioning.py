@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -19,6 +20,7 @@ from polyseme.methods.mondrian.judging import Judge
 from polyseme.methods.mondrian.tree import BY_LEAVES, Growing
 from polyseme.progress import stage
 from polyseme.randomness import SystemStream
+from polyseme.tables.population import people_in_cells
 
 __all__ = ["Mode", "Search", "axes_of", "mondrian"]
 
@@ -48,7 +50,10 @@ def mondrian(
     if not data.records:
         return _recoding(data, axes, Parts.classes([]))
     rows = stream.permutation(data.rows) if mode == "relaxed" else np.arange(data.rows)
-    search = Search(axes, Judge.of(goal, data.units), mode)
+    judge = Judge.of(goal, data.units)
+    if goal.mapped and data.population is not None:
+        judge = replace(judge, fitting=partial(_fitting, axes, *np.unique(data.population, axis=0, return_counts=True)))
+    search = Search(axes, judge, mode)
     classes, nodes = search.run(search.whole(rows), cancellation)
     made = _recoding(data, axes, classes)
     return made if mode == "relaxed" else _ruled(made, data, classes, nodes, search.tree)
@@ -75,11 +80,6 @@ def _check(data: Microdata, goal: Goal, mode: str, ordered: Mapping[str, bool]) 
         Problem(f"ordered.{name}", "not a quasi-identifier", nearest(name, data.names))
         for name in ordered
         if name not in data.names
-    ]
-    problems += [
-        Problem(demand.name, "Mondrian does not count a reference table", "use method: full-domain")
-        for demand in goal.demands
-        if demand.spec.model.name == "k-map"
     ]
     if problems:
         raise PolicyError(problems)
@@ -232,6 +232,15 @@ class Search:
             pieces.append(made.of(good))
             cut |= good
         return Parts.classes(pieces), cut
+
+
+def _fitting(axes: Sequence[Axis], population: Ints, people: Ints, parts: Parts) -> Ints:
+    """How many people fit what each part would show; `people` says how many each row of the population stands for."""
+    shown, leaves = np.zeros((len(parts.starts), len(axes)), dtype=np.int64), []
+    for place, axis in enumerate(axes):
+        shown[:, place], cells = axis.cells(axis.extents(parts.records, parts.starts))
+        leaves.append(cells.leaves)
+    return people_in_cells(shown, leaves, population, people)
 
 
 def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts) -> Recoding:

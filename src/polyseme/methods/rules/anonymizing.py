@@ -99,7 +99,7 @@ class _Work:
 
     def require_others(self, state: State) -> None:
         """The start has to reach the models that are not rules: the actions only keep them."""
-        if _fine(self.others, state.recoding):
+        if _fine(self.others, state.recoding, self.task.data):
             return
         names = ", ".join(dict.fromkeys(demand.name for demand in self.others.demands))
         hint = "start: {full-domain: {suppression: 0.04}} reaches them first"
@@ -124,7 +124,7 @@ class _Work:
             return state, self.others
         after, helped = changed(state, change, self.task.sensitive)
         others = self._recounted(after.sensitive[change.attribute])
-        if not _fine(others, after.recoding):
+        if not _fine(others, after.recoding, self.task.data):
             # Not worth a search: whoever asks for false values can ask for others.
             what = f"changing values of '{change.attribute}' breaks models that the classes reached before"
             raise ImpossibleError(Problem(f"{_WHERE}.{CHANGE}", what, "leave it out, or add another number"))
@@ -242,7 +242,7 @@ class _Work:
         """What stands in the way although every class had an action: nothing is left, or a model no longer holds."""
         if not len(after.recoding.shown):
             return [self._problem(before, int(index), "every record would be left out") for index in vulnerable[:5]]
-        if not _fine(others, after.recoding):
+        if not _fine(others, after.recoding, self.task.data):
             names = ", ".join(dict.fromkeys(demand.name for demand in others.demands))
             what = f"what is left without the suppressed records no longer reaches {names}"
             return [Problem(f"{_WHERE}.actions", what, "allow merge, or start with other settings")]
@@ -289,9 +289,10 @@ class _Alternative:
         return min(self.records, self.values)
 
 
-def _fine(goal: Goal, recoding: Recoding) -> bool:
+def _fine(goal: Goal, recoding: Recoding, data: Microdata) -> bool:
     """Whether all classes reach a goal; what is suppressed is not part of the table."""
     rows = np.flatnonzero(~recoding.suppressed)
     if not len(rows):
         return True
-    return bool(goal.fine(*goal.counted(recoding.classes[rows], len(recoding.shown), rows)).all())
+    people = recoding.people(data) if goal.mapped else None
+    return bool(goal.fine(*goal.counted(recoding.classes[rows], len(recoding.shown), rows), people).all())

@@ -94,6 +94,7 @@ def _joined(recoding: Recoding, number: Ints) -> Recoding:
 
 def keeps(goal: Goal, recoding: Recoding, pair: tuple[int, int]) -> bool:
     """Whether two classes that are merged reach the goal; a goal that is additive is always kept."""
+    goal = goal.unmapped
     if goal.additive:
         return True
     rows = np.flatnonzero(np.isin(recoding.classes, pair))

@@ -37,6 +37,7 @@ _WHO = {
     "reference": "expects what the prior says",
     "marginal": "knows the distribution",
     "conditional": "knows it by group",
+    "combined": "reads all sets of a record",
 }
 
 
@@ -56,7 +57,7 @@ def guesser_legend(learners: Mapping[str, Document]) -> tuple[str, ...]:
 
 
 def _with_ranges(learners: Mapping[str, Document]) -> bool:
-    return any(told[who] is not None and told[who]["range"] for told in learners.values() for who in _WHO)
+    return any(told[who]["range"] for told in learners.values() for who in _told(told))
 
 
 def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
@@ -66,8 +67,13 @@ def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
         _guesser_row(name if who == "reference" else "", called, told[who])[:columns]
         for name, told in learners.items()
         for who, called in _WHO.items()
-        if told[who] is not None
+        if who in _told(told)
     ]
+
+
+def _told(told: Document) -> list[str]:
+    """Of whom something is said; documents of earlier versions do not know all of them."""
+    return [who for who in _WHO if told.get(who) is not None]
 
 
 def _guesser_row(name: str, who: str, one: Document) -> tuple[str, ...]:
@@ -94,16 +100,19 @@ def above_sentence(learners: Mapping[str, Document]) -> str:
     name = max(above, key=lambda name: _learnt(above[name])["after"])
     told, learnt = above[name], _estimated(_learnt(above[name]))
     others = f", and likewise {some([other for other in above if other != name])}"
+    read = told.get("combined_reads")
+    who = f"an attacker who also reads the sets of {some(read)}" if read else "somebody who has learnt the distribution"
     return (
         f"However, the promised {percent(told['promised'])} for {name} is for somebody who expects what "
-        f"the prior says; somebody who has learnt the distribution is right in about {learnt} of all cases"
+        f"the prior says; {who} is right in about {learnt} of all cases"
         f"{others if len(above) > 1 else ''}."
     )
 
 
 def _learnt(told: Document) -> Document:
     """Whoever knows most, of those about whom something is known."""
-    known = [told[who] for who in ("conditional", "marginal") if told[who] is not None]
+    who = ("combined", "conditional", "marginal") if told.get("combined_reads") else ("conditional", "marginal")
+    known = [told[one] for one in who if told[one] is not None]
     return dict(next((one for one in known if one["after"] is not None), known[-1] if known else {}))
 
 
@@ -111,7 +120,7 @@ def guesser_notes(learners: Mapping[str, Document]) -> list[str]:
     """What was promised and what can be learnt, both in one sentence; why it is not less; what to mind."""
     names: dict[str, list[str]] = {}
     for name, told in learners.items():
-        why = _learnt(told).get("crowd")
+        why = (told["conditional"] or told["marginal"] or {}).get("crowd")
         floor = [f"with sets that hold the true value it cannot be less than the floor: {why}"] if why else []
         for text in (told["sentence"], *floor, *told["warnings"]):
             names.setdefault(text, []).append(name)

@@ -74,6 +74,7 @@ _MEASURED = {
     "semantic-rules": "records that break the rule",
     "ldp": "epsilon of the mechanism",
     "learner": "how often somebody guesses right who knows the distribution",
+    "combined-learner": "how often an attacker guesses right who also reads the other sets of a record",
     "candidates": "candidates in the smallest set",
     "posterior": "how sure of a value somebody can be who sees a set",
     "mechanism": "p-value: how well the published sets fit the mechanism in the manifest; too small, and they do not",

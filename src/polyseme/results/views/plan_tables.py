@@ -121,12 +121,21 @@ def _obstacles(name: str, entry: Document) -> list[tuple[str, bool]]:
     if not entry["feasible"]:
         return [(f"{name}: not possible. {entry.get('obstacle', '')}".rstrip(), True)]
     if entry["identifiable"]:
-        return []
+        return _broken(name, entry.get("learner") or {})
     text = (
         f"{name}: not estimable. The published sets would look the same if some values were exchanged "
         f"between records, so no method can count these separately{_groups(entry.get('confounded', ()))}."
     )
     return [(text, True)]
+
+
+def _broken(name: str, told: Document) -> list[tuple[str, bool]]:
+    """That an attacker who reads all sets of a record breaks what is promised about learners."""
+    if not told.get("combined_above"):
+        return []
+    reached, promised = percent(told["combined"]["after"]), percent(told["promised_to_learners"])
+    read = some(told["combined_reads"])
+    return [(f"{name}: with the sets of {read}, guesses are right in {reached} instead of {promised}.", True)]
 
 
 def _attribute_remarks(name: str, entry: Document) -> list[str]:
