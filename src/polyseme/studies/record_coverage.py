@@ -148,8 +148,8 @@ def _estimated(scene: RecordScene, people: _People, seed: int) -> Estimate:
 
 
 def _cells(table: Estimate, truth: Floats, _: Generator) -> Answers:
-    """Cells by their share; those that are well away from zero by themselves."""
-    interior = (table.stderr >= 2.0) & (table.values >= 3.0 * table.stderr)
+    """Cells by their share; those that are well away from zero by themselves, and so in truth: not chosen by luck."""
+    interior = (table.stderr >= 2.0) & (truth >= 3.0 * table.stderr)
     totals = truth.reshape(len(truth), -1).sum(axis=1).reshape(-1, *[1] * (truth.ndim - 1))
     names = np.where(interior, "interior", np.vectorize(share_class)(truth / np.maximum(totals, 1.0)))
     return [
