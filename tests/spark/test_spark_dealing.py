@@ -145,7 +145,7 @@ def test_the_command_line_deals_too(sail: Any, folder: Path, monkeypatch: pytest
     monkeypatch.setattr(on_spark, "session", lambda spark, master: sail)
     monkeypatch.setattr(dealing, "CELL_ROWS", ROWS)
     (folder / "p.yaml").write_text(POLICY + METHODS["buckets"])
-    asked = ("p.yaml", folder / "data", "--out", "out", "--engine", "spark", "--seed", 3)
+    asked = ("p.yaml", folder / "data", "--out", "out", "--engine", "spark", "--seed", 3, "--accept-risk")
     done = polyseme("anonymize", *asked, cwd=folder)
     assert done.returncode == 0, done.stderr
     release = ps.Release.open(folder / "out")

@@ -151,7 +151,11 @@ class DealtSource(Wrapped):
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
-        raise ValueError("nobody knows how often rows occur whose groups are not known")
+        """Rows of columns that have nothing to do with groups; records that will be dropped are among them."""
+        asked = self.schema.names if columns is None else columns
+        if {self.dealer.attribute, self.dealer.group, *self.dealer.labels} & set(asked):
+            raise ValueError("rows cannot be counted before their groups are known")
+        return self.inner.counted(columns)
 
     @staticmethod
     def beneath(source: Source) -> DealtSource | None:
