@@ -153,7 +153,10 @@ def test_everybody_who_speaks_of_classes_means_the_same(tmp_path: Path) -> None:
         linked = next(found for found in ps.attack(release) if found.attack == "linkage-prosecutor")
         claimed = smallest if manifest.people is None else manifest.people.smallest_class
         suppressed = sizes.get(nothing, smallest) if manifest.applied is not None else smallest
-        assert linked.success == pytest.approx(1 / min(smallest, claimed, suppressed))
+        # An insensitive column may single out records, too; the promise is judged by the classes alone.
+        success = linked.detail.get("success_by_promise", linked.success)
+        assert success == pytest.approx(1 / min(smallest, claimed, suppressed))
+        assert linked.success >= success
         if manifest.applied is not None:
             facts = dict(treatment_of(release).facts)  # type: ignore[union-attr]
             assert facts["Classes"] == f"{number:,}"

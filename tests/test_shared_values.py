@@ -14,7 +14,6 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from conftest import SHARED
 from polyseme.randomness import new_key
 
 VALUES = "abcdefghijkl"
@@ -268,7 +267,7 @@ def test_intervals_count_households_not_people() -> None:
     assert 0.9 <= np.sqrt(np.mean(np.square(errors))) <= 1.1
 
 
-EUSILC = SHARED / "real" / "eusilc.csv"
+EUSILC = Path(__file__).resolve().parents[2] / "shared" / "data" / "real" / "eusilc.csv"
 EDGES = [0, 5_000, 7_500, 10_000, 12_500, 15_000, 17_500, 20_000, 22_500, 25_000, 30_000, 35_000, 40_000, 50_000, 1e6]
 
 

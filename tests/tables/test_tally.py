@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from polyseme.tables.counting.matching import mixed
-from polyseme.tables.counting.tally import Tallied, Tally
+from polyseme.tables.counting.tally import TAIL_BITS, Tallied, Tally
 
 
 @pytest.mark.parametrize("held", [100, 50_000, 1 << 30])
@@ -19,7 +19,10 @@ def test_counts_do_not_depend_on_what_is_held_in_memory(tmp_path: Path, held: in
         assert tally._bytes <= held
     assert bool(list(tmp_path.iterdir())) is (held < 160_000)
     sizes = np.unique(prints, return_counts=True)[1]
-    assert tally.count() == Tallied(20_000, len(sizes), int((sizes**2).sum()))
+    counted = tally.count()
+    assert (counted.total, counted.distinct, counted.squares) == (20_000, len(sizes), int((sizes**2).sum()))
+    tails = np.unique(np.unique(prints) >> np.uint64(TAIL_BITS), return_counts=True)[1]
+    assert (counted.heads, counted.several) == (len(tails), int((tails > 1).sum()))
     assert not list(tmp_path.iterdir())
 
 

@@ -92,14 +92,14 @@ def _judged(found: Finding, promised: Finding | None, names: Sequence[str]) -> F
     """What is found by insensitive columns too; the promise is judged by quasi-identifiers alone."""
     called = f"{', '.join(names)} (published as insensitive)"
     knows = called if promised is None else f"{promised.knows}; and {called}"
-    alone = {} if promised is None else {f"{name}_by_promise": value for name, value in promised.detail.items()}
+    alone = {} if promised is None else {"success": promised.success, **promised.detail}
     return replace(
         found,
         bound=None if promised is None else promised.bound,
         exceeded=promised is not None and promised.exceeded,
         knows=knows,
         helps=f"drop {', '.join(names)} (role: identifier); {found.helps}",
-        detail={**found.detail, **alone},
+        detail={**found.detail, **{f"{name}_by_promise": value for name, value in alone.items()}},
     )
 
 

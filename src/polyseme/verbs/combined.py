@@ -59,8 +59,8 @@ class Reader:
 
     @property
     def applies(self) -> bool:
-        """Whether there are several sets to be read."""
-        return len(self._names) > 1
+        """Whether there are several sets to be read, and records whose they are."""
+        return len(self._names) > 1 and len(self.looked.places[self._names[0]]) > 0
 
     @property
     def _names(self) -> list[str]:
