@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from listed_designs import line, plain, report, tabulate
 from scipy.optimize import minimize
+from scipy.stats import t as student
 
 import polyseme
 from polyseme.distances import CircleDistance, LineDistance
@@ -315,15 +316,84 @@ def test_variances_are_those_of_weights_drawn_at_random():
 
 @pytest.mark.parametrize("population", ["finite", "super"])
 def test_errors_and_limits_are_those_of_maximum_likelihood(population):
+    """To the last digit, but for a value outside: a limit that is moved to hold it lies 5% of the length beyond it."""
     mechanisms, _, reports = ordered_pair(7, 300)
     fit, best = Smooth().fit(reports, mechanisms), MaximumLikelihood().fit(reports, mechanisms)
     np.testing.assert_allclose(fit.variance, best.variance)
+    values, (left, right) = fit.about(population).values, intervals(best, 0.95, population)
     low, high = intervals(fit.about(population), 0.95, population)
-    for limit, other, side in zip((low, high), intervals(best, 0.95, population), (np.minimum, np.maximum)):
-        np.testing.assert_allclose(limit, side(other, fit.about(population).values))
+    room = 0.05 * (right - left)
+    # No limit lies beyond what is possible, whatever room there should be.
+    below, above = (
+        values < np.where(left > 0.0, left + room, 0.0),
+        values > np.where(right < 300.0, right - room, 300.0),
+    )
+    assert (below.sum(), (values < left).sum(), (values > right).sum()) == (1, 1, 0)
+    np.testing.assert_allclose(low[~below], left[~below])
+    np.testing.assert_allclose(high[~above], right[~above])
+    np.testing.assert_allclose(low[below], (values - room)[below])
+    np.testing.assert_allclose(high[above], (values + room)[above])
     # No standard error is larger than half of its interval.
     table = estimate_table(reports, mechanisms, ["a", "b"], [range(m.size) for m in mechanisms], estimator="smooth")
     assert (table.stderr <= (table.high - table.low) / 2 + 1e-9).all()
+
+
+def unbiased_limits(table, reports, population):
+    """Value, standard error and reach of each cell, written out from what each report of each half adds to it."""
+    shape, n = table.values.shape[1:], float(reports.counts.sum())
+    value, second, assumed = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    (halves,) = table._unbiased.halves
+    assert sum(half.counts for half in halves).tolist() == reports.counts.tolist()
+    for half in halves:
+        left, right = (axis.contributions(sets) for axis, sets in zip(half.maps, reports.sets))
+        for count, row, column in zip(half.counts, left, right):
+            added = np.outer(row, column)
+            value += count * added
+            second += count * added**2
+        squares, shares = [], [axis.working for axis in half.maps]
+        for axis, share in zip(half.maps, shares):
+            sets, channel = axis.mechanism.channel()
+            squares.append((share @ channel) @ axis.contributions(sets) ** 2)
+        assumed += half.counts.sum() * (np.outer(*squares) - np.outer(*shares))
+    variance = second - value + (value - value**2 / n if population == "super" else 0.0)
+    error = np.sqrt(np.maximum(variance, 0.0) + 20.0 / (20.0 + n) * assumed)
+    return value, error, student.ppf(0.975, n) * error
+
+
+@pytest.mark.parametrize("population", ["finite", "super"])
+def test_cells_away_from_zero_have_the_limits_of_their_unbiased_estimates(population):
+    """Those of `smooth` and of `ml` are the same, each widened where needed to hold its own value."""
+    mechanisms, _, reports = ordered_pair(7, 1_500, size=7, others=3)
+    labels, inside = [range(m.size) for m in mechanisms], {}
+    reported = np.zeros((7, 3))
+    for left, right, count in zip(*reports.sets, reports.counts):
+        reported[np.ix_(left, right)] += count
+    tables = {
+        name: estimate_table(reports, mechanisms, ["a", "b"], labels, estimator=name, population=population)
+        for name in ("smooth", "ml")
+    }
+    for name, table in tables.items():
+        value, error, reach = unbiased_limits(table, reports, population)
+        shown, low, high = table.values[0], table.low[0], table.high[0]
+        inside[name] = (error >= 2.0) & (shown >= 3.0 * error)
+        assert 3 <= inside[name].sum() <= 18
+        room = 0.1 * reach
+        below, above = np.minimum(value - reach, shown - room), np.maximum(value + reach, shown + room)
+        if population == "finite":
+            above = np.minimum(above, np.maximum(reported, shown))
+        np.testing.assert_allclose(low[inside[name]], np.maximum(below, 0.0)[inside[name]], rtol=1e-6)
+        np.testing.assert_allclose(high[inside[name]], above[inside[name]], rtol=1e-6)
+        np.testing.assert_allclose(table.stderr[0][inside[name]], error[inside[name]], rtol=1e-6)
+        assert ((low <= shown) & (shown <= high)).all()
+    # Elsewhere they are those of the fits.
+    fit, best = Smooth().fit(reports, mechanisms).about(population), MaximumLikelihood().fit(reports, mechanisms)
+    for name, found in (("smooth", fit), ("ml", best)):
+        left, right = intervals(found, 0.95, population)
+        np.testing.assert_allclose(tables[name].low[0][~inside[name]], left[0][~inside[name]], rtol=1e-6, atol=1e-9)
+        if population == "finite":
+            np.testing.assert_allclose(tables[name].high[0][~inside[name]], right[0][~inside[name]], rtol=1e-6)
+        else:
+            assert (tables[name].high[0] >= right[0] - 1e-9)[~inside[name]].all()
 
 
 def test_distances_that_do_not_fit_are_refused():

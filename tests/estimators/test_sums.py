@@ -178,6 +178,27 @@ def test_repeated_people_count_with_their_weights():
     assert any("records of equal weight" in note for note in table.notes)
 
 
+def test_a_group_of_repeated_people_has_its_own_design_effect():
+    """150 people with 10 records beside 3,000 with one: 4.0 is stated, their group has 10, and 81% were covered."""
+    mechanism, times = line(8, 2, 2), np.r_[np.ones(3_000, dtype=int), np.full(150, 10)]
+    group, errors, said, inside = (times > 1).astype(int), [], [], []
+    stated = float(times @ times / times.sum())
+    assert stated == pytest.approx(4.0)
+    for seed in range(60):
+        values = np.random.default_rng(seed // 10).choice(8, 3_150, p=shares(8, 0.8))
+        sets = mechanism.sample(values, SystemStream.seeded(seed))
+        rows, place = np.unique(np.column_stack([group, sets]), axis=0, return_inverse=True)
+        counts = np.bincount(place.ravel(), weights=times).astype(int)
+        reports = Reports((rows[:, 1:],), rows[:, 0], counts, 2, repeats=stated)
+        table = estimate_table(reports, [mechanism], ["x"], [range(8)], {"group": range(2)}, estimator="ml")
+        mean, truth = table.mean(), 10 * np.bincount(values[group == 1], minlength=8)
+        errors.append(mean.value[1] - values[group == 1].mean())
+        said.append(mean.stderr[1])
+        inside.extend(held(table.low[1], table.high[1], truth))
+    assert np.mean(inside) >= 0.90
+    assert 0.80 <= np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(said))) <= 1.15
+
+
 @pytest.mark.parametrize(("heavy", "weight", "expected"), [(30, 5.0, 19.66), (300, 1.0, 20.0), (30, 1.0, 14.1)])
 def test_the_design_effect_of_weights_is_that_of_people(heavy, weight, expected):
     """`sum (m w)^2 / sum m w^2` over people, found from the sets alone."""

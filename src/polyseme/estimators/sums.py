@@ -290,23 +290,22 @@ class UnbiasedSums:
                 weights = None if part.reports.weights is None else part.reports.weights[rows]
                 counts = part.reports.counts[rows]
                 here = float(counts.sum() if weights is None else counts @ weights**2)
-                effects[cell] += here * _effect(part, rows, counts, weights)
+                effects[cell] += here * self._effect(part, rows, counts, weights)
                 squares[cell] += here
         return np.maximum(_ratio(effects, squares), 1.0)
+
+    def _effect(self, part: Part, rows: Ints, counts: Ints, weights: Floats | None) -> float:
+        """The design effect of one group of a part: the stated one is about the whole table, and knows no weights."""
+        stated, known = part.reports.repeats, weights is None and self.shape[0] == 1
+        if len(part.mechanisms) > 1 or known:
+            return stated
+        return draw_effect(part.reports.sets[0][rows], counts, weights, part.mechanisms[0], stated)
 
     @property
     def effective(self) -> float:
         """How many records of equal weight, each of its own draw, would say as much about the whole table."""
         squares = float(self.squares @ self.repeats)
         return float(self.totals.sum()) ** 2 / squares if squares > 0.0 else 0.0
-
-
-def _effect(part: Part, rows: Ints, counts: Ints, weights: Floats | None) -> float:
-    """The design effect of one group of a part: the stated one is about the whole table, and knows no weights."""
-    stated, known = part.reports.repeats, weights is None and len(part.cells) == 1
-    if len(part.mechanisms) > 1 or known:
-        return stated
-    return draw_effect(part.reports.sets[0][rows], counts, weights, part.mechanisms[0], stated)
 
 
 def asks_unbiased(parts: Sequence[Part], values: Floats) -> bool:
