@@ -16,6 +16,7 @@ from polyseme.errors import QuestionError
 from polyseme.release import counts
 from polyseme.tables.io.parquet import ParquetSource
 from polyseme.tables.io.text import CsvSource
+from polyseme.verbs import knowledge
 
 NAMES = ["a", "b", "c", "d"]
 
@@ -71,7 +72,7 @@ def test_how_often_a_release_is_read(folder: Path, readings: list[str]) -> None:
         return sum(name != "table.parquet" for name in readings)
 
     release = folder / "release"
-    # To count sets, and to see what its readers can learn.
+    # To count sets, and to see what its readers can learn; those who put groups together look at the same records.
     assert read(lambda: ps.verify(release)) == 2
     assert read(lambda: ps.estimate(release, ["d"], by=["sex"])) == 1
     # Who is alike is decided by untouched columns; only then is it known whose sets are shown.
@@ -81,6 +82,23 @@ def test_how_often_a_release_is_read(folder: Path, readings: list[str]) -> None:
     assert read(lambda: ps.report(release, by="sex")) == 4
     assert read(lambda: ps.report(release, folder / "table.parquet", by="sex")) == 4
     assert read(lambda: ps.evaluate(release, folder / "table.parquet")) == 1
+
+
+def test_a_release_of_which_only_the_first_records_are_held_is_read_twice_more(
+    tmp_path: Path, readings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alike = people().with_columns(pl.col("a").first().over("zip"))
+    ps.anonymize(alike, policy(), tmp_path / "alike")
+    readings.clear()
+    once = ps.verify(tmp_path / "alike").remarks
+    assert len(readings) == 2
+    assert any(remark.startswith("a: a reader knows which records have the same zip") for remark in once)
+    monkeypatch.setattr(knowledge, "_ROWS", 1_000)
+    readings.clear()
+    # To count sets, to learn from the first records, to see by its untouched columns who is in a group, and to put the
+    # sets of groups together: only then is it known whose.
+    assert ps.verify(tmp_path / "alike").remarks == once
+    assert len(readings) == 4
 
 
 def test_how_often_an_original_is_read(folder: Path, readings: list[str]) -> None:

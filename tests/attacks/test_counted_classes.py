@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.attacks.audit import attack_release, attack_sample
-from polyseme.attacks.audit.seen import counted_classes, remember
+from polyseme.attacks.audit.columns import Memory
+from polyseme.attacks.audit.seen import counted_classes
 from polyseme.release import Release
 from polyseme.tables.counting.matching import class_sizes
 from polyseme.tables.io.frames import CountedFrame
@@ -38,7 +39,7 @@ def test_classes_of_counted_rows_are_those_of_all_records(rows: list[tuple[str |
     rows = [*rows, ("*", "*", "a"), ("*", "f", "b")]
     people = pl.DataFrame(rows, schema=["age", "sex", "ill"], orient="row", infer_schema_length=None)
     release = ps.anonymize(people, POLICY, seed=1)
-    seen = remember(release)
+    seen = Memory.of(release).seen()
     sizes, suppressed = counted_classes(counted(release))
     assert sorted(sizes) == sorted(class_sizes(seen.quasi))
     assert suppressed == seen.suppressed > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
@@ -33,7 +33,7 @@ from polyseme.tables.coding.sets import code_sets
 from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.source import Source
 
-__all__ = ["Learnt", "Looked", "declared", "from_release", "look", "some_records"]
+__all__ = ["Learnt", "Looked", "declared", "from_release", "look", "looks_at_all", "some_records"]
 
 _CELLS = 16_000_000
 """Codes that are held at a time (128 MB)."""
@@ -396,15 +396,29 @@ def _untouched(schema: Schema) -> list[str]:
     return [item.name for item in schema.attributes if not item.protected and item.role is not Role.IDENTIFIER]
 
 
-def from_release(release: Release) -> Looked:
-    """The first records of a release, of the attributes whose cells are valid sets."""
+def looks_at_all(release: Release) -> bool:
+    """Whether the first records that are looked at are all that there are."""
+    return release.manifest.records <= _most(release)
+
+
+def _most(release: Release) -> int:
+    """Records that are looked at."""
+    held = len(release.manifest.shown) + sum(item.l for item in release.manifest.sets)
+    return min(_ROWS, _CELLS // held)
+
+
+def from_release(release: Release, heard: Callable[[pa.RecordBatch], None] | None = None) -> Looked:
+    """The first records of a release, of the attributes whose cells are valid sets.
+
+    heard  is given the same records, so that they need not be read again
+    """
     items, names = release.manifest.sets, list(release.manifest.shown)
-    held = len(names) + sum(item.l for item in items)
-    most = min(_ROWS, _CELLS // held)
     texts: list[pl.DataFrame] = []
     sets: dict[str, list[Ints | None]] = {item.name: [] for item in items}
     places: dict[str, list[Ints]] = {item.name: [] for item in items}
-    for batch in _first(release, [*names, *(item.name for item in items)], most):
+    for batch in _first(release, [*names, *(item.name for item in items)], _most(release)):
+        if heard is not None:
+            heard(batch)
         columns = {name: as_series(batch.column(name)) for name in names}
         texts.append(pl.DataFrame({name: spelled(series) for name, series in columns.items()}))
         for item in items:

@@ -30,7 +30,7 @@ from polyseme.strata import Strata, Stratum
 from polyseme.strata.groups import Groups
 from polyseme.tables.io.source import Source
 from polyseme.verbs.combined import Reader, broken_promises, combined_verdicts, shared_by, shared_warnings, unknown
-from polyseme.verbs.knowledge import Learnt, declared, from_release, look
+from polyseme.verbs.knowledge import Learnt, Looked, declared, from_release, look
 
 __all__ = ["guessers", "guessers_of_release", "with_guessers", "with_learners"]
 
@@ -369,14 +369,17 @@ def with_guessers(
     return replace(made, attributes=attributes, remarks=(*made.remarks, *broken, *shared_warnings(shared, drawn)))
 
 
-def with_learners(verification: Verification, release: Release) -> Verification:
-    """A verification that says what those reach who learn from the release, and what that breaks."""
-    learners = guessers_of_release(release)
+def with_learners(verification: Verification, release: Release, looked: Looked | None = None) -> Verification:
+    """A verification that says what those reach who learn from the release, and what that breaks.
+
+    looked  the first records, for those who have read them
+    """
+    learners = guessers_of_release(release, looked)
     verdicts = (*verification.verdicts, *combined_verdicts(learners))
     return replace(verification, verdicts=verdicts, learners=learners)
 
 
-def guessers_of_release(release: Release) -> dict[str, Guessers]:
+def guessers_of_release(release: Release, looked: Looked | None = None) -> dict[str, Guessers]:
     """How often three people guess right who read a release; what they know is estimated from it, as anybody can.
 
     Of attributes that are not published as valid sets nothing is said, nor of the long form, where it is not known
@@ -384,7 +387,7 @@ def guessers_of_release(release: Release) -> dict[str, Guessers]:
     """
     if release.manifest.form != "set":
         return {}
-    looked = from_release(release)
+    looked = from_release(release) if looked is None else looked
     reader = Reader(looked, {sets.name: sets for sets in release.manifest.sets}, exact=False)
     found = {}
     for sets in tracked(release.manifest.sets, "Guessing values"):

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from polyseme.attacks.audit.seen import remember
-from polyseme.attacks.audit.shared_values import attack_groups
+from polyseme.attacks.audit.casting import united
+from polyseme.attacks.audit.columns import Memory
+from polyseme.attacks.audit.sampled import Sample
+from polyseme.attacks.audit.shared_values import Drawn, SharedValues
 from polyseme.release import Release, Sets
 from polyseme.results.findings import Finding
 from polyseme.results.views.formats import percent
@@ -23,10 +25,16 @@ _RECORDS = 5_000_000
 """Records up to which `verify` looks for groups that share a value; `attack` looks at any number."""
 
 
-def shared_remarks(release: Release, findings: Sequence[Finding] | None = None) -> tuple[str, ...]:
+def shared_remarks(
+    release: Release,
+    findings: Sequence[Finding] | None = None,
+    memory: Memory | None = None,
+    drawn: Drawn | None = None,
+) -> tuple[str, ...]:
     """Remarks on sets that groups share, and on values that groups share although each record has its own set.
 
     findings  of the adversaries, for those who have asked them
+    memory    of the untouched columns, and `drawn`, the sets of rows, for those who have read them
     """
     manifest = release.manifest
     if manifest.form != "set" or not manifest.sets:
@@ -34,8 +42,16 @@ def shared_remarks(release: Release, findings: Sequence[Finding] | None = None) 
     columns = dict.fromkeys(item.shared_by for item in manifest.sets if item.shared_by)
     told = [_linked(release, column) for column in columns]
     if findings is None and manifest.records <= _RECORDS:
-        findings = attack_groups(release, remember(release), None)
+        findings = _put_together(release, Memory.of(release) if memory is None else memory, drawn)
     return (*told, *(_shared(one) for one in findings or () if one.attack == "shared-value" and one.exceeded))
+
+
+def _put_together(release: Release, memory: Memory, drawn: Drawn | None) -> list[Finding]:
+    """For each attribute the groups by which most is learned."""
+    shared = SharedValues(release, memory.seen(), memory.columns())
+    sets = Sample(release, united(shared.rows())).sets if drawn is None else drawn
+    found = (shared.worst(item, sets) for item in release.manifest.sets)
+    return [one for one in found if one is not None]
 
 
 def _shared(found: Finding) -> str:

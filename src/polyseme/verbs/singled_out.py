@@ -6,7 +6,7 @@ record from all others is refused; one that does so with some of them is warned 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow as pa
 from polyseme.errors import Problem, RiskError
 from polyseme.release import AsIs, Column, Generalized
 from polyseme.schema import Role
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import CountedRows, Source
 from polyseme.verbs.reviewing import Exposure
 
 __all__ = ["SingledOut", "singled_out"]
@@ -54,12 +54,10 @@ def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple
         return SingledOut()
     refused: list[Problem] = []
     told: list[str] = []
-    for name in names:
-        alone = _Alone(Exposure((name,), missing_values, _HELD))
-        alone.exposure.add(pa.Table.from_batches([head.select([name])]))
-        # Further rows only make values less rare: where few are alone in the first ones, nothing else is read.
-        if alone.share >= _WARNED:
-            alone = _of_all(source, name, missing_values)
+    first = _alone(names, missing_values, [(head, None)])
+    # Further rows only make values less rare: where few are alone in the first ones, nothing else is read.
+    telling = [name for name, alone in first.items() if alone.share >= _WARNED]
+    for name, alone in _alone(telling, missing_values, source.counted(telling) if telling else ()).items():
         if alone.identifying:
             refused.append(Problem(f"$.attributes.{name}.role", alone.in_words(name), _HINT))
         elif alone.share >= _WARNED and alone.exposure.rows >= _TELLING:
@@ -93,8 +91,10 @@ class _Alone:
         )
 
 
-def _of_all(source: Source, name: str, missing_values: tuple[str, ...]) -> _Alone:
-    exposure = Exposure((name,), missing_values, _HELD)
-    for batch, counts in source.counted([name]):
-        exposure.add(pa.Table.from_batches([batch]), counts)
-    return _Alone(exposure)
+def _alone(names: Sequence[str], missing_values: tuple[str, ...], rows: Iterable[CountedRows]) -> dict[str, _Alone]:
+    """Each of the columns by itself, all in one reading."""
+    found = {name: _Alone(Exposure((name,), missing_values, _HELD)) for name in names}
+    for batch, counts in rows:
+        for name, alone in found.items():
+            alone.exposure.add(pa.Table.from_batches([batch.select([name])]), counts)
+    return found

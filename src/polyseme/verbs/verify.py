@@ -51,6 +51,7 @@ from polyseme.verbs.inputs import (
     table_given,
     with_population,
 )
+from polyseme.verbs.knowledge import from_release, looks_at_all
 from polyseme.verbs.learners import with_learners
 from polyseme.verbs.locating import located
 
@@ -95,21 +96,30 @@ def verify(
         told = compared(release, compared_with(original, release), person)
         found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *told))
     if whole:
-        found = replace(with_learners(found, release), remarks=_remarks(release, found))
+        found = _read_as_learners(release, found)
     return _counted(found)
 
 
-def _remarks(release: Release, found: Verification) -> tuple[str, ...]:
-    """What else is to be said of its sets, where these can be read at all."""
+def _read_as_learners(release: Release, found: Verification) -> Verification:
+    """What readers learn from a release, and what else is to be said of its sets where these can be read at all.
+
+    Those who learn look at the first records. Where these are all, everybody else is told of them in the same reading.
+    """
+    if not found.holds or release.manifest.form != "set":
+        return with_learners(found, release)
     # A hundred modules that nobody needs who only checks a table.
+    from polyseme.attacks.audit.columns import Memory
     from polyseme.verbs.shared_sets import shared_remarks
     from polyseme.verbs.singled_out import singled_out
 
-    if not found.holds:
-        return ()
+    memory = Memory(release) if looks_at_all(release) else None
+    looked = from_release(release, None if memory is None else memory.add)
+    whole = memory is not None and all(item.name in looked.values for item in release.manifest.sets)
+    drawn = (lambda item, rows: looked.values[item.name][rows]) if whole else None
     alone = singled_out(release.manifest.columns, release.source, release.manifest.missing_values)
     told = (problem.what for problem in alone.refused)
-    return (*shared_remarks(release), *told, *alone.told) if release.manifest.form == "set" else ()
+    remarks = (*shared_remarks(release, None, memory, drawn), *told, *alone.told)
+    return replace(with_learners(found, release, looked), remarks=remarks)
 
 
 def _people(release: Release, population: Any) -> pl.DataFrame:

@@ -20,6 +20,7 @@ import numpy as np
 from polyseme.arrays import Ints
 from polyseme.attacks.audit.casting import Again, Cast, cast_all, united
 from polyseme.attacks.audit.classes import attack_classes
+from polyseme.attacks.audit.columns import Memory, Prints
 from polyseme.attacks.audit.matches import matched_classes
 from polyseme.attacks.audit.promised import promised_for
 from polyseme.attacks.audit.sampled import Sample
@@ -31,9 +32,8 @@ from polyseme.attacks.audit.seen import (
     counted_links,
     insensitive,
     quasi_identifiers,
-    remember,
 )
-from polyseme.attacks.audit.shared_values import attack_groups
+from polyseme.attacks.audit.shared_values import SharedValues
 from polyseme.attacks.registry import ADVERSARIES, attack
 from polyseme.attacks.scene import Linked, Promised, Scene, Shown
 from polyseme.errors import QuestionError
@@ -65,12 +65,13 @@ def attack_release(
     population  people with the same quasi-identifiers, among whom the journalist looks for a record
     """
     require_attackable(release)
-    seen = remember(release)
+    memory = Memory.of(release)
+    seen, shown = memory.seen(), memory.columns()
     whole = _whole_scene(release, class_sizes(seen.quasi), seen.suppressed, class_sizes(seen.linked))
     if population is not None:
         classes, matches = matched_classes(release, population)
         whole = replace(whole, classes=classes, matches=matches)
-    return (*attack(whole), *_attack_records(release, seen, original, other, seed))
+    return (*attack(whole), *_attack_records(release, seen, shown, original, other, seed))
 
 
 def attack_sample(release: Release, some: Release) -> tuple[Finding, ...]:
@@ -84,7 +85,8 @@ def attack_sample(release: Release, some: Release) -> tuple[Finding, ...]:
     part = f"a random sample of {some.manifest.records:,} of {release.manifest.records:,} records"
     measured = {"sampled": float(some.manifest.records), "records": float(release.manifest.records)}
     found = attack(_whole_scene(release, *counted_classes(release), counted_links(release)))
-    for one in _attack_records(some, remember(some), None, None):
+    memory = Memory.of(some)
+    for one in _attack_records(some, memory.seen(), memory.columns(), None, None):
         where = f" in {part}" if "; shown for " in one.knows else f"; shown for {part}"
         found = (*found, *_marked([one], where, measured))
     return tuple(found)
@@ -98,15 +100,21 @@ def require_attackable(release: Release) -> None:
 
 
 def _attack_records(
-    release: Release, seen: Seen, original: Source | None, other: Release | None, seed: int | None = None
+    release: Release,
+    seen: Seen,
+    shown: Prints,
+    original: Source | None,
+    other: Release | None,
+    seed: int | None = None,
 ) -> tuple[Finding, ...]:
     """Whoever looks at single records, and at those of a class or a group."""
     hidden = release.manifest.sets or release.manifest.grouped
     # In classes the release itself tells how often a guess is right; the original adds nothing.
     truth = Truth(release, original, seen, seed) if original is not None and hidden else None
     casts = cast_all(release, seen, truth, other)
-    stage = _Stage(release, seen, truth, casts, other)
-    findings: list[Finding] = []
+    shared = SharedValues(release, seen, shown, truth)
+    stage = _Stage(release, seen, truth, casts, other, shared)
+    findings, grouped = list[Finding](), list[Finding]()
     for cast in tracked(casts, "Attacking attributes"):
         findings += [
             *sorted([*stage.attack_part(cast), *stage.attack_everyone(cast)], key=_order),
@@ -114,7 +122,8 @@ def _attack_records(
             *stage.attack_with_helper(cast),
             *stage.attack_twice(cast),
         ]
-    return (*findings, *attack_groups(release, seen, truth), *attack_classes(release, truth, original))
+        grouped += stage.attack_together(cast)
+    return (*findings, *grouped, *attack_classes(release, truth, original))
 
 
 def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints) -> Scene:
@@ -146,12 +155,19 @@ class _Stage:
     """The records of all casts, and the scenes that are made of them."""
 
     def __init__(
-        self, release: Release, seen: Seen, truth: Truth | None, casts: list[Cast], other: Release | None
+        self,
+        release: Release,
+        seen: Seen,
+        truth: Truth | None,
+        casts: list[Cast],
+        other: Release | None,
+        shared: SharedValues,
     ) -> None:
-        self._seen, self._truth = seen, truth
+        self._seen, self._truth, self._shared = seen, truth, shared
         chosen = [one for cast in casts for one in (cast.chosen, cast.whole) if one is not None]
         described = united(("", one.rows) for one in chosen if one.rows is not None)
-        self._drawn = Sample(release, united(pair for cast in casts for pair in cast.rows()), described.get(""))
+        rows = united((*(pair for cast in casts for pair in cast.rows()), *shared.rows()))
+        self._drawn = Sample(release, rows, described.get(""))
         self._fresh = united(("", one.people) for one in chosen if one.rows is None and one.people is not None).get("")
         twice = [cast.again for cast in casts if cast.again is not None]
         again = united((one.part.item.name, one.others) for one in twice)
@@ -220,6 +236,11 @@ class _Stage:
         )
         where = "; shown for the largest stratum" if part.item.stratified else ""
         return _marked(attack(scene, ["repetition"]), where, {"matched_records": float(len(again.rows))})
+
+    def attack_together(self, cast: Cast) -> list[Finding]:
+        """What the sets of groups say together about a value that their members share."""
+        found = self._shared.worst(cast.part.item, self._drawn.sets)
+        return [] if found is None else [found]
 
     def _shown(self, part: Part, chosen: Chosen) -> Shown:
         return published(part, chosen, self._drawn, self._truth)

@@ -94,13 +94,22 @@ def cast_all(release: Release, seen: Seen, truth: Truth | None, other: Release |
 def united(rows: Iterable[tuple[str, Ints]]) -> dict[str, Ints]:
     """All rows of each attribute, ascending and without repeats."""
     found: dict[str, Ints] = {}
+    latest = np.zeros(0, dtype=np.int64)
     for name, more in rows:
         known = found.get(name)
         if known is None:
-            found[name] = np.unique(more)
+            latest = _once(np.unique(more), latest)
         elif not np.array_equal(known, more):
-            found[name] = np.union1d(known, more)
+            latest = _once(np.union1d(known, more), latest)
+        else:
+            latest = known
+        found[name] = latest
     return found
+
+
+def _once(rows: Ints, latest: Ints) -> Ints:
+    """Rows that many attributes have in common are held once."""
+    return latest if np.array_equal(rows, latest) else rows
 
 
 def _other_strata(largest: Part, seen: Seen) -> dict[int, Ints]:

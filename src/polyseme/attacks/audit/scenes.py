@@ -9,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Bools, Ints
+from polyseme.attacks.audit.columns import Columns, Prints
 from polyseme.attacks.audit.promised import channel_of
 from polyseme.attacks.audit.sampled import Levels, Sample
-from polyseme.attacks.audit.seen import Part, Reading, Seen, as_original, joined, memory_of
+from polyseme.attacks.audit.seen import Part, Reading, Seen, as_original, joined, memory_of, untouched
 from polyseme.attacks.scene import Everyone, Shown
 from polyseme.errors import InternalError, ReleaseError, TableError
 from polyseme.randomness import StreamKey, SystemStream, experiment
@@ -73,6 +74,7 @@ class Truth:
         absent = [name for name in needed if name not in original.schema.names]
         if absent:
             raise TableError(f"{original.name}: no column '{absent[0]}'", "is this the table that was released?")
+        shown = Columns(self.reading, release.manifest.records) if _shows_all(release) else None
         words, parts, kept = release.manifest.missing_values, [], []
         codes: dict[str, list[Ints]] = {item.name: [] for item in protected}
         for batch in original.batches(needed):
@@ -85,11 +87,14 @@ class Truth:
             if self.reading.names:
                 columns = self.reading.columns(batch).filter(pl.Series(fits))
                 parts.append(memory_of(self.reading, columns, (), release))
+                if shown is not None:
+                    shown.add(columns)
             kept.append(fits)
         if not any(fits.any() for fits in kept):
             raise TableError(f"{original.name}: no record fits the release", "is this the table that was released?")
         self.codes = {name: np.concatenate(column) for name, column in codes.items()}
         self.kept = np.concatenate(kept)
+        self.columns: Prints = {} if shown is None else shown.found()
         self.seen = joined(parts, int(self.kept.sum()))
         _require_released(release, original.name, self, seen)
         nobody = np.zeros(0, dtype=np.int64)
@@ -121,6 +126,11 @@ class Truth:
     def values(self, part: Part, people: Ints) -> Ints:
         """The true values of some people, in codes of the stratum's mechanism."""
         return part.stratum.narrow(self.codes[part.item.name][people].astype(np.int64))
+
+
+def _shows_all(release: Release) -> bool:
+    """Whether all untouched columns show what the original shows."""
+    return as_original(release) == untouched(release)
 
 
 def _require_released(release: Release, original: str, truth: Truth, seen: Seen) -> None:

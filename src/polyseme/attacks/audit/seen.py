@@ -31,7 +31,6 @@ __all__ = [
     "memory_of",
     "prints_of",
     "quasi_identifiers",
-    "remember",
     "untouched",
 ]
 
@@ -119,14 +118,6 @@ class Reading:
     def texts(self, frame: pl.DataFrame) -> pl.DataFrame:
         """As text in which whatever is equal is written alike."""
         return frame.select(plain_text(series, self.missing_values) for series in frame)
-
-
-def remember(release: Release) -> Seen:
-    reading = Reading.of(release)
-    links = quasi_identifiers(release)
-    batches = release.batches(reading.names) if reading.names else ()
-    parts = [memory_of(reading, reading.columns(batch), links, release) for batch in batches]
-    return joined(parts, release.manifest.records)
 
 
 def insensitive(release: Release) -> tuple[str, ...]:
