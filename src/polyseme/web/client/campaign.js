@@ -59,6 +59,7 @@ export async function readCampaign(bytes, id) {
   const languages = list(document.languages, "languages");
   require(languages.length && languages.length <= MOST_COLUMNS, "languages");
   require(list(document.columns, "columns").length <= MOST_COLUMNS, "columns");
+  /** @type {ReturnType<typeof readColumn>[]} */
   const columns = document.columns.map(readColumn);
   const open = columns.filter(({ published }) => published === "as-is");
   const hidden = columns.filter(({ published }) => published === "sets");

@@ -277,7 +277,7 @@ function listed({ l, neighbours, weights, excluded }, where, charge) {
     if (length === l) chargeSets(charge, total((left) => left), l, where);
     else charge(total((left) => (left * (left + 1)) / 2));
     rows = rows.flatMap(([members, left]) =>
-      left.map((code, place) => [[...members, code], length < l ? left.slice(place + 1).filter((one) => later[code].has(one)) : []]),
+      left.map((code, place) => /** @type {[number[], number[]]} */ ([[...members, code], length < l ? left.slice(place + 1).filter((one) => later[code].has(one)) : []])),
     );
   }
   const sets = rows.map(([members]) => members).filter((members) => !never.has(String(members)));
