@@ -13,6 +13,7 @@ from polyseme.cancellation import Cancellation
 from polyseme.errors import TableError
 from polyseme.spark.failing import plain_errors, told_by_workers
 from polyseme.spark.jobs import finished
+from polyseme.spark.session import refuse_alike
 from polyseme.spark.tasks import Tasks, numbers
 from polyseme.spark.types import carried, carried_type, spark_type
 from polyseme.tables.io.frames import FrameSource
@@ -178,6 +179,7 @@ def through_workers(
     wanted = source.schema.names if columns is None else columns
     names = [name for name in wanted if carried_type(source.schema.field(name).type) is not None]
     kinds = [carried_type(source.schema.field(name).type) for name in names]
+    refuse_alike(spark, names)
     tasks = Tasks.of(source)
     schema = pa.schema([pa.field(f"c{number}", kind) for number, kind in enumerate(kinds)])
     frame = tasks.frame(spark).mapInArrow(_Read(tasks, tuple(names)), spark_schema(schema))
