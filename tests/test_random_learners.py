@@ -5,7 +5,9 @@ The enumeration is written from the definitions:
 reference    expects the prior that sets were made for, in his own eyes
 marginal     expects in every stratum what the whole table says about the values that are possible there
 conditional  expects what the other records of the group say, shrunk toward the whole table; of a person with several
-             records in a group with one value all are left out; with the strength with which he is right most often
+             records in a group with one value all are left out; with the strength with which he is right most often;
+             or, if he is right more often, what the other records say about each column by itself (naive Bayes), of
+             those columns that make records likelier than the whole table does
 high         expects the exact composition of the group
 """
 
@@ -27,8 +29,8 @@ import polyseme as ps
 from enumeration import Case, label, random_case
 from polyseme.results.guessers import Guesser, Guessers
 
-POLICIES = 520
-BLOCKS, QUICK = 8, 1
+POLICIES, LEAST = 700, 500
+BLOCKS, QUICK = 20, 1
 STRENGTHS = np.array([0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0])
 """Records like everybody that are added to a group; and without limit."""
 TIED = 1e-9
@@ -238,6 +240,55 @@ def enumerated(scene: Scene, channels: list[Channel], by: Sequence[str]) -> Enum
     return Enumerated(*(number / records for number in (expected, marginal, before.max(), best, max(known, best))))
 
 
+def telling(scene: Scene, column: str) -> bool:
+    """Whether each record is likelier given the others of its level, for some strength, than for the whole table."""
+    shown, codes = scene.columns[column].tolist(), scene.codes.tolist()
+    pairs, levels = Counter(zip(shown, codes)), Counter(shown)
+    taken = Counter(zip(shown, codes, scene.persons.tolist()))
+    whole, told = shares_of(scene.codes, scene.size), np.zeros(len(STRENGTHS))
+    for level, code, person in zip(shown, codes, scene.persons.tolist()):
+        left = taken[level, code, person]
+        told += np.log((pairs[level, code] - left + STRENGTHS * whole[code]) / whole[code])
+        told -= np.log(levels[level] - left + STRENGTHS)
+    return bool(told.max() > 0.0)
+
+
+def naive(scene: Scene, channels: list[Channel]) -> tuple[float, float]:
+    """How often an attacker is right who takes columns one by one, before and after."""
+    chosen = [column for column in scene.columns if telling(scene, column)]
+    codes, persons, records = scene.codes.tolist(), scene.persons.tolist(), len(scene.codes)
+    shown = {column: scene.columns[column].tolist() for column in chosen}
+    people = np.bincount(scene.codes, minlength=scene.size).astype(float)
+    tables: dict[Any, np.ndarray] = {}
+    for column, levels in shown.items():
+        for level, code in zip(levels, codes):
+            tables.setdefault((column, level), np.zeros(scene.size))[code] += 1.0
+    mine = Counter(zip(codes, persons))
+    beside = {column: Counter(zip(levels, codes, persons)) for column, levels in shown.items()}
+    before, after = np.zeros(len(STRENGTHS) + 1), np.zeros(len(STRENGTHS) + 1)
+    known: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
+    for row, (code, person) in enumerate(zip(codes, persons)):
+        levels = tuple(shown[column][row] for column in chosen)
+        taken = tuple(beside[column][level, code, person] for column, level in zip(chosen, levels))
+        key = (levels, code, taken, mine[code, person], id(channels[row]))
+        if key not in known:
+            belief = np.ones((len(STRENGTHS), 1)) * people
+            own = belief[:, code] - key[3]
+            for column, level, left in zip(chosen, levels, taken):
+                table = tables[column, level]
+                share = table.sum() / records
+                belief *= (table + STRENGTHS[:, None] * share) / (people + STRENGTHS[:, None]) / share
+                own *= (table[code] - left + STRENGTHS * share) / (people[code] - key[3] + STRENGTHS) / share
+            allowed = list(scene.allowed[row])
+            value, whole = allowed.index(code), people[allowed] / records
+            belief, own = np.vstack([belief[:, allowed], whole]), np.append(own, whole[value])
+            known[key] = mode_right(belief, own, value), named_right(belief, own, channels[row].chance, value)
+        before += known[key][0]
+        after += known[key][1]
+    best = float(before.max())
+    return best / records, max(float(after.max()), best) / records
+
+
 def planned_scene(number: int, folder: Path, **options: int) -> tuple[Scene, Any] | None:
     scene = scene_of(number, folder, **options)
     planned = ps.plan(policy_in(folder, scene), data=scene.table)[scene.name]
@@ -261,10 +312,12 @@ def check(number: int, folder: Path) -> str:
     assert told.conditional is not None, number
     assert set(told.by) <= set(scene.columns), number
     assert told.by, number
-    exact = enumerated(scene, channels_of(planned, scene), told.by)
-    assert told.conditional.before == pytest.approx(exact.before, abs=1e-9), number
-    assert told.conditional.after == pytest.approx(exact.after, abs=1e-9), number
-    assert told.conditional.high == pytest.approx(exact.high, abs=1e-9), number
+    channels = channels_of(planned, scene)
+    exact, (before, after) = enumerated(scene, channels, told.by), naive(scene, channels)
+    assert told.conditional.before == pytest.approx(max(exact.before, before), abs=1e-9), number
+    assert told.conditional.after == pytest.approx(max(exact.after, after), abs=1e-9), number
+    assert told.conditional.high == pytest.approx(max(exact.high, after), abs=1e-9), number
+    assert bool(told.columns) == (after > exact.after + 1e-9), number
     assert told.marginal.after == pytest.approx(exact.marginal, abs=1e-9), number
     assert told.reference.after == pytest.approx(exact.reference, abs=1e-6), number
     return KINDS[number % len(KINDS)]
@@ -277,6 +330,8 @@ def test_the_attackers_of_a_plan_are_those_of_the_definitions(block: int, tmp_pa
     numbers = range(block * POLICIES // BLOCKS, (block + 1) * POLICIES // BLOCKS)
     kinds = Counter(check(number, tmp_path) for number in numbers)
     assert all(kinds[kind] for kind in KINDS)
+    # The others cannot be planned at all; of all blocks together at least 500 are compared.
+    assert sum(kinds[kind] for kind in KINDS) >= LEAST / BLOCKS
 
 
 def stated(release: ps.Release, name: str) -> Guesser:
@@ -384,6 +439,74 @@ def test_persons_with_several_records_do_not_speak_for_themselves() -> None:
     alone = ps.plan(ps.Policy.loads(keyed.replace("record-key: person\n", "")), data=table)["x"].learner
     assert told.conditional.after == pytest.approx(told.marginal.after, abs=0.01)
     assert alone.conditional.after > told.marginal.after + 0.2
+
+
+COLUMNS, LEVELS = 6, 4
+
+
+def weak_columns(records: int, same: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Eight values, and six columns: each says a little about the value, given the value independently."""
+    rng, size = np.random.default_rng([9, seed]), 8
+    values = rng.integers(0, size, records)
+    meant = np.array([np.random.default_rng(column).permutation(size) % LEVELS for column in range(COLUMNS)])
+    shown = np.where(
+        rng.random((COLUMNS, records)) < same, meant[:, values], rng.integers(0, LEVELS, (COLUMNS, records))
+    )
+    return values, shown
+
+
+def combining(values: np.ndarray, shown: np.ndarray, chance: np.ndarray) -> float:
+    """How often naive Bayes is right that has learned each tenth from the others: one record is added to each cell."""
+    right = 0.0
+    for fold in range(10):
+        judged = np.arange(len(values)) % 10 == fold
+        learned, size = ~judged, len(chance)
+        belief = np.log(np.bincount(values[learned], minlength=size) + 1.0) * np.ones((int(judged.sum()), 1))
+        for column in shown:
+            counts = np.ones((LEVELS, size))
+            np.add.at(counts, (column[learned], values[learned]), 1.0)
+            belief += np.log(counts / counts.sum(axis=0))[column[judged]]
+        for row, code in zip(np.exp(belief), values[judged].tolist()):
+            score = row[:, None] * chance
+            right += float(chance[code] @ (score.argmax(axis=0) == code))
+    return right / len(values)
+
+
+def six_columns(records: int, same: float, seed: int) -> tuple[Guessers, float]:
+    """What a plan says, and what an attacker of the test reaches who combines all columns."""
+    values, shown = weak_columns(records, same, seed)
+    columns = {f"c{number}": column.astype(str) for number, column in enumerate(shown)}
+    table = pl.DataFrame({**columns, "x": np.array(list("abcdefgh"))[values]})
+    roles = "".join(f"  {name}: {{role: quasi-identifier}}\n" for name in columns)
+    planned = ps.plan(ps.Policy.loads(LINE.replace("  g: {role: quasi-identifier}\n", roles)), data=table)["x"]
+    assert planned.learner is not None
+    return planned.learner, combining(values, shown, planned.mechanism.channel()[1])
+
+
+@pytest.mark.parametrize("same", [0.3, 0.5])
+def test_many_columns_that_each_say_a_little_are_combined(same: float) -> None:
+    """Groups by three of six columns reached 86.5% where naive Bayes from the release alone reached 93.9%."""
+    apart = []
+    for seed in range(6):
+        told, reached = six_columns(1_000, same, seed)
+        assert told.conditional is not None
+        assert told.columns == tuple(f"c{number}" for number in range(COLUMNS))
+        assert "given each of c0 and c1" in told.sentence()
+        assert told.conditional.high >= told.conditional.after > told.marginal.after + 0.2
+        assert Guessers.from_dict(told.to_dict()) == told
+        apart.append(told.conditional.after - reached)
+    # Both guess at the same records from nearly the same others.
+    assert -0.005 < np.mean(apart) < 0.015
+    assert min(apart) > -0.015
+
+
+def test_many_columns_that_say_nothing_are_not_believed() -> None:
+    """To count each record for itself would seem to reach 60% here; 50% is right, and 52% knowing the whole table."""
+    for seed in range(6):
+        told, _ = six_columns(1_000, 0.0, seed)
+        assert told.conditional is not None
+        assert told.columns == ()
+        assert told.conditional.after < told.marginal.after + 0.02
 
 
 def test_an_attacker_about_whom_nothing_is_known_is_named() -> None:

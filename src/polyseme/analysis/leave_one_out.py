@@ -14,6 +14,18 @@ where
 Nothing is drawn for that where sets can be listed: the chance of a value is a sum over sets, and all records with the
 same group and value have the same. Where sets are too many, they are drawn (`_DRAWN`), and what the attacker gains over
 the shares of the whole table is added to what follows exactly from these.
+
+Groups by many columns are too small to teach anything. Another attacker takes all columns one by one (naive Bayes):
+
+    b_r(u) = (n_u - t [u = v]) * product over columns j of (n_ju - t_j [u = v] + s p_j) / ((n_u - t [u = v] + s) p_j)
+
+where
+    n_ju     records with the level of column j that the record at hand has, and with value u; `n_u` all with value u
+    t_j, t   how many of these its person has
+    p_j      the share of the records with this level
+
+The record itself is left out everywhere. Were it counted in `n_u` alone, a level that nobody else has would favor its
+value: 59% where 51% is right. Without limit to s the attacker knows `m_u` and nothing else, as above.
 """
 
 from __future__ import annotations
@@ -31,7 +43,7 @@ from polyseme.arrays import Bools, Floats, Ints
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream
 
-__all__ = ["LeftOut", "Part", "composition", "held", "information", "left_out", "shrunk"]
+__all__ = ["Columns", "LeftOut", "Part", "Served", "composition", "gained", "held", "information", "left_out", "shrunk"]
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0, inf)
 """Records like everybody that may be added to each group: steps of three lose less than 0.005 of the best success."""
@@ -45,6 +57,10 @@ _DENSE = 4
 """Cells of a table for each record up to which counting is quicker than sorting."""
 _DRAWN = 100_000
 """Sets drawn where they are too many to list: a success is then known to 0.003."""
+_GUESSED = 20_000
+"""Different records at the most that are guessed at from their columns; of more, evenly spaced ones."""
+_BELIEFS = 20_000_000
+"""Different records times values at the most (160 MB)."""
 _TIED = 1e-9
 """Relative difference of scores up to which the attacker tosses a coin."""
 
@@ -405,3 +421,187 @@ def _alike(pairs: Ints, persons: Ints | None) -> tuple[Ints, Ints, Ints]:
     most = int(taken.max(initial=1)) + 1
     alike, many = np.unique(pairs * most + taken, return_counts=True)
     return alike // most, alike % most, many
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Records with the columns that are taken one by one.
+
+    values   of the records: (n,)
+    levels   of the columns, from 0 on: (n, q)
+    size     F, the number of values
+    persons  whose records they are, if some have several
+    """
+
+    values: Ints
+    levels: Ints
+    size: int
+    persons: Ints | None = None
+
+    def beliefs(self, rows: Ints, strength: float) -> Floats:
+        """What all others say about some records, up to a factor of each record: (rows, F)."""
+        if strength == inf:
+            return np.broadcast_to(self._people / len(self.values), (len(rows), self.size))
+        values, every = self.values[rows], np.arange(len(rows))
+        own = self._before(self._people[values] - self._left[rows], strength)
+        told = np.broadcast_to(self._before(self._people, strength), (len(rows), self.size)).copy()
+        for level, table, left in zip(self.levels.T, self._tables, self._left_beside):
+            here = level[rows]
+            share = table.sum(axis=1) / len(self.values)
+            added = strength * share
+            told += np.log(table + added[:, None])[here] - np.log(share)[here, None]
+            own += np.log(table[here, values] - left[rows] + added[here]) - np.log(share)[here]
+        told[every, values] = own
+        return np.exp(told - told.max(axis=1, keepdims=True))
+
+    def _before(self, people: Floats, strength: float) -> Floats:
+        """What the number of records with a value says before any column does; the logarithm."""
+        with np.errstate(divide="ignore"):
+            return np.log(people) - self.levels.shape[1] * np.log(people + strength)
+
+    def alike(self, rows: Ints) -> tuple[Ints, Floats]:
+        """One of each kind of records that are guessed at alike, and how many there are of its kind."""
+        kind = self.values[rows]
+        for column in [*self.levels.T, self._left, *self._left_beside]:
+            kind = np.unique(kind * (int(column.max(initial=0)) + 1) + column[rows], return_inverse=True)[1]
+        _, first, many = np.unique(kind, return_index=True, return_counts=True)
+        return rows[first], many.astype(np.float64)
+
+    @cached_property
+    def _people(self) -> Floats:
+        return np.bincount(self.values, minlength=self.size).astype(np.float64)
+
+    @cached_property
+    def _tables(self) -> list[Floats]:
+        """For each column how many records have each level and value: (levels, F)."""
+        counts = [int(level.max(initial=0)) + 1 for level in self.levels.T]
+        return [
+            np.bincount(level * self.size + self.values, minlength=count * self.size).reshape(count, -1).astype(float)
+            for level, count in zip(self.levels.T, counts)
+        ]
+
+    @cached_property
+    def _left(self) -> Ints:
+        return self._held(self.values)
+
+    @cached_property
+    def _left_beside(self) -> list[Ints]:
+        return [self._held(level * self.size + self.values) for level in self.levels.T]
+
+    def _held(self, codes: Ints) -> Ints:
+        return np.ones_like(codes) if self.persons is None else held(codes, self.persons)
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """The records that one mechanism serves: their rows, and the values that it has, ascending."""
+
+    mechanism: Mechanism
+    rows: Ints
+    allowed: Ints
+
+
+def gained(columns: Columns, served: Sequence[Served]) -> tuple[float, float]:
+    """How much more often an attacker is right who takes all columns than one who knows the whole table alone.
+
+    Without the release and with it, each with the strength that suits him best.
+    """
+    records = sum(len(one.rows) for one in served)
+    most = max(min(_GUESSED, _BELIEFS // columns.size) // max(len(served), 1), 1)
+    shown = [_Shown.of(columns, one, most, len(served)) for one in served if len(one.rows)]
+    right = np.array([np.sum([one.right(columns, strength) for one in shown], axis=0) for strength in STRENGTHS])
+    before, after = (right - right[-1]).max(axis=0) / max(records, 1)
+    return float(before), float(after)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """Records that are guessed at, and the sets that they may be published with.
+
+    allowed  the values of the mechanism, as codes of the domain
+    rows     the records: (n,)
+    value    of each, as a code of the mechanism
+    weight   how many records each stands for
+    listed   for each value the sets that it may be published with, see `_by_value`
+    drawn    where they are too many: one set for each record, see `_weighed`
+    """
+
+    allowed: Ints
+    rows: Ints
+    value: Ints
+    weight: Floats
+    listed: Sequence[tuple[Ints, Floats]]
+    drawn: tuple[Ints, Floats] | None
+
+    @classmethod
+    def of(cls, columns: Columns, served: Served, most: int, parts: int) -> _Shown:
+        rows, weight = columns.alike(served.rows)
+        if len(rows) > most:
+            places = (np.arange(most) + 0.5) * (weight.sum() / most)
+            rows = rows[np.minimum(np.searchsorted(np.cumsum(weight), places, side="right"), len(rows) - 1)]
+            weight = np.full(most, weight.sum() / most)
+        mechanism = served.mechanism
+        work = len(rows) * (mechanism.size if mechanism.p < 1.0 else -(-(mechanism.l**2) // mechanism.size))
+        sets = min(_SETS, _WORK // (parts * len(STRENGTHS) * work))
+        if sets >= 1 and mechanism.design.has_at_most(sets):
+            value = np.searchsorted(served.allowed, columns.values[rows])
+            return cls(served.allowed, rows, value, weight, _by_value(mechanism), None)
+        times = -(-_DRAWN // (parts * len(rows)))
+        rows, weight = np.repeat(rows, times), np.repeat(weight, times) / times
+        value = np.searchsorted(served.allowed, columns.values[rows])
+        drawn = mechanism.sample(value, SystemStream.seeded(0))
+        return cls(served.allowed, rows, value, weight, (), _weighed(drawn, *mechanism.weights(drawn), mechanism.size))
+
+    def right(self, columns: Columns, strength: float) -> tuple[float, float]:
+        """Records guessed right by an attacker who shrinks so much, without their sets and with them."""
+        belief = columns.beliefs(self.rows, strength)[:, self.allowed]
+        own = belief[np.arange(len(belief)), self.value]
+        every = np.arange(belief.shape[1])
+        rest = np.where(every == self.value[:, None], -inf, belief)
+        before = float(self.weight @ _won(own, list(rest.T)))
+        return before, float(self.weight @ self._hits(belief))
+
+    def _hits(self, belief: Floats) -> Floats:
+        """The chance that each record is guessed right: (n,)."""
+        if self.drawn is not None:
+            candidates, chance = self.drawn
+            return _named(
+                belief[np.arange(len(belief))[:, None], candidates] * chance, candidates == self.value[:, None]
+            )
+        found = np.zeros(len(belief))
+        for value in np.unique(self.value).tolist():
+            candidates, chance = self.listed[value]
+            here, mine = candidates == value, np.flatnonzero(self.value == value)
+            step = max(_BLOCK // candidates.size, 1)
+            for start in range(0, len(mine), step):
+                some = mine[start : start + step]
+                scores = belief[some][:, candidates] * chance
+                found[some] = _named(scores, np.broadcast_to(here, scores.shape)) @ chance[here]
+        return found
+
+
+def _named(scores: Floats, here: Bools) -> Floats:
+    """How often the value at the marked place of each set is named: (..., S) for scores of (..., S, l)."""
+    own = scores[here].reshape(scores.shape[:-1])
+    return _won(own, list(np.moveaxis(np.where(here, -inf, scores), -1, 0)))
+
+
+def _by_value(mechanism: Mechanism) -> list[tuple[Ints, Floats]]:
+    """For each value the sets that it may be published with, and `P(R | u)` of the values that may be named."""
+    sets = mechanism.design.sets()
+    outside = (1.0 - mechanism.p) * mechanism.design.blind_likelihood(sets)
+    inside = mechanism.p * mechanism.design.likelihood(sets) + outside[:, None]
+    candidates, chance = _weighed(sets, inside, outside, mechanism.size)
+    if outside.any():
+        return [(candidates, chance)] * mechanism.size
+    having = [(sets == value).any(axis=1) for value in range(mechanism.size)]
+    return [(candidates[some], chance[some]) for some in having]
+
+
+def _weighed(sets: Ints, inside: Floats, outside: Floats, size: int) -> tuple[Ints, Floats]:
+    """The values that may be named from each set, with `P(R | u)`: its members, or all where it may be a lie."""
+    if not outside.any():
+        return sets, inside
+    chance = np.repeat(outside[:, None], size, axis=1)
+    np.put_along_axis(chance, sets, inside, axis=1)
+    return np.broadcast_to(np.arange(size), chance.shape), chance

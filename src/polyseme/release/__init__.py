@@ -9,11 +9,12 @@ from polyseme.release.applied import Applied
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
 from polyseme.release.data import file_digest
 from polyseme.release.documents import FORMAT, MANIFEST
-from polyseme.release.manifest import Manifest
+from polyseme.release.manifest import COMBINED, Manifest
 from polyseme.release.persons import People
 from polyseme.release.release import SEEDED, Release
 
 __all__ = [
+    "COMBINED",
     "FORMAT",
     "MANIFEST",
     "SEEDED",

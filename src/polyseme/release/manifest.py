@@ -20,7 +20,12 @@ from polyseme.release.persons import People
 from polyseme.schema import Role, Schema
 from polyseme.version import __version__
 
-__all__ = ["Manifest"]
+__all__ = ["COMBINED", "Manifest"]
+
+COMBINED = "combined-learner"
+"""The verdict on a promise about learners, for an attacker who reads all sets of a record."""
+_SEVERAL = 2
+"""Attributes that are published as sets, so that one can tell of another."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ class Manifest:
     seeded     whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
     uncounted  whether the decoys are sticky, but the records per draw were not counted (a release of an older program):
                `repeats` is then taken as 1, and intervals are too narrow where people have several records
-    accepted   names of the models that did not hold when it was published all the same, because its owner said so
+    accepted   names of the models that did not hold when it was published all the same, because its owner said so;
+               `combined-learner` where a promise about learners does not hold against one who reads all sets
     about      what its owner says of it: its name, who answers for it
     collected  how devices sent what they had drawn; None where a table was anonymized
     people     of how many people the records are, by what their publisher says; None where records were counted
@@ -228,9 +234,10 @@ def _protected(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _accepted(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """The models that were not reached, and accepted: some of those that the manifest lists."""
+    """What was not reached, and accepted: models that the manifest lists, and what several sets tell of each other."""
     accepted = tuple(document.get("accepted_risk", ()))
     listed = {name for model in document["models"] for name in model}
+    listed |= {COMBINED} if len(_protected(document)) >= _SEVERAL else set()
     if not listed.issuperset(accepted):
         raise ReleaseError(f"{MANIFEST}: a risk was accepted for a model that is not listed", DAMAGED)
     return accepted

@@ -100,6 +100,7 @@ class Guessers:
     source     where the distribution comes from, in words; empty where none is known
     by         the untouched columns that tell the groups apart
     groups     how many groups there are
+    columns    those that the conditional attacker takes one by one, where he then knows more than by group; else empty
     warnings   what the reader must not miss
     promised   what was promised about a guess to whoever shares the reference prior; None where nothing was
     learner    what was promised about whoever knows the distribution; None where nothing was
@@ -120,6 +121,7 @@ class Guessers:
     combined: Guesser | None = None
     read: tuple[str, ...] = ()
     broken: bool = False
+    columns: tuple[str, ...] = ()
 
     @property
     def people(self) -> Mapping[str, Guesser | None]:
@@ -165,7 +167,7 @@ class Guessers:
             ask = "" if self.source else ": give a distribution"
             most = "" if self.unknown is None else f"; it may be as high as {self.unknown:.1%}"
             return f"{promised}what somebody can guess who knows how the values are distributed is not known{most}{ask}"
-        known = f" given {' and '.join(self.by)}" if learnt is not self.marginal and self.by else ""
+        known = self._given if learnt is not self.marginal else ""
         group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
         return (
             f"{promised}{self._who}knows how the values are distributed{known} is right in {learnt.after:.1%}"
@@ -174,9 +176,16 @@ class Guessers:
         )
 
     @property
+    def _given(self) -> str:
+        """What the attacker knows the distribution given, in words."""
+        if self.columns:
+            return f" given each of {' and '.join(self.columns)}"
+        return f" given {' and '.join(self.by)}" if self.by else ""
+
+    @property
     def _missing(self) -> str:
         """What is not known about the last attacker, in words."""
-        given = f" given {' and '.join(self.by)}" if self.by else " given other columns"
+        given = self._given or " given other columns"
         most = 1.0 if self.conditional is None else self.unknown
         return "" if most is None else f"; for an attacker who knows it{given}: not known; may be as high as {most:.1%}"
 
@@ -207,6 +216,7 @@ class Guessers:
                 "promised_to_learners": self.learner,
                 "combined_reads": list(self.read),
                 "combined_above": self.broken,
+                "columns": list(self.columns),
             }
         )
 
@@ -230,6 +240,7 @@ class Guessers:
             person("combined"),
             tuple(document.get("combined_reads", ())),
             document.get("combined_above", False),
+            tuple(document.get("columns", ())),
         )
 
 

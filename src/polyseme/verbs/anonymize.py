@@ -39,7 +39,7 @@ from polyseme.policy import Policy
 from polyseme.policy.reference import population_frame
 from polyseme.policy.resolving import match_columns, resolve
 from polyseme.randomness import StreamKey, key_check, read_key
-from polyseme.release import Release
+from polyseme.release import COMBINED, Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
 from polyseme.results.plan import Plan
@@ -174,7 +174,8 @@ def anonymize(
         *(changed_since(job.columns, job.key is not None, previous, check) if previous is not None else ()),
     ]
     seen += singled_out(job.columns, source, policy.table.missing_values).require_accepted(accept_risk)
-    seen += _shared(policy, resolved, job, published, run, accept_risk, seen)
+    told, accepted = _shared(policy, resolved, job, published, run, accept_risk, seen)
+    seen += told
     _tell(
         warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None, bool(job.sets))
     )
@@ -192,6 +193,7 @@ def anonymize(
             checked=treated is None or treated.checked,
             rows_per_record=job.rows_per_record,
             accept_risk=accept_risk,
+            accepted=accepted,
             prospect=seen_before,
             tell=partial(_tell_afterwards, warn, work),
             population=partial(population_frame, policy),
@@ -273,11 +275,14 @@ def _shared(
     engine: Engine,
     accept_risk: bool,
     said: Sequence[str],
-) -> list[str]:
-    """What is told of attributes whose sets give each other away; refuses where that breaks a promise."""
+) -> tuple[list[str], tuple[str, ...]]:
+    """What is told of attributes whose sets give each other away, and what is accepted of it.
+
+    Refuses where that breaks a promise, and nobody has accepted it.
+    """
     sets = {item.name: item for item in job.sets}
     if len(sets) < 2:
-        return []
+        return [], ()
     records = some_records(published, _LOOKED, whole=not getattr(engine, "scaled", False))
     source = with_joined(records, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     looked = look(policy, resolved.schema, {name: item.strata for name, item in sets.items()}, source)
@@ -286,7 +291,7 @@ def _shared(
     if broken and not accept_risk:
         raise RiskError(broken)
     accepted = [f"{one.where}: {one.what}. It is published all the same, as --accept-risk says." for one in broken]
-    return [*accepted, *shared_warnings(shared, sets, said)]
+    return [*accepted, *shared_warnings(shared, sets, said)], (COMBINED,) if broken else ()
 
 
 def _tell_afterwards(warn: Warn | None, work: Run, seen: Sequence[str]) -> None:

@@ -14,13 +14,12 @@ from polyseme.estimators.all_sets import Combined, combined_success, composition
 from polyseme.estimators.associations import Protected
 from polyseme.estimators.counts import ranked
 from polyseme.models import Verdict
-from polyseme.release import Sets
+from polyseme.release import COMBINED, Sets
 from polyseme.results.guessers import Guesser, Guessers
 from polyseme.strata.groups import Groups
 from polyseme.verbs.knowledge import Looked
 
 __all__ = [
-    "COMBINED",
     "Reader",
     "Shared",
     "broken_promises",
@@ -34,8 +33,6 @@ _NORMAL = 1.959964
 """Standard errors on both sides of 95%."""
 _RECORDS, _ALL_RECORDS, _FEWEST = 30_000, 100_000, 2_000
 """Records of an attribute and of all together that are looked at, and those of an attribute in any case."""
-COMBINED = "combined-learner"
-"""The verdict on a promise about learners, for an attacker who reads all sets of a record."""
 _REMEDY = (
     "protect both as one, in the place of what protects them now, with a public prior of the combinations:\n{}\n"
     "or publish all the same with --accept-risk"

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.analysis.leave_one_out import held, information
+from polyseme.analysis.leave_one_out import Columns, Served, gained, held, information
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.attacks.definetti import judged
 from polyseme.attacks.naive_bayes import levels_of
@@ -128,6 +128,33 @@ class Looked:
         if not len(self.places[name]):
             return None
         return self._groups(name, strata, True, _worthwhile(self._finer(name, strata)))
+
+    def gained(self, name: str, strata: Strata) -> tuple[tuple[str, ...], float, float]:
+        """Columns that tell something one by one, and what an attacker gains from all of them: before and after.
+
+        Over an attacker who knows the distribution among all people, from true values.
+        """
+        place, values, size = self.places[name], self.values[name][:, 0], strata.members[0].size
+        chosen = self._telling(name, size)
+        columns = Columns(values, levels_of(self.features[:, chosen]), size, self.persons)
+        served = [
+            Served(member.mechanism, rows[~member.forbids[values[rows]]], member.allowed)
+            for number, member in enumerate(strata.members)
+            if len(rows := np.flatnonzero(place == number))
+        ]
+        found = gained(columns, served) if chosen else (0.0, 0.0)
+        return tuple(self.names[column] for column in chosen), *found
+
+    def _telling(self, name: str, size: int) -> list[int]:
+        """The columns by which other records tell something about one; of a number and its ranges the better."""
+        values = self.values[name]
+        whole = np.bincount(values.ravel(), minlength=size) / max(values.size, 1)
+        best: dict[str, tuple[float, int]] = {}
+        for column, (called, level) in enumerate(zip(self.names, self.features.T)):
+            if (int(level.max(initial=0)) + 1) * size <= _TABLE // len(self.names):
+                told = information(level, values, size, whole, self.persons)
+                best[called] = max(best.get(called, (0.0, -1)), (told, column))
+        return [column for told, column in best.values() if told > 0.0]
 
     def group_of(self, name: str, strata: Strata) -> Ints:
         """The group of each record, as in `groups` and in `learnt`."""

@@ -54,10 +54,14 @@ _NO_TABLE = (
     "what an attacker reaches who reads all sets of a record is not known without the table, and may be 100%: plan "
     "with --data"
 )
+_TABLE = "the table itself"
+"""Where the distribution comes from in `plan --data`."""
 _WORK = 20_000
 """Values times groups up to which every group is looked at by itself: 1 s a group with 5,000 values."""
 _ALL_GROUPS = 1_000
 """Groups of all attributes that are looked at by themselves: two seconds."""
+_MORE = 1e-9
+"""What one attacker must know more than another: rounding aside."""
 _CROWDED = 200
 """Values of a graph up to which its crowds are listed, to know what a range is."""
 
@@ -345,7 +349,7 @@ def with_guessers(
             return statistics[sets.name], "public statistics", ()
         found = looked.groups(sets.name, sets.strata) if looked is not None else None
         if found is not None:
-            return found, "the table itself", (_FROM_DATA,)
+            return found, _TABLE, (_FROM_DATA,)
         found = declared(sets.attribute)
         return found, "the policy" if found is not None else "", ()
 
@@ -355,6 +359,8 @@ def with_guessers(
         sets = drawn[item.name]
         groups, origin, warnings = known(sets)
         told, believed = _of_sets(sets, groups, origin, len(drawn))
+        if looked is not None and origin == _TABLE:
+            told = _with_columns(told, *looked.gained(sets.name, sets.strata))
         if reader is not None:
             told = reader.told(sets.name, told, groups)
         elif len(drawn) > 1 and told.alone is not None:
@@ -367,6 +373,22 @@ def with_guessers(
     shared = shared_by(learners)
     broken = (f"{one.where}: {one.what}, which anonymize refuses; {one.hint}" for one in broken_promises(shared, drawn))
     return replace(made, attributes=attributes, remarks=(*made.remarks, *broken, *shared_warnings(shared, drawn)))
+
+
+def _with_columns(told: Guessers, columns: tuple[str, ...], before: float, after: float) -> Guessers:
+    """With an attacker who takes all columns one by one in the place of one who knows groups, if he knows more."""
+    one, whole = told.conditional, told.marginal
+    if one is None or whole is None or one.after is None or whole.after is None:
+        return told
+    reached = min(max(whole.after + after, whole.before + before), 1.0)
+    before = min(max(one.before, whole.before + before), 1.0)
+    if reached <= one.after + _MORE:
+        return replace(told, conditional=replace(one, before=min(before, one.after)))
+    worst = None if one.worst_group is None else max(one.worst_group, reached)
+    high = max(one.high or 0.0, reached)
+    return replace(
+        told, conditional=replace(one, before=before, after=reached, worst_group=worst, high=high), columns=columns
+    )
 
 
 def with_learners(verification: Verification, release: Release, looked: Looked | None = None) -> Verification:

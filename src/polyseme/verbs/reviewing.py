@@ -119,6 +119,7 @@ class Review:
     checked          whether that method has checked the models about them
     rows_per_record  in the long form
     accept_risk      whether models may be missed
+    accepted         what else does not hold, and was accepted before anything was written
     prospect         what was counted before anything was written, where it was known whose rows they are
     tell             told what the owner should hear, when all else is well
     population       reads the population, where models count people of one
@@ -130,6 +131,7 @@ class Review:
     checked: bool = True
     rows_per_record: int = 1
     accept_risk: bool = False
+    accepted: tuple[str, ...] = ()
     prospect: Prospect | None = None
     tell: Callable[[Sequence[str]], None] = lambda texts: None
     population: Callable[[], pl.DataFrame | None] = lambda: None
@@ -174,7 +176,7 @@ class Review:
         if broken or not written.manifest.models:
             texts += self.exposed()
         self.tell(texts)
-        accepted = tuple(dict.fromkeys(verdict.model for verdict in broken))
+        accepted = tuple(dict.fromkeys([*(verdict.model for verdict in broken), *self.accepted]))
         return replace(
             written.manifest, accepted=accepted, people=None if self.prospect is None else self.prospect.people
         )

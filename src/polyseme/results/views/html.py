@@ -57,7 +57,8 @@ def verdict_table(
     verdicts = tuple(verdicts)
     held = sum(verdict.holds for verdict in verdicts)
     caption = "Nothing was checked" if not verdicts else f"{held} of {len(verdicts)} models hold"
-    above = above_sentence(learners)
+    besides = "No model covers what is remarked below." if remarks else ""
+    above = " ".join(filter(None, [besides, above_sentence(learners)]))
     beyond = f"<p><b>{escape(f'{caption}. {above}')}</b></p>" if above else ""
     table = (
         beyond

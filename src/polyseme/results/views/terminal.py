@@ -149,15 +149,16 @@ def verdict_view(
         for holds in (False, True)
     )
     told = [*kept, *broken, *_remarks(remarks)]
-    return Group(table, *legend, *told, *_guessing(learners), Text(), _closing(verdicts, learners))
+    return Group(table, *legend, *told, *_guessing(learners), Text(), _closing(verdicts, learners, remarks))
 
 
-def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document]) -> Text:
-    """What it comes to: no all-clear where somebody who reads the release knows more than was reckoned with."""
+def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document], remarks: Sequence[str]) -> Text:
+    """What it comes to: no all-clear where a reader knows more than was reckoned with, or something was remarked."""
     failed = sum(not verdict.holds for verdict in verdicts)
     if failed:
         return Text(f"Violated: {failed} of {len(verdicts)} models.", style=_WRONG)
-    more = above_sentence(learners)
+    besides = "No model covers what is remarked above." if remarks else ""
+    more = " ".join(filter(None, [besides, above_sentence(learners)]))
     return Text(f"Every model holds. {more}".rstrip(), style="bold yellow" if more else "bold green")
 
 
