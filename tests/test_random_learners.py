@@ -187,10 +187,10 @@ def named_right(belief: np.ndarray, own: np.ndarray, chance: np.ndarray, value: 
     believed = belief.copy()
     believed[:, value] = own
     score = believed[:, :, None] * chance
-    mine = score[:, value, :]
-    best = score.max(axis=1)
-    tied = (score >= (1.0 - TIED) * best[:, None, :]).sum(axis=1)
-    return ((mine >= (1.0 - TIED) * best) / tied * chance[value]).sum(axis=1)
+    best = score.max(axis=1, keepdims=True)
+    # What cannot have been published with a set is not named, even where nothing else is believed in.
+    named = (score >= (1.0 - TIED) * best) & (chance > 0.0)
+    return (named[:, value] / np.maximum(named.sum(axis=1), 1) * chance[value]).sum(axis=1)
 
 
 def mode_right(belief: np.ndarray, own: np.ndarray, value: int) -> np.ndarray:

@@ -143,6 +143,15 @@ def test_verify_and_the_report_say_it(tmp_path: Path) -> None:
     (told,) = ps.verify(together).remarks
     assert "one group of 'home' show one set" in told
     assert json.loads(polyseme("verify", tmp_path / "release", "--json").stdout)["remarks"] == [told]
+    # The last line is no all-clear beside that.
+    closing = "Every model holds. No model covers what is remarked above."
+    assert closing in " ".join(polyseme("verify", tmp_path / "release").stdout.split())
+    assert "No model covers what is remarked below." in ps.verify(together)._repr_html_()
+    alone = quietly(
+        table.drop("home"), ps.Policy.loads(POLICY.replace("  home: {role: ROLE}\n", "").replace("SHARED", ""))
+    )
+    assert not ps.verify(alone).remarks
+    assert "No model covers" not in str(ps.verify(alone)._repr_html_())
     page = " ".join(re.sub("<[^>]*>", "", ps.report(together)).split())
     assert "All records of one group of home show the same set" in page
     assert "Equal sets link members" in page

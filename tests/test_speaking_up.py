@@ -114,7 +114,10 @@ def test_a_release_without_risk_says_nothing_of_one() -> None:
     assert document["format"] == 1
 
 
-@pytest.mark.parametrize("edit", [{"format": 1}, {"accepted_risk": ["closeness"]}, {"accepted_risk": []}])
+@pytest.mark.parametrize(
+    "edit",
+    [{"format": 1}, {"accepted_risk": ["closeness"]}, {"accepted_risk": ["combined-learner"]}, {"accepted_risk": []}],
+)
 def test_a_manifest_that_accepts_what_it_cannot_is_refused(edit: dict[str, Any]) -> None:
     document = ps.anonymize(people(), ps.Policy.loads(RAW + MISSED), accept_risk=True).manifest.to_dict()
     Manifest.from_dict(document)

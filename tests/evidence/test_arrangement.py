@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy.stats import binom
 
 import polyseme as ps
 from polyseme.evidence import LEVEL
@@ -167,6 +168,34 @@ def test_honest_releases_hold_however_they_are_written(way: str, tmp_path: Path)
         verdict = mechanism(ps.Release.open(folder))
         assert verdict.holds
         assert min(verdict.parameters["blocks_p_value"], verdict.parameters["neighbors_p_value"]) > 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["one file", "many files"])
+def test_honest_releases_are_seldom_called_sorted(way: str, tmp_path: Path) -> None:
+    """Of sorted tables, over 300 releases each: p-values are below a level no more often than it says."""
+    found, policy = [], ps.Policy.loads(POLICY)
+    for seed in range(300):
+        people, folder = table((60, 200, 700)[seed % 3], seed).sort("x"), tmp_path / "r"
+        ps.anonymize(people, policy, folder, overwrite=True, **WAYS[way])
+        verdict = mechanism(ps.Release.open(folder))
+        assert verdict.holds
+        found.append(2 * min(verdict.parameters["blocks_p_value"], verdict.parameters["neighbors_p_value"]))
+    for level in (0.3, 0.1, 0.05):
+        assert np.sum(np.array(found) < level) <= binom.ppf(0.99, len(found), level)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("records", "blur", "caught"), [(700, 2.0, 0.9), (3_000, 5.0, 0.9)])
+def test_releases_that_are_weakly_sorted_by_the_true_value_are_found(records: int, blur: float, caught: float) -> None:
+    """By the true value and noise: the place of a row and its value correlate by 0.7, and in more rows by 0.4."""
+    random, people = np.random.default_rng(7), table(records)
+    release, truth, doubted = ps.anonymize(people, ps.Policy.loads(POLICY)), people["x"].to_numpy(), []
+    for _ in range(30):
+        order = np.argsort(truth + random.normal(0.0, blur, records))
+        doubted.append(not mechanism(with_sets(release, sets_of(truth[order], random))).holds)
+        assert mechanism(with_sets(release, sets_of(random.permutation(truth), random))).holds
+    assert np.mean(doubted) >= caught
 
 
 def test_people_with_several_records_have_the_same_set_and_hold(tmp_path: Path) -> None:

@@ -438,10 +438,10 @@ class Columns:
     size: int
     persons: Ints | None = None
 
-    def beliefs(self, rows: Ints, strength: float) -> Floats:
-        """What all others say about some records, up to a factor of each record: (rows, F)."""
+    def beliefs(self, rows: Ints, allowed: Ints, strength: float) -> Floats:
+        """What all others say about the values that are possible for some records, up to a factor: (rows, allowed)."""
         if strength == inf:
-            return np.broadcast_to(self._people / len(self.values), (len(rows), self.size))
+            return np.broadcast_to(self._people[allowed] / len(self.values), (len(rows), len(allowed)))
         values, every = self.values[rows], np.arange(len(rows))
         own = self._before(self._people[values] - self._left[rows], strength)
         told = np.broadcast_to(self._before(self._people, strength), (len(rows), self.size)).copy()
@@ -452,12 +452,15 @@ class Columns:
             told += np.log(table + added[:, None])[here] - np.log(share)[here, None]
             own += np.log(table[here, values] - left[rows] + added[here]) - np.log(share)[here]
         told[every, values] = own
-        return np.exp(told - told.max(axis=1, keepdims=True))
+        told = told[:, allowed]
+        top = told.max(axis=1, keepdims=True)
+        belief: Floats = np.exp(told - np.where(np.isfinite(top), top, 0.0))
+        return belief
 
     def _before(self, people: Floats, strength: float) -> Floats:
         """What the number of records with a value says before any column does; the logarithm."""
         with np.errstate(divide="ignore"):
-            return np.log(people) - self.levels.shape[1] * np.log(people + strength)
+            return np.asarray(np.log(people) - self.levels.shape[1] * np.log(people + strength))
 
     def alike(self, rows: Ints) -> tuple[Ints, Floats]:
         """One of each kind of records that are guessed at alike, and how many there are of its kind."""
@@ -523,7 +526,7 @@ class _Shown:
     value    of each, as a code of the mechanism
     weight   how many records each stands for
     listed   for each value the sets that it may be published with, see `_by_value`
-    drawn    where they are too many: one set for each record, see `_weighed`
+    drawn    where they are too many: as many drawn sets for each record, one record after the other, see `_weighed`
     """
 
     allowed: Ints
@@ -540,21 +543,19 @@ class _Shown:
             places = (np.arange(most) + 0.5) * (weight.sum() / most)
             rows = rows[np.minimum(np.searchsorted(np.cumsum(weight), places, side="right"), len(rows) - 1)]
             weight = np.full(most, weight.sum() / most)
-        mechanism = served.mechanism
+        mechanism, value = served.mechanism, np.searchsorted(served.allowed, columns.values[rows])
         work = len(rows) * (mechanism.size if mechanism.p < 1.0 else -(-(mechanism.l**2) // mechanism.size))
         sets = min(_SETS, _WORK // (parts * len(STRENGTHS) * work))
         if sets >= 1 and mechanism.design.has_at_most(sets):
-            value = np.searchsorted(served.allowed, columns.values[rows])
             return cls(served.allowed, rows, value, weight, _by_value(mechanism), None)
-        times = -(-_DRAWN // (parts * len(rows)))
-        rows, weight = np.repeat(rows, times), np.repeat(weight, times) / times
-        value = np.searchsorted(served.allowed, columns.values[rows])
-        drawn = mechanism.sample(value, SystemStream.seeded(0))
+        named = mechanism.size if mechanism.p < 1.0 else mechanism.l
+        times = max(min(_DRAWN // parts, _BELIEFS // named) // len(rows), 1)
+        drawn = mechanism.sample(np.repeat(value, times), SystemStream.seeded(0))
         return cls(served.allowed, rows, value, weight, (), _weighed(drawn, *mechanism.weights(drawn), mechanism.size))
 
     def right(self, columns: Columns, strength: float) -> tuple[float, float]:
         """Records guessed right by an attacker who shrinks so much, without their sets and with them."""
-        belief = columns.beliefs(self.rows, strength)[:, self.allowed]
+        belief = columns.beliefs(self.rows, self.allowed, strength)
         own = belief[np.arange(len(belief)), self.value]
         every = np.arange(belief.shape[1])
         rest = np.where(every == self.value[:, None], -inf, belief)
@@ -565,9 +566,9 @@ class _Shown:
         """The chance that each record is guessed right: (n,)."""
         if self.drawn is not None:
             candidates, chance = self.drawn
-            return _named(
-                belief[np.arange(len(belief))[:, None], candidates] * chance, candidates == self.value[:, None]
-            )
+            row = np.repeat(np.arange(len(belief)), len(candidates) // len(belief))
+            won = _named(belief[row[:, None], candidates] * chance, candidates == self.value[row][:, None])
+            return np.asarray(won.reshape(len(belief), -1).mean(axis=1))
         found = np.zeros(len(belief))
         for value in np.unique(self.value).tolist():
             candidates, chance = self.listed[value]
