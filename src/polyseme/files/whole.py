@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from polyseme.errors import InvalidInput
-from polyseme.kernel.work import Cancellation, check
+from polyseme.kernel.work import Cancellation, check_cancelled
 
 __all__ = ["refuse_existing", "require_place", "whole_file", "whole_folder"]
 
@@ -53,7 +53,7 @@ def whole_folder(
 
 def _require_going(cancellation: Cancellation | None) -> None:
     """Raise `Cancelled` if the work that made a file should stop, by its own token or by that of the context."""
-    check()
+    check_cancelled()
     if cancellation is not None:
         cancellation.check()
 

@@ -10,7 +10,7 @@ stage and says how far it is, without parameters that are handed down:
     for question in tracked(questions, "tables", "Comparing tables"):
         ..
 
-Opening a stage and advancing it also ask whether the work should stop; `check` asks where there is no stage. A stage is
+Opening a stage and advancing it also ask whether the work should stop; `check_cancelled` asks where there is no stage. A stage is
 named in words of our own and a log line holds counts and seconds: neither holds a value of the data or the name of a
 column (the first line of a table without a header is a record).
 
@@ -38,7 +38,7 @@ __all__ = [
     "Listener",
     "Progress",
     "Stage",
-    "check",
+    "check_cancelled",
     "current_cancellation",
     "listening",
     "stage",
@@ -271,7 +271,7 @@ def tracked(items: Sequence[Item], name: str, label: str) -> Iterator[Item]:
             told.advance()
 
 
-def check() -> None:
+def check_cancelled() -> None:
     """Raise `Cancelled` if the work of this thread should stop: for loops that are no stage."""
     _current.get().check()
 
