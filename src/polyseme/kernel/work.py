@@ -10,9 +10,9 @@ stage and says how far it is, without parameters that are handed down:
     for question in tracked(questions, "tables", "Comparing tables"):
         ..
 
-Opening a stage and advancing it also ask whether the work should stop; `check_cancelled` asks where there is no stage. A stage is
-named in words of our own and a log line holds counts and seconds: neither holds a value of the data or the name of a
-column (the first line of a table without a header is a record).
+Opening a stage and advancing it also ask whether the work should stop; `check_cancelled` asks where there is none. A
+stage is named in words of our own, and a log line holds counts and seconds: neither holds a value of the data or the
+name of a column (the first line of a table without a header is a record).
 
 The context belongs to the thread that set it, so that two calls in two threads do not interfere. What a helper thread
 does is told, and stopped, by the thread that waits for it. Libraries never leave the process: the command line does
@@ -51,6 +51,9 @@ Item = TypeVar("Item")
 P = ParamSpec("P")
 R = TypeVar("R")
 State = Literal["begun", "going", "ended"]
+
+_BEFORE_THE_END = 0.99
+"""The share of a verb whose last stage has ended: only what has returned is done."""
 
 
 class Cancellation:
@@ -164,10 +167,11 @@ class _Verb:
             return
         names = list(self.weights)
         before = sum(self.weights[name] for name in names[: names.index(stage)])
-        self.reached((before + self.weights[stage] * fraction) / sum(self.weights.values()))
+        share = (before + self.weights[stage] * fraction) / sum(self.weights.values())
+        self.reached(min(share, _BEFORE_THE_END))
 
     def reached(self, share: float) -> None:
-        self.share = max(self.share, min(share, 1.0))
+        self.share = max(self.share, share)
         if self.outer is not None:
             self.outer.moved(self.name, self.share)
 
