@@ -103,6 +103,7 @@ class Progress:
     stage   the stage's id, which stays the same between versions; the verb's own name for its work as a whole
     label   the stage in words
     number  tells stages with the same id apart
+    state   "begun", "going" or "ended"; a stage that fails ends too
     done    steps done, of `total` where that is known
     weight  the part of the verb's work that this stage is, from 0 to 1, where that is declared
     share   the part of the verb's work that is done, from 0 to 1; it never goes back. None outside of a verb
