@@ -173,9 +173,9 @@ def test_honest_releases_hold_however_they_are_written(way: str, tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["one file", "many files"])
 def test_honest_releases_are_seldom_called_sorted(way: str, tmp_path: Path) -> None:
-    """Of sorted tables, over 300 releases each: p-values are below a level no more often than it says."""
+    """Of sorted tables, over 200 releases each: p-values are below a level no more often than it says."""
     found, policy = [], ps.Policy.loads(POLICY)
-    for seed in range(300):
+    for seed in range(200):
         people, folder = table((60, 200, 700)[seed % 3], seed).sort("x"), tmp_path / "r"
         ps.anonymize(people, policy, folder, overwrite=True, **WAYS[way])
         verdict = mechanism(ps.Release.open(folder))
