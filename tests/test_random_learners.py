@@ -345,7 +345,7 @@ def stated(release: ps.Release, name: str) -> Guesser:
 @pytest.mark.slow
 def test_attacks_stay_within_the_limits_of_releases(tmp_path: Path) -> None:
     """Nineteen of twenty limits hold what attacks on the release reach, and what the plan says for the table."""
-    attacked, planned = [], []
+    attacked, planned, near = [], [], []
     for number in range(110):
         found = planned_scene(number, tmp_path, least=300, most=700)
         if found is None:
@@ -360,10 +360,13 @@ def test_attacks_stay_within_the_limits_of_releases(tmp_path: Path) -> None:
         ]
         attacked.append(max(learning) > most + 1e-9)
         planned.append(plan.learner.conditional.after > most + 1e-9)
+        near.append(max(learning) > most - 0.1)
     allowed = binom.ppf(0.99, len(attacked), 0.05)
     assert len(attacked) > 90
     assert sum(attacked) <= allowed
     assert sum(planned) <= allowed
+    # Limits that hold everything would say nothing: a tenth lower, and attacks exceed many of them.
+    assert np.mean(near) > 0.3
 
 
 LINE = """
