@@ -142,7 +142,8 @@ def python_page() -> str:
 
 PYTHON_NOTE = """\
 Tables may be polars, pandas or pyarrow objects, or paths. [Results](results.md) says how results are shown and stored,
-and how a program cancels runs, handles warnings and logs.
+and how a program cancels runs, handles warnings and logs. Most nouns also have `to_dict` and `from_dict`,
+which write and read [documents](results.md#json).
 
 Made from the docstrings by `python docs/check.py --write`."""
 
@@ -154,11 +155,15 @@ def _described(name: str, thing: Any) -> list[str]:
     return lines[:-2] + _methods(thing) if inspect.isclass(thing) and not _is_error(thing) else lines
 
 
+DOCUMENTS = ("from_dict", "to_dict")
+"""Methods that nearly every result has; the page of results explains them once."""
+
+
 def _methods(noun: type) -> list[str]:
     """The ways in and out of a noun, each with the first line of its docstring."""
     lines = []
     for name, member in sorted(inspect.getmembers(noun)):
-        if not name.startswith("_") and callable(member) and (inspect.getdoc(member) or ""):
+        if not name.startswith("_") and name not in DOCUMENTS and callable(member) and inspect.getdoc(member):
             lines += [f"    .{name}{_signature(member)}", f"        {inspect.getdoc(member).splitlines()[0]}"]
     return ["", *lines, "```", ""] if lines else ["```", ""]
 
