@@ -25,6 +25,10 @@ from polyseme.device.reports import answer
 from polyseme.studies.income import INCOME_POLICY, income_table
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "docs"))
+
+import check  # noqa: E402 - it lives beside the documentation
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 
@@ -68,11 +72,11 @@ def example(line: str, folder: Path) -> Result | subprocess.CompletedProcess[str
 
 
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    income_table(5_000).write_csv(tmp_path / "people.csv")
     for text in blocks(ROOT / "README.md", "sh"):
-        result = run(text.replace("polyseme demo ", "polyseme demo --records 5000 "), tmp_path)
+        result = run(text, tmp_path)
         assert result.returncode == 0, result.stderr
     assert (tmp_path / "report.html").stat().st_size > 10_000
-    assert (tmp_path / "demo-out" / "report.html").exists()
 
 
 def helps(command: click.Command, context: click.Context) -> Iterator[tuple[str, str]]:
@@ -194,3 +198,12 @@ def test_the_examples_of_every_help_text_run(
 def test_documentation_leads_somewhere() -> None:
     result = subprocess.run([sys.executable, "docs/check.py"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
+
+
+def test_the_check_refuses_words_and_pages_without_a_purpose() -> None:
+    page, said = ROOT / "docs" / "policy.md", "# Policies\n\n*Reference: every key.*\n"
+    assert check.refused_words(page, said) == check.without_purpose(page, said) == []
+    (found,) = check.refused_words(page, said + "A table that Nobody reads.\n")
+    assert found.startswith("docs/policy.md:4: 'Nobody'")
+    assert check.refused_words(page, "Somebodyness is another word.") == []
+    assert check.without_purpose(page, "# Policies\n\nA policy is a file.\n") != []
