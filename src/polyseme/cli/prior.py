@@ -34,7 +34,7 @@ def command() -> None:
 @_out
 @click.option("--force", is_flag=True, help="Replace an earlier prior.")
 def from_release(release: Path, of: str, by: tuple[str, ...], out: Path | None, force: bool) -> None:
-    """The estimate of an earlier RELEASE. Anybody can make it, so nothing new is published with it.
+    """The estimate of an earlier RELEASE. Every reader can make it, so it reveals nothing new.
 
     \b
     Example:

@@ -41,7 +41,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
 def command(
     names: tuple[str, ...], out: Path, quick: bool, data: dict[str, str], jobs: int | None, listing: bool
 ) -> None:
-    """Run the experiments of the papers anew: a page for each, and an index with what came of every claim.
+    """Reproduce the papers' experiments: a page for each, and an index with the verdict on every claim.
 
     All studies are run unless some are named. What is measured is kept in the folder: a run that was stopped goes on
     where it was.

@@ -80,13 +80,13 @@ _KINDS = ("the policy's", "not beaten", "beaten by another")
 
 
 def _learners(name: str, tried: Sequence[Tried], width: int) -> alt.LayerChart:
-    """A learner's success against the error: the floor drawn in, the policy's point marked, beaten settings grey."""
+    """A learner's success against the error, with the lower bound, the policy's point and beaten settings in gray."""
     rows = [_tried_row(one.to_dict()) for one in tried]
     known = [row for row in rows if row["error"] is not None]
     base = alt.Chart(alt.InlineData(values=known)).encode(
         alt.X(
             "success:Q",
-            title="right guesses of somebody who knows the distribution, %",
+            title="right guesses of an attacker who knows the distribution, %",
             scale=alt.Scale(zero=False, nice=False, padding=24),
         ),
         alt.Y(
@@ -117,7 +117,7 @@ def _learners(name: str, tried: Sequence[Tried], width: int) -> alt.LayerChart:
         .mark_rule(color=COLOURS["muted"], strokeDash=[4, 3])
         .encode(alt.X("success:Q"))
     )
-    title = f"{name}: what a learner reaches and what it costs; dashed: the floor of truthful sets of the policy's l, d"
+    title = f"{name}: success of a learner against error; dashed: lower bound for truthful sets of the policy's l, d"
     return alt.LayerChart(layer=[rule, dots, names], width=width, height=int(width * 0.55), title=title)
 
 
