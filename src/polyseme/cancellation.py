@@ -4,8 +4,8 @@
     threading.Thread(target=anonymize, args=(data, policy, out), kwargs={"cancellation": token}).start()
     token.cancel("the user left")      # from any thread, or from a signal handler
 
-The work then ends with `Cancelled` and leaves nothing behind. Libraries never leave the process: that is for whoever
-owns it, and the command line does (see `cli/interruption.py`).
+The work then ends with `Cancelled` and leaves nothing behind. Libraries never exit the process: that is up to its
+owner, and the command line does (see `cli/interruption.py`).
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Cancellation:
 
     @property
     def reason(self) -> str:
-        """Why, or nothing as long as nobody asked."""
+        """Why, or nothing as long as no caller has cancelled."""
         return self._reason or ""
 
     def check(self) -> None:
-        """Raise `Cancelled` if somebody asked to stop."""
+        """Raise `Cancelled` if a caller has cancelled."""
         if self._reason is not None:
             raise Cancelled(self._reason)

@@ -1,4 +1,4 @@
-"""How far long work is: stages with a total, told to whoever listens. Nobody does unless asked to.
+"""Progress of long work: stages with a total, reported to a listener. There is none unless one is set.
 
     with listening(listener):
         evaluate(..)
@@ -8,7 +8,7 @@
 
 A stage is named in words of our own: like a log line it holds no value and no name of a column. Who listens is known to
 the thread that asked, so that two calls in two threads do not speak into each other; work that a helper thread does is
-told by whoever waits for it.
+reported by the thread that waits for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 
 
 class Listener(Protocol):
-    """Whoever is told."""
+    """The receiver of progress."""
 
     def begin(self, name: str, total: int | None) -> Any:
         """A stage begins; what is returned names it from now on."""
@@ -41,7 +41,7 @@ _listening: ContextVar[Listener | None] = ContextVar("polyseme listener", defaul
 
 
 class Stage:
-    """One stage of some work; silent where nobody listens."""
+    """One stage of some work; silent without a listener."""
 
     def __init__(self, listener: Listener | None = None, task: Any = None) -> None:
         self._listener, self._task, self._done = listener, task, 0
@@ -69,7 +69,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def stage(name: str, total: int | Callable[[], int | None] | None = None) -> Iterator[Stage]:
-    """One stage of some work; a total that has to be found out is asked for only if somebody listens."""
+    """One stage of some work; a total that has to be computed is computed only for a listener."""
     listener = _listening.get()
     if listener is None:
         yield Stage()

@@ -156,7 +156,7 @@ class Distributions:
 
     @property
     def known(self) -> Floats | None:
-        """What somebody who reads public statistics knows: the prior, or else the reference."""
+        """What an attacker who reads public statistics knows: the prior, or else the reference."""
         return self.reference if self.prior is None else self.prior
 
     def made_for(self, prior: Floats) -> Distributions:
@@ -205,7 +205,7 @@ OTHERWISE = Condition()
 class Conditional:
     """Distributions of the records that fulfil a condition, in the place of those of everybody else.
 
-    share  of the people who are expected to fulfil it; None where nobody says. It is not part of a release
+    share  of the people who are expected to fulfill it; None where it is not stated. It is not part of a release
     """
 
     condition: Condition

@@ -18,7 +18,7 @@ many releases there are. Otherwise combinations are gone through while they are 
 
     V <= V_1 L_2 .. L_k,    L_i = sum over R of max_v P_i(R | v)
 
-which is F times the success of somebody to whom all F values are equally likely.
+which is F times the success of an attacker to whom all F values are equally likely.
 """
 
 from __future__ import annotations

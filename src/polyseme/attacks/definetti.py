@@ -42,8 +42,8 @@ def lacks(scene: Scene) -> str:
 def attack(scene: Scene) -> tuple[Finding, ...]:
     """On published sets, with the untouched columns of their records.
 
-    The promise about a guess holds for those who share the prior. Nobody can be kept from learning more about people in
-    general, so this adversary is shown beside its baseline, and has no bound unless one was promised for it.
+    The promise about a guess holds for attackers with the prior. No method keeps an attacker from learning about people
+    in general, so this attack is shown beside its baseline, and has no bound unless one was promised for it.
     """
     if scene.features is None:
         return ()

@@ -138,7 +138,7 @@ def _beside(ordered: Ints, few: Bools, step: int) -> Ints:
 
 
 def _learned(seen: Gathered) -> Floats:
-    """The distribution of the values that makes all sets likely, as somebody finds it who counts them."""
+    """The distribution of the values that makes all sets likely, as an attacker who counts them finds it."""
     shares = seen.prior.copy()
     for _ in range(_STEPS):
         inside = shares[seen.sets] * (seen.inside - seen.outside[:, None])

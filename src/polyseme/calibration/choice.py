@@ -29,7 +29,7 @@ from polyseme.promises import Drawing, Grounds, Known, Outcome, Promises
 __all__ = ["Choice", "choose", "choose_within", "mechanism_for"]
 
 _LARGE_SET = 64
-"""Sets beyond this are pointed out: chosen by judgement, nobody reads so many candidates."""
+"""Sets beyond this are pointed out: chosen by judgment, as readers do not read so many candidates."""
 _NEARLY_ALWAYS = 0.99
 """Single candidates that are true more often than this are pointed out: chosen by judgement."""
 _ROUNDING = 1e-15
@@ -186,7 +186,7 @@ def _for_learner(
     l: int | None,
     labels: Sequence[object] | None,
 ) -> Choice:
-    """Design and truth together, so that somebody who knows the distribution seldom guesses right.
+    """Design and truth together, so that an attacker who knows the distribution seldom guesses right.
 
     l  how many candidates a set has, where that is settled
     """

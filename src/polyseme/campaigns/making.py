@@ -86,7 +86,7 @@ def _require_simple(policy: Policy) -> None:
     """Refuse what cannot be decided by each device for itself."""
     problems = []
     if policy.grouping is not None:
-        what = f"'{policy.grouping.name}' puts records into groups, for which somebody has to see all of them"
+        what = f"'{policy.grouping.name}' forms groups of records, which needs all records in one place"
         problems.append(Problem("$.method", what, "a campaign draws sets on each device: leave `method` out"))
     for item in policy.attributes:
         if item.shared_by:

@@ -1,4 +1,4 @@
-"""Designs that are one distribution over valid sets, the same whoever the true value belongs to.
+"""Designs that are one distribution over valid sets, the same for every person.
 
     K(R | v) = P(R) [v in R] / rho_v,   B = P
 
@@ -32,7 +32,7 @@ chain of them loses a few."""
 
 
 class SetDistribution(Design):
-    """One distribution over valid sets, the same whoever the true value belongs to."""
+    """One distribution over valid sets, the same for every person."""
 
     @abstractmethod
     def log_probability(self, sets: Ints) -> Floats:

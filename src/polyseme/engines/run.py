@@ -56,7 +56,7 @@ class Run:
 
 
 def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, Tallied]) -> None:
-    """What came of a run; refuses sets that would give people away, and conditions that are about nobody.
+    """The outcome of a run; refuses sets that would reveal values, and conditions that match no record.
 
     total   the tally of the whole table
     prints  how often fingerprints of each kind occur

@@ -126,7 +126,7 @@ class DenseMap(AxisMap):
 class ClusterMap(AxisMap):
     """The exact map when incompatibility is an equivalence: a system of clusters instead of one of values.
 
-    Within a cluster decoys fall on the values in fixed shares, whoever drew them, so with `W`, `X` counts by cluster
+    Within a cluster decoys fall on the values in fixed shares, for every true value, so with `W`, `X` counts by cluster
 
         w_u = p * (x_u + share_u * (W_c - X_c)) + (1 - p) * n * rho_u,     W = G^T X   at p = 1
 

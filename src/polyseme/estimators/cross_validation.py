@@ -23,7 +23,7 @@ For a product of margins and a great strength these are the parameters of the ma
 
 That is a statement about many records. With few of them for each cell, parts of the reports are held out instead and
 the rest is fitted again, which then costs little; so are, with one part, tables with too many cells for a matrix. The
-simpler table is then made anew from the rest, unless the part held out is small beside all reports.
+simpler table is then remade from the rest, unless the part held out is small beside all reports.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Estimate(Table):
     # -- sums of cells -------------------------------------------------------------------------------------------
 
     def _regrouped(self, group: Ints, kept: Sequence[int], by: Mapping[str, tuple[Any, ...]]) -> Estimate:
-        """The table of these attributes with several cells in one, estimated anew.
+        """The table of these attributes with several cells in one, estimated again.
 
         group  the new cell of each cell, from 0 up; cells with -1 are left out
         """

@@ -1,4 +1,4 @@
-"""What anybody learns from published sets about groups of people: which columns tell groups apart, and their shares.
+"""What published sets reveal about groups of people: which columns tell groups apart, and their shares.
 
 The shares of a group are those under which its sets are most likely, with some people like everybody else added:
 
@@ -37,7 +37,7 @@ own (20,000 records) they are right in 94.7% with 1 and in 85.5% with 30."""
 _ROUNDS = 100
 """Cycles of three steps at the most."""
 _STEP = 1e-5
-"""Largest change of a share in a cycle below which nobody would guess differently."""
+"""Largest change of a share in a cycle below which no guess changes."""
 _LEAST = 0.01
 """Part of a share that a leap leaves of it at least."""
 _LEFT_OUT = 5
@@ -132,7 +132,7 @@ def learnt_shares(
     added: float | None = None,
     places: Ints | None = None,
 ) -> Floats:
-    """The shares of the values in each group, as anybody estimates them: (groups, F).
+    """The shares of the values in each group, as every reader can estimate them: (groups, F).
 
     sets    candidates of each record: (n, l)
     group   of each record, from 0 on

@@ -10,8 +10,8 @@ where
 
 The step on the right is expectation maximisation; it starts from the even spread, q = 1/|g|. Each step keeps both
 margins: the records of each cell, and the records of each value in the table, as they were published. The likelihood is
-that of the cells given the values, each record's cell being drawn given its value: whoever made the groups looked at
-values only, so which records share a group says nothing else.
+that of the cells given the values, each record's cell being drawn given its value: groups are made
+from values only, so which records share a group says nothing else.
 
 There are no errors. The inverse of the observed information is one, and so are repeats drawn from the fitted table, but
 intervals made of them held the truth in 81% to 93% of cases at a level of 95%, because the fitted table is surer of who

@@ -68,7 +68,7 @@ _NEAR = 1e-5
 _CLOSE = 0.1
 """The same while the sizes are still moving, when more would be lost again."""
 _SETTLED = 0.01
-"""Log-likelihood that other sizes could still gain when they count as settled: nobody can see that."""
+"""Log-likelihood that other sizes could still gain when they count as settled: too little to be seen."""
 _RESIZED = 0.001
 """The same for one repetition of the formula for the sizes: a tenth, since many of them follow each other."""
 _UNSEEN = 1e-12
@@ -279,7 +279,7 @@ class _Search:
     def proportions(self, point: _Point) -> Floats:
         """The expected shares of the values in each cell of the table: (cells, values)."""
         records = np.array([likelihood.records for likelihood in self.likelihoods])
-        # Where nobody is, all parts count alike.
+        # Where there are no records, all parts count alike.
         records = np.where(self.added(records)[self.whole] > 0, records, 1.0)
         return self.added(records[:, None] * point.x) / np.maximum(self.added(records), 1.0)[:, None]
 

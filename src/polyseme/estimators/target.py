@@ -18,8 +18,8 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Simpler", "margin_of", "rough_margin", "simpler_table"]
 
 _FLOOR = 0.01
-"""Share of an even table in the simpler one: a value that nobody is estimated to have is not held at zero by it. A
-judgement."""
+"""Share of an even table in the simpler one: a value whose estimate is zero is not held at zero by it. A
+judgment."""
 _STEPS = 30
 """Steps towards the maximum after which a rough distribution is near enough: further ones follow the noise of the
 reports. Simulated on 14 to 250 ranks; 10 and 100 steps gave errors within 3% of these."""

@@ -1,6 +1,6 @@
 """Files that a policy names.
 
-A policy may come from somebody else, so the files it names must be below its own folder, unless the user allows others.
+A policy may come from elsewhere, so the files it names must be below its own folder, unless the user allows others.
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def _crowded(choice: Choice, crowded: Sequence[Facts], groups: int) -> list[str]
     return [
         f"in {len(crowded)} of {groups} groups more than 1/{choice.l} of the people have values that are mutually too "
         f"close: nothing gives 1/{choice.l} there, and the {_FALLBACK} design is used, with a posterior of up to "
-        f"{worst:.3g} for somebody who has the prior of the group"
+        f"{worst:.3g} for an attacker who has the prior of the group"
     ]
 
 

@@ -2,7 +2,7 @@
 
     goal = Goal.of([{"k-anonymity": {"k": 5}}, {"closeness": {"t": 0.2}}], data, background)
     goal.fine(*goal.counted(classes, number))           # from the class of each record
-    goal.fine(sizes, counts)                            # from counts that somebody has already
+    goal.fine(sizes, counts)                            # from counts that are known already
 
 Classes are given as `sizes` and, for each attribute in `goal.sensitive`, as `Counts`. What becomes of classes that are
 merged says which way a search can prune:

@@ -153,7 +153,7 @@ class Cells:
     """The different cells in which a recoding shows one quasi-identifier.
 
     labels  what is shown for each cell; None for a missing value
-    leaves  the leaves that each cell may stand for, ascending: what somebody who reads it has to reckon with
+    leaves  the leaves that each cell may stand for, ascending: what is possible for a reader
     """
 
     labels: tuple[str | None, ...] = field(repr=False)

@@ -45,7 +45,7 @@ def closest_pairs(subject: Counts | PublishedSets, distance: Distance) -> Floats
 
 
 def _positions(distance: Distance) -> Floats | Ints | None:
-    """An order in which nobody is nearer than a neighbour, if there is one."""
+    """An order in which no value is nearer than a neighbor, if there is one."""
     if isinstance(distance, LineDistance | CircleDistance):
         return distance.positions
     return distance.places if isinstance(distance, TreeDistance) and distance.measure == "ancestor" else None

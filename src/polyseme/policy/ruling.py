@@ -1,6 +1,6 @@
 """Semantic rules from where a policy has them: written out, in a file, from the branches of a tree, from the package.
 
-All become rules that are written out, so that whoever reads a release's manifest needs nothing else:
+All become rules that are written out, so that readers of a release's manifest need nothing else:
 
     semantic-rules:
       rules: [{never-all: {salary: {below: 20}}}]       or  rules: FILE.yaml

@@ -83,10 +83,6 @@ TERMS: Final = (
         ("l-diversity", "frequency-diversity", "distinct-diversity", "entropy-diversity", "recursive-diversity"),
     ),
     Term(
-        "lower bound",
-        "The smallest possible share of right guesses for any method that always includes the true value.",
-    ),
-    Term(
         "generalized",
         "Shown less exactly: a range in place of a number, a month in place of a day.",
     ),
@@ -120,6 +116,10 @@ TERMS: Final = (
         "The promise that every value could have produced every published set, whatever else an attacker knows; a "
         "small ε is strong.",
         ("ε",),
+    ),
+    Term(
+        "lower bound",
+        "The smallest possible share of right guesses for any method that always includes the true value.",
     ),
     Term(
         "manifest",

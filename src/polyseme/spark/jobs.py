@@ -18,11 +18,11 @@ __all__ = ["finished"]
 Found = TypeVar("Found")
 
 _LOOK = 0.2
-"""Seconds between two looks whether somebody wants us to stop."""
+"""Seconds between two checks for cancellation."""
 
 
 def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[], Found]) -> Found:
-    """What an action of Spark gives; when somebody asks us to stop, so is Spark."""
+    """The result of an action of Spark; cancelling us cancels Spark."""
     tag = f"polyseme-{secrets.token_hex(8)}"
 
     def tagged() -> Found:

@@ -155,7 +155,7 @@ def _step(name: str, rules: Sequence[Condition], states: Sequence[int]) -> tuple
             silent |= 1 << index
         for text in rule.when.get(name, ()):
             asking[text] = asking.get(text, 0) | 1 << index
-    # A text that nobody mentions leaves only those that do not ask for this attribute.
+    # A text that no rule mentions leaves only those that do not ask for this attribute.
     patterns = dict.fromkeys([silent, *(silent | rule for rule in asking.values())])
     if len(states) * len(patterns) > _TABLE_LIMIT:
         raise _too_many()

@@ -1,7 +1,7 @@
 """How often intervals hold the truth, simulated over what people ask.
 
 A scene is a table of people (a distribution of values, groups, strata, records) and a design; a question is what an
-analyst asks of its release. Each scene is released many times, with the people fixed and the sets drawn anew, and for
+analyst asks of its release. Each scene is released many times, with the people fixed and the sets redrawn, and for
 every class of answers the share of intervals that hold the truth is counted, with their mean width. An interval of 95%
 should hold it in 95% of the cases: less is a lie, much more is information thrown away.
 """
@@ -103,7 +103,7 @@ def _people(scene: Scene, random: Generator) -> _People:
 
 
 def _leaning(stratum: int, size: int) -> Floats:
-    """How the people of a stratum differ from others: always the same way, since their prior is known beforehand."""
+    """How the people of a stratum differ from others: always the same way, since their prior is known before."""
     return np.asarray(np.exp(0.5 * experiment(stratum).standard_normal(size)))
 
 

@@ -112,7 +112,7 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
 
 
 def ungeneralized(policy: Policy) -> list[str]:
-    """Columns with a hierarchy that no method uses: nobody must think that they were generalized."""
+    """Columns with a hierarchy that no method uses: users must not think that they were generalized."""
     names = [item.name for item in policy.attributes if item.hierarchy is not None]
     if not names or policy.grouping is not None:
         return []
@@ -224,8 +224,8 @@ def repeated_records(job: Job, outcome: Outcome) -> list[str]:
     if not outcome.repeated or job.key is not None or all(item.shared_by == job.record_key for item in job.sets):
         return []
     return [
-        f"{numbered(outcome.repeated, 'records share a record key with another')}: whoever knows which belong together "
-        "can intersect their sets. Use --key-file, or publish one record for each person."
+        f"{numbered(outcome.repeated, 'records share a record key with another')}: an attacker who knows which belong "
+        "together can intersect their sets. Use --key-file, or publish one record for each person."
     ]
 
 

@@ -1,4 +1,4 @@
-"""Where a distribution of the values comes from: the policy, the table itself, or what a release teaches anybody."""
+"""Where a distribution of the values comes from: the policy, the table itself, or a release."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ROWS = 200_000
 _ANY_OTHER = "any other"
 """What a column is in the group of those to whom no condition applies."""
 _RANGES = 10
-"""Ranges that numbers are put into: ten of age lose 0.001 of the success of somebody who knows income by year."""
+"""Ranges that numbers are put into: ten of age lose 0.001 of the success of an attacker who knows income by year."""
 _JUDGED, _ALL_JUDGED = 100_000, 600_000
 """Records of an attribute, and of all together, that are judged by what was learnt from others: 50,000 a second."""
 _OTHERS = 2

@@ -1,4 +1,4 @@
-"""The last look at a release, when all rows are written and nobody else can see them yet.
+"""The final review of a release, when all rows are written and not visible yet.
 
 Models that do not hold on these rows stop it. Quasi-identifiers that go out as they are do not, since that may be what
 the owner wants, but what that means is counted and said.
@@ -54,7 +54,7 @@ class Exposure:
     rows: int = 0
     limit: int = (1 << 64) - 1
     small: Mapping[int, int] | None = None
-    """Where somebody else has counted: how many classes have each number of rows that is small."""
+    """Where an engine has counted: how many classes have each number of rows that is small."""
     _parts: list[tuple[Fingerprints, Ints | None]] = field(default_factory=list, repr=False)
 
     def add(self, table: pa.Table, counts: Ints | None = None) -> None:
@@ -180,14 +180,14 @@ class Review:
         )
 
     def _broken(self, written: Release) -> list[Verdict]:
-        """Models that do not hold: counted by people where that is known, and by rows, which anybody can count."""
+        """Models that do not hold: counted by people where that is known, and by rows, which every reader can count."""
         known = () if self.prospect is None else self.prospect.broken
         told = {(verdict.model, verdict.attribute) for verdict in known}
         rows = [verdict for verdict in self._verdicts(written) if not verdict.holds]
         return [*known, *(verdict for verdict in rows if (verdict.model, verdict.attribute) not in told)]
 
     def _require_reached(self, written: Release, broken: Sequence[Verdict]) -> None:
-        """Refuse groups on which nobody could check the models before their rows were there; no risk is accepted."""
+        """Refuse groups whose models could not be checked before their rows existed; no risk is accepted."""
         missed = [verdict for verdict in broken if verdict.attribute not in self._drawn]
         if missed and not self.checked and written.manifest.applied is not None:
             raise unreached(written.manifest.applied.name, missed)
@@ -227,7 +227,7 @@ class Review:
         names = self.exposure.names
         said = (
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} published as in the table, value by value: {told}. "
-            f"Whoever knows these values of somebody finds {'the record' if alone else 'the records'} with "
+            f"An attacker who knows these values of a person finds {'the record' if alone else 'the records'} with "
             f"{self._found()}. "
         )
         if self._weight is not None:

@@ -36,7 +36,7 @@ __all__ = [
 
 
 def untouched(release: Release) -> list[str]:
-    """The columns by which somebody may be known, and from which one may learn; the numbers of groups are neither."""
+    """The columns that an attacker may know or learn from; the numbers of groups are neither."""
     groups = {column.group for column in release.manifest.grouped}
     return [name for name in release.manifest.shown if name not in groups]
 

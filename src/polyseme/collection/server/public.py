@@ -77,7 +77,7 @@ def public_app(collector: Collector) -> Starlette:
 
 
 def json_response(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """JSON that is not kept by anybody on the way."""
+    """JSON that no proxy on the way may store."""
     kept = {"cache-control": "no-store", **(headers or {})}
     return Response(json.dumps(document).encode(), status, kept, "application/json")
 

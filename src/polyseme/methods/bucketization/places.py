@@ -1,10 +1,10 @@
-"""The places of groups: how many records of which kind each group takes, before anybody knows which records.
+"""The places of groups: how many records of which kind each group takes, before the records are chosen.
 
     places = compose(counts, structure, l)
     places.group_of(codes, ranks)       # the group of records with these values that have these ranks in their kind
 
-Places are numbered kind by kind. They come in runs of neighbouring groups, of which there are few however many records
-there are: a plan is as small as the domain, and can be pickled and sent to whoever has some of the records.
+Places are numbered kind by kind. They come in runs of neighboring groups, of which there are few however many records
+there are: a plan is as small as the domain, and can be pickled and sent to workers that have some of the records.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ where
 
 Whole numbers y are groupings, so the value of the programme bounds how many records can be placed. Columns enter as
 their price says. Of the solution the whole parts stay; what is left over forms groups, largest kinds first, or joins
-groups that it fits. If that misses the bound, and the sets are few, an integer programme with a limit on its search
-forms the last groups of each set anew. `gap` is the bound, rounded down, minus what was placed.
+groups that it fits. If that misses the bound, and the sets are few, an integer program with a limit on its search
+forms the last groups of each set again. `gap` is the bound, rounded down, minus what was placed.
 
 Values with the same neighbours that may not share a group are one kind. Each set also counts for a little less than any
 record, so that of equally good solutions the one with more groups is preferred.

@@ -98,7 +98,7 @@ def _joined(before: Cells, after: Cells) -> Cells:
 
 
 def _fulfils(goal: Goal, made: Recoding) -> bool:
-    """Whether everything that is shown fulfils the goal; what looks the same is one class to whoever reads it."""
+    """Whether everything that is shown meets the goal; records that look the same are one class."""
     # Each round has seen to k-map.
     goal = goal.unmapped
     rows = np.flatnonzero(~made.suppressed)

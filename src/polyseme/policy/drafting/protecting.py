@@ -89,8 +89,8 @@ def _with_category(column: Looked) -> list[str]:
 def _domain_lines(values: list[Label]) -> list[str]:
     labels = json.dumps(values, ensure_ascii=False, default=str)
     return [
-        "    # The values in the table. They are published: add those that can occur but did not, or a rare one tells",
-        "    # that somebody has it.",
+        "    # The values in the table. They are published: add those that can occur but did not, or a rare one",
+        "    # reveals that at least one person has it.",
         f"    domain: {labels}",
     ]
 

@@ -68,5 +68,5 @@ def _needed(name: str, column: Looked) -> float | None:
 
 
 def days_otherwise(column: Looked) -> bool:
-    """Whether these are dates written in a way that nobody reads without being told, such as 31.12.2024."""
+    """Whether these are dates whose format has to be declared, such as 31.12.2024."""
     return column.text and all(_DAY.fullmatch(str(value).strip()) for value in column.values)

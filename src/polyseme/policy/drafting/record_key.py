@@ -23,7 +23,7 @@ _PEOPLE = 20
 _MANY_ROWS = 20
 """Rows for each value beyond which a column is a group rather than a person; a judgement."""
 _REPEATS = 0.95
-"""Different values for each row from which on hardly anybody has several."""
+"""Different values for each row from which on hardly any person has several."""
 _CONSTANT = 0.9
 """The share of people with several rows who have one value in all of them, for it to be theirs; a judgement."""
 _DENSE = 1.5

@@ -19,7 +19,7 @@ __all__ = ["Guess", "guess"]
 _TELLING = 20
 """Rows from which on it is no accident that all values differ; a judgement."""
 _OWN = 0.5
-"""Different texts for each row from which on a text says who somebody is; a judgement."""
+"""Different texts for each row from which on a text identifies a person; a judgment."""
 _NEARLY_ALL = 0.95
 """The same for numbers, which differ without meaning a person; a judgement."""
 _MANY = 100
@@ -50,7 +50,7 @@ _QUASI = re.compile(
 _WEIGHT = re.compile(
     r"(fnl|fin|final|psp|p|d|an|a|per|hh|pop|base|design|sampling|sample|survey|asec)*(weights?|wgts?|wghts?|wts?)(finl|supp)?"
 )
-"""Names of survey weights. A column that is only called weight may also say how heavy somebody is."""
+"""Names of survey weights. A column that is only called weight may also be a body weight."""
 _SURVEY_WORDS = {"survey", "sample", "sampling", "design", "final", "person", "household", "population", "base"}
 _HEAVIEST = 1_000.0
 """No body weighs more, in any unit in use."""
@@ -82,7 +82,7 @@ def guess(column: Looked) -> Guess:
         found = rule(column, words)
         if found is not None:
             return found
-    return Guess("quasi-identifier", f"others may know it, as far as anybody can tell; {_different(column)}")
+    return Guess("quasi-identifier", f"an attacker may know it; {_different(column)}")
 
 
 def _words(name: str) -> list[str]:
@@ -104,7 +104,7 @@ def _empty(column: Looked, words: list[str]) -> Guess | None:
 
 
 def _weight(column: Looked, words: list[str]) -> Guess | None:
-    """A survey weight: almost everybody has one of their own, so it is left out until somebody makes it coarser."""
+    """A survey weight: almost every record has its own, so it is left out until it is made coarser."""
     found = next((match[0] for match in map(_WEIGHT.fullmatch, words) if match), None)
     if found is None or not column.numeric or not column.finite or column.low < 0.0:
         return None

@@ -136,7 +136,7 @@ def squared_error(table: Coded, estimate: Floats) -> float:
 def table_limit(table: Coded, mechanism: Mechanism) -> float | None:
     """The least mean squared error that any unbiased estimate from these sets can have, about the people themselves.
 
-    The limit of a cell with n records is that of shares over n, times (n / N)^2. Values that nobody of a cell has
+    The limit of a cell with n records is that of shares over n, times (n / N)^2. Values that no person of a cell has
     count as very rare.
     """
     if not mechanism.design.has_at_most(_LISTED):

@@ -115,7 +115,7 @@ def cast(series: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 
 def _dates(texts: pl.Series, dtype: pl.DataType) -> pl.Series:
-    # Nobody knows whether 01/02/2020 is in January or in February: the policy has to say it, see `Dialect`.
+    # 01/02/2020 may be in January or in February: the policy has to say it, see `Dialect`.
     texts = texts.set(~texts.str.contains(_YEAR_FIRST).fill_null(True), None)
     try:
         return texts.str.to_date(strict=False) if dtype == pl.Date else texts.str.to_datetime(strict=False)

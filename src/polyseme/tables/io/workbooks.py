@@ -58,7 +58,7 @@ def _sheet(path: Path, sheet: str | None, by_policy: bool) -> pa.Table:
     require("excel", f"{path}: reading a workbook")
     import fastexcel
 
-    # It warns of columns without any value, on the standard error of whoever calls.
+    # It warns of columns without any value, on the standard error of the caller.
     log = logging.getLogger("fastexcel")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -107,7 +107,7 @@ def _table(path: Path, header: Sequence[Any], cells: pl.DataFrame) -> pa.Table:
 
 
 def _without_empty_end(cells: pl.DataFrame) -> pl.DataFrame:
-    """Rows at the end that have no value, or only blanks: somebody deleted or formatted them."""
+    """Rows at the end that have no value, or only blanks: a user deleted or formatted them."""
     blank = [
         column.is_null() | (column.str.strip_chars() == "") if column.dtype == pl.String else column.is_null()
         for column in cells.get_columns()
