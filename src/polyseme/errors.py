@@ -5,7 +5,7 @@
     │   ├── PolicyError         the policy file or object
     │   ├── TableError          a table, a column or a value in it
     │   ├── ReleaseError        a release folder or its manifest
-    │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
+    │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ...)
     │   ├── CampaignError       a campaign document, an answer to it or what became of sending one
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
     │   ├── CollectionError     a campaign, a report store or a token that cannot be used like this
@@ -223,5 +223,5 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(word), options, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
-    shown = ", ".join(map(_told_apart, options[:12])) + (", .." if len(options) > 12 else "")
+    shown = ", ".join(map(_told_apart, options[:12])) + (", ..." if len(options) > 12 else "")
     return f"one of: {shown}"

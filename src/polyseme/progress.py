@@ -1,10 +1,10 @@
 """Progress of long work: stages with a total, reported to a listener. There is none unless one is set.
 
     with listening(listener):
-        evaluate(..)
+        evaluate(...)
 
     for question in tracked(questions, "Comparing"):
-        ..
+        ...
 
 A stage is named in words of our own: like a log line it holds no value and no name of a column. Who listens is known to
 the thread that asked, so that two calls in two threads do not speak into each other; work that a helper thread does is

@@ -168,8 +168,8 @@ def test_evaluate_explains_its_metrics_and_counts_covered_cells(work: Path) -> N
     assert document["cells"] == 6
     assert document["covered"] == round(document["coverage"] * 6) >= 4
     assert document["level"] == 0.95
-    assert f"{document['covered']:.0f} of 6 true numbers lie in their intervals; about 95.0% should" in text
-    assert "how far cells are off, summed up" in text
+    assert f"{document['covered']:.0f} of 6 true numbers lie in their confidence intervals; about 95.0% should" in text
+    assert "sum of the absolute errors of all cells" in text
 
 
 def test_why_a_policy_fails_is_red_and_not_dim(work: Path) -> None:

@@ -209,8 +209,8 @@ def test_findings_and_metrics() -> None:
     told = printed(evaluation_view(metrics, {}), 120)
     assert "3.1 × 10⁻⁶" in told
     assert "Estimated against true: income by sex" in told
-    assert "26 of 28 true numbers lie in their intervals" in told
-    assert "how far cells are off" in told
+    assert "26 of 28 true numbers lie in their confidence intervals" in told
+    assert "sum of the absolute errors" in told
 
 
 def test_settings_are_listed() -> None:

@@ -40,7 +40,7 @@ __all__ = ["Calibrated", "Calibration", "Values", "calibrate", "expected_error",
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Strengths that are tried first; then halves of the way to either side of the best one, `_REFINED` times."""
 _REFINED = 3
-"""How often halves are tried: to a 32nd. Chosen by judgement."""
+"""How often halves are tried: to a 32nd. Chosen by judgment."""
 _HALVINGS = 30
 """How often the largest truth probability is halved towards: to 1e-9, what inclusion probabilities are good to."""
 _STEPS = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -52,7 +52,7 @@ _SLACK = 1e-9
 _NEAREST = 3
 """How many settings that work are named."""
 _TRIED = 12
-"""Of how many distances below the asked one: chosen by judgement, each of them takes a calibration."""
+"""Of how many distances below the asked one: chosen by judgment, each of them takes a calibration."""
 
 
 @dataclass(frozen=True, eq=False)

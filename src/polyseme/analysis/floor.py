@@ -15,7 +15,7 @@ every `y` proves a floor, and the best one proves the floor:
   what they count twice is at most m - l, and `y = (times covered - 1) / (m - l)`
 
 Over clusters the first two are all there is, on a line all three (`docs/learner-theory.md` has the proofs); elsewhere a
-linear programme over the listed sets finds the best bets.
+linear program over the listed sets finds the best bets.
 """
 
 from __future__ import annotations

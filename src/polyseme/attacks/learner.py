@@ -53,7 +53,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         exceeded,
         knows="the published set, the exact mechanism and the declared distribution of the values",
         gains="the likeliest value of any person, right this often on average",
-        helps="learner: {success: ..}, with a distribution by the columns that tell most",
+        helps="learner: {success: ...}, with a distribution by the columns that tell most",
         detail=detail,
     )
     return (finding,)

@@ -177,7 +177,7 @@ class Learnt:
 
     share     `P(v)`
     evidence  for each column `ln P_j(q | v) / P_j(q)`, a row for each level: (levels, F)
-    sure      how sure it is on average of its best guesses at the records it was learnt from
+    sure      how sure it is on average of its best guesses at the records it was learned from
     """
 
     share: Floats

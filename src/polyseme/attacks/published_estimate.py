@@ -32,7 +32,7 @@ from polyseme.results.findings import Finding
 __all__ = ["attack", "lacks"]
 
 _FOLDS = 3
-"""Without the original, each third of the records is judged by what was learnt from the others."""
+"""Without the original, each third of the records is judged by what was learned from the others."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -116,7 +116,7 @@ def _open_domains(policy: Policy, problems: list[Problem]) -> dict[str, Domain]:
         domain = declared_domain(item, policy, reader)
         if domain is None:
             what = "published as it is, but its values are not declared: people could write anything into it"
-            reader.problem(what, f"{item.name}: {{role: {item.role.value}, domain: [..]}}")
+            reader.problem(what, f"{item.name}: {{role: {item.role.value}, domain: [...]}}")
         else:
             found[item.name] = domain
     return found

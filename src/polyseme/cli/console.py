@@ -204,7 +204,7 @@ def _encoding(ctx: click.Context, parameter: click.Parameter, value: str) -> str
     try:
         "".encode(value)
     except (LookupError, ValueError):
-        raise click.BadParameter(f"no encoding '{value}'; utf-8, latin-1, cp1252 ..", ctx, parameter) from None
+        raise click.BadParameter(f"no encoding '{value}'; utf-8, latin-1, cp1252 ...", ctx, parameter) from None
     return value
 
 
@@ -267,7 +267,7 @@ def say(text: str, err: bool = False, hang: int = 0) -> None:
 
 
 def _broken(line: str, width: int, hang: int) -> list[str]:
-    """A line in lines that fit; colours take no room, and a word that is too long stays whole."""
+    """A line in lines that fit; colors take no room, and a word that is too long stays whole."""
     indent = " " * (len(line) - len(line.lstrip()) + hang)
     lines = [""]
     for word in re.split(r"(?<=\S)(?=\s)", line):

@@ -9,7 +9,7 @@ What a store needs: one table, apart from the reports, with no column that leads
     invitations (campaign, code, spent)   key (campaign, code); `code` is the 32 bytes of `code_hash`
 
 Its rows are there before the first report and are never inserted with one, so their order says nothing. Spending is
-`UPDATE .. SET spent = 1 WHERE campaign = ? AND code = ? AND spent = 0` in the transaction that stores the report, and
+`UPDATE ... SET spent = 1 WHERE campaign = ? AND code = ? AND spent = 0` in the transaction that stores the report, and
 counts when it changed one row; a report that is there already under its id is answered before that. A withdrawn
 report does not give its code back: nothing leads from one to the other.
 """

@@ -1,7 +1,7 @@
 """The issuer of blind tokens (RFC 9474): signs one blinded message for every invitation, and never sees a report.
 
 A party other than the collector should run it: an issuer knows who was invited, the collector what was
-reported. Blinding keeps the two apart even where one organisation has both; then only times and addresses connect
+reported. Blinding keeps the two apart even where one organization has both; then only times and addresses connect
 them, which is why devices wait and use a relay.
 
 Python's `pow` takes longer for some numbers than for others. So it never sees the number that a device sent nor the

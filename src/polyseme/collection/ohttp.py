@@ -7,7 +7,7 @@ same blinded token, and each of these is the same thing done once. A gateway nee
 a relay that replays a request only learns the length of an answer, which is that of all others.
 
 Keys rotate with campaigns: a campaign's document pins the key configurations, so that no respondent can be given a
-key of their own and be recognised by it. New campaigns pin the new key, and an old one is dropped when the last
+key of their own and be recognized by it. New campaigns pin the new key, and an old one is dropped when the last
 campaign that names it has closed; what was recorded before then can no longer be opened.
 """
 

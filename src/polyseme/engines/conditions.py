@@ -1,4 +1,4 @@
-"""Whether records fulfil the conditions that a policy declares.
+"""Whether records fulfill the conditions that a policy declares.
 
 A condition without records does nothing: most likely its values are spelled otherwise in the table, and decoys that
 were declared impossible would be published. So it is refused, unless the policy says that it may be empty.

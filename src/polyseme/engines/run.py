@@ -29,7 +29,7 @@ class Outcome:
     dropped: int = 0
     rows: int = 0
     fulfilled: Fulfilled = field(default_factory=Fulfilled)
-    """Which conditions of impossible combinations some record fulfils."""
+    """Which conditions of impossible combinations some record fulfills."""
     repeated: int = 0
     """Records with the record key of an earlier one; 0 where the policy names none."""
     draws: dict[str, Tallied] = field(default_factory=dict)

@@ -37,10 +37,10 @@ from polyseme.mechanism import Mechanism
 __all__ = ["MOST_KINDS", "Help", "with_help"]
 
 MOST_KINDS = 24
-"""Into how many kinds one column tells the records apart at first: a judgement. Kinds that do not differ are joined
+"""Into how many kinds one column tells the records apart at first: a judgment. Kinds that do not differ are joined
 later, so this only limits how long the search for them takes."""
 _SAMPLE = 20_000
-"""Rows from which it is judged how many parts several columns make together; a judgement, for speed."""
+"""Rows from which it is judged how many parts several columns make together; a judgment, for speed."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: the usual odd multiplier for mixing numbers into one key."""
 _LEAST_RECORDS = 1e-9

@@ -11,7 +11,7 @@ and what it gets right is the mean of that over people, whose values are not kno
 
 has the mean of an indicator, `E[w_u(R) | v] = [u = v]`, for every distribution P(R) > 0 of sets. With the true one no
 other choice has a smaller error. So the mean of `s(q, .) . w(R)` over records is unbiased, as long as neither the rule
-nor P(R) was learnt from these very records: each fold of a release is judged by a rule from the other folds.
+nor P(R) was learned from these very records: each fold of a release is judged by a rule from the other folds.
 
 Folds that judge each other are not independent: what one has by chance, the rule of the other does not know, and the
 other way round, so the same product of two chances is counted twice. Where nothing but chance decides between
@@ -38,7 +38,7 @@ from polyseme.strata import Strata, by_stratum
 __all__ = ["Judge", "Judged", "folds", "judged_groups", "judged_strata", "likeliest", "scored"]
 
 FOLDS = 5
-"""Each rule is learnt from four fifths of the records."""
+"""Each rule is learned from four fifths of the records."""
 _SETS = 50_000
 """Valid sets that are gone through at the most."""
 _CELLS = 10_000_000
@@ -80,7 +80,7 @@ class Judged:
 
 
 def folds(records: int, count: int = FOLDS) -> Iterator[tuple[Ints, Ints]]:
-    """The records that a rule is learnt from, and those it is judged by. Rows of a release are in random order."""
+    """The records that a rule is learned from, and those it is judged by. Rows of a release are in random order."""
     fold = np.arange(records) % count
     for number in range(count):
         yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)

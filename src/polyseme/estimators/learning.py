@@ -5,7 +5,7 @@ too much alike (income at (3, 4), 20,000 records in 20 groups: 71.4% instead of 
 makes them differ. So what was learned from some records is judged by others (`estimators/judging.py`), which tells
 without bias how often *that* is right. An attacker who knows the truth is right a little more often, by
 
-    regret = V(pi) - V(pi, guessing by shares learnt from so many records)
+    regret = V(pi) - V(pi, guessing by shares learned from so many records)
 
 which is computed for releases drawn from the estimated shares, as if these were the true ones.
 
@@ -45,7 +45,7 @@ _VAGUE = 0.08
 class Reached:
     """How often an attacker is right.
 
-    success  with what he learnt from most of the records
+    success  with what he learned from most of the records
     regret   how much more often with the true distribution
     error    the standard error of `success`
     finer    the highest upper limit for attackers who learn in other ways; 0 where there are none

@@ -5,7 +5,7 @@ The shares of a group are those under which its sets are most likely, with some 
     share(q, v)  ~  sum over the sets R of q of P(v | R) + added * share(v)        P(v | R) ~ share(q, v) P(R | v)
 
 found by repeating (expectation and maximisation, sped up by squared extrapolation). How many are added decides what is
-learnt: many where groups are alike, few where they differ. `like_everybody` looks under which number records that were
+learned: many where groups are alike, few where they differ. `like_everybody` looks under which number records that were
 left out are likeliest.
 """
 

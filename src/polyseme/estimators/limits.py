@@ -235,7 +235,7 @@ def cell_fit(
         slopes = likelihood.pull(np.where(likelihood.counts > 0, likelihood.counts / f, 0.0))
         information = likelihood.information(np.where(likelihood.counts > 0, likelihood.counts / f**2, 0.0))
     places = np.flatnonzero(slopes > 0.0)
-    # What is below any reader's notice counts as zero, so that the boundary is recognised as such.
+    # What is below any reader's notice counts as zero, so that the boundary is recognized as such.
     kept = np.where(x < _UNNOTICED * records * (slopes < 1.0), 0.0, x)[places]
     score = np.where(kept > 0, 0.0, slopes[places] - 1.0)
     quadratic = Quadratic(kept, information[np.ix_(places, places)] / repeats, score / repeats)

@@ -36,7 +36,7 @@ __all__ = ["Dealt", "Hand", "Permuted"]
 _FLOOR = 1e-9
 """Records that a cell keeps, so that no permutation becomes impossible by rounding."""
 _SLACK = 1.0
-"""Log-likelihood of left-out groups that a weaker pull to the even spread may lose and still be preferred; a judgement,
+"""Log-likelihood of left-out groups that a weaker pull to the even spread may lose and still be preferred; a judgment,
 the same as that of `shrink` for sets."""
 _RANKED = 2_000
 """Values up to which it is checked whether the groups determine their numbers."""
@@ -136,9 +136,9 @@ class Dealt:
 class Permuted:
     """Records in groups.
 
-    cell    of each record: (n,), 0 .. cells-1
+    cell    of each record: (n,), 0 ... cells-1
     group   of each record: (n,)
-    values  those of the groups, group by group in the order of their numbers: (n,), 0 .. width-1
+    values  those of the groups, group by group in the order of their numbers: (n,), 0 ... width-1
     """
 
     cell: Ints

@@ -45,9 +45,9 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Room", "Smooth", "Smoothed", "smoothed"]
 
 WEIGHTS = 600
-"""Most weights of a table: their matrix is factored some hundred times, at 4 milliseconds each. A judgement."""
+"""Most weights of a table: their matrix is factored some hundred times, at 4 milliseconds each. A judgment."""
 PARTS = 150
-"""Most parts into which helping columns divide the records: each has a likelihood of its own. A judgement."""
+"""Most parts into which helping columns divide the records: each has a likelihood of its own. A judgment."""
 _ROUNDS = 40
 """Turns of weights and sizes at the most, and a note says when they were not enough. Tables of 100,000 records took 3
 or 4."""
@@ -103,7 +103,7 @@ class Smooth(Estimator):
 class Smoothed:
     """A smooth table.
 
-    expected  its proportions: (cells, F_1, .., F_q), each cell adding up to one
+    expected  its proportions: (cells, F_1, ..., F_q), each cell adding up to one
     people    the records of the table, as the reports share them out when these proportions are the prior
     variance  of the expected records, as far as the weights are uncertain
     value     the log-likelihood
@@ -311,7 +311,7 @@ class _Search:
         return point, information, pull
 
     def along(self, point: _Point, step: Floats, sizes: Floats) -> _Point:
-        """The best of the whole step, its half, its quarter ..; where none is better, the point itself."""
+        """The best of the whole step, its half, its quarter ...; where none is better, the point itself."""
         best = point
         for halving in range(_HALVINGS):
             moved = self.at(point.weights + step * 0.5**halving)

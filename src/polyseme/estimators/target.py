@@ -62,7 +62,7 @@ class Simpler:
 def simpler_table(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism], groups: int) -> Simpler:
     """The product of the margins; of one attribute its own distribution, to which each of several groups is drawn.
 
-    One attribute in one group is drawn to the average over its neighbours, or to the same share for every value.
+    One attribute in one group is drawn to the average over its neighbors, or to the same share for every value.
     """
     structure = mechanisms[0].design.structure
     alone = len(mechanisms) == 1 and groups == 1
@@ -82,7 +82,7 @@ def _floored(table: Floats) -> Floats:
 
 
 def rough_margin(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> Floats:
-    """About the distribution of one attribute: a few steps towards its maximum, averaged over neighbours."""
+    """About the distribution of one attribute: a few steps towards its maximum, averaged over neighbors."""
     rows, weights = _together(sets, counts, mechanism)
     if not weights.any():
         return np.full(mechanism.size, 1.0 / mechanism.size)
@@ -119,7 +119,7 @@ def _neighbours(x: Floats, structure: Line | Circle) -> Simpler:
 
 
 def _averaged(ordered: Floats, structure: Line | Circle) -> Floats:
-    """Twice a quarter of either neighbour and a half of its own, along the first axis."""
+    """Twice a quarter of either neighbor and a half of its own, along the first axis."""
     for _ in range(2):
         padded = np.pad(
             ordered, [(1, 1), *[(0, 0)] * (ordered.ndim - 1)], mode="wrap" if isinstance(structure, Circle) else "edge"

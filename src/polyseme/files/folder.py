@@ -22,7 +22,7 @@ class Folder:
     allow_outside: bool = False
 
     def file(self, name: Any) -> Path:
-        """The file of that name; one that is not below the folder is refused before anything is learnt of it."""
+        """The file of that name; one that is not below the folder is refused before anything is learned of it."""
         if not isinstance(name, str):
             raise PolicyError("expected the name of a file")
         file = self.path / name

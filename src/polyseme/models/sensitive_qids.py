@@ -196,7 +196,7 @@ def check(
     public: Mapping[str, Public] | None = None,
     attributes: Sequence[str] | None = None,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each model of each attribute: (l_1 .. l_q)-diversity and its kin.
+    """A verdict for each model of each attribute: (l_1 ... l_q)-diversity and its kin.
 
     models      attribute -> model -> parameters
     public      what is known about attributes

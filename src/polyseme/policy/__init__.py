@@ -323,7 +323,7 @@ def _table(reader: Reader) -> TableFormat:
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
-        reader.at("encoding", encoding).problem("no such encoding", "utf-8, latin-1, cp932, utf-16 ..")
+        reader.at("encoding", encoding).problem("no such encoding", "utf-8, latin-1, cp932, utf-16 ...")
     missing: tuple[str, ...] = ("",)
     if "missing-values" in given:
         words = reader.at("missing-values", given["missing-values"]).elements()

@@ -2,8 +2,8 @@
 
 A release is published so that distributions are learned from it. This promise is made against an attacker who has
 learned them: the attacker knows the declared distribution given the untouched columns it is declared by, and names the
-likeliest value after seeing a set. In every stratum the attacker is right with probability at most `success`, on average over its
-people (`polyseme.analysis.learner`); a single set may still say more.
+likeliest value after seeing a set. In every stratum the attacker is right with at most `success`, on average
+over its people (`polyseme.analysis.learner`); a single set may still say more.
 
 It decides what sets are balanced for, between the uniform and the declared distribution, and how often they are drawn
 around the true value (`polyseme.analysis.calibrating`).

@@ -69,7 +69,7 @@ def frontier_chart(
     learners = [_learners(name, settings, int(width * 0.92)) for name, settings in (tried or {}).items() if settings]
     return alt.VConcatChart(
         vconcat=[*learners, *(_frontier(name, settings, int(width * 0.46)) for name, settings in named.items())],
-        # Colours mean different things in the two kinds of charts.
+        # Colors mean different things in the two kinds of charts.
         resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", shape="independent", size="independent")),
         spacing=40,
         config=LOOK,
@@ -139,7 +139,7 @@ def _tried_row(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _frontier(name: str, settings: Sequence[Setting], side: int) -> alt.HConcatChart:
     data = alt.InlineData(values=[_setting_row(item) for item in settings])
     heading = f"{name}: " if name else ""
-    trade = _trade(data, side, f"{heading}risk and precision, labelled l, d")
+    trade = _trade(data, side, f"{heading}risk and precision, labeled l, d")
     return alt.HConcatChart(hconcat=[trade, _grid(data, side)], spacing=70, bounds="flush")
 
 

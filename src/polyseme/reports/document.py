@@ -244,7 +244,7 @@ class Page:
 
     def _chance(self, share: float) -> float:
         """How far above a share as many records come by chance: three standard errors, twice the variance because the
-        parts of a release that judge each other were learnt from one another.
+        parts of a release that judge each other were learned from one another.
         """
         return 3.0 * math.sqrt(2.0 * share * (1.0 - share) / max(self.records, 1))
 

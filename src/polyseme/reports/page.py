@@ -1,6 +1,6 @@
 """One self-contained HTML page about a release: it opens from disk, runs no script and fetches nothing.
 
-Charts are inline SVG, made here from Vega-Lite. Their colours follow the reader's light or dark setting through the
+Charts are inline SVG, made here from Vega-Lite. Their colors follow the reader's light or dark setting through the
 page's own style sheet; pointing at a mark shows its numbers, because every mark carries its description as a title.
 
 Without the extra `charts` the page has the numbers in tables instead, and says what draws them.

@@ -5,8 +5,8 @@
     conditional  knows how they are distributed given untouched columns
     combined     knows also how they go with the values of other protected attributes, and reads all sets of a record
 
-Everybody knows the mechanism and sees the set. Those who have learnt are no spies: a release is published so that
-distributions can be learnt from it.
+Everybody knows the mechanism and sees the set. Those who have learned are no spies: a release is published so that
+distributions can be learned from it.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class _Drawing:
 class StratumPlan:
     """What the promises come to for the records of a stratum.
 
-    when       its condition: for each column the texts that fulfil it
+    when       its condition: for each column the texts that fulfill it
     excluded   the values that are impossible
     where      the places in the policy that declare them
     facts      as for the attribute, with codes of the whole domain; None where no mechanism keeps the promises

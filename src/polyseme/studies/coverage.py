@@ -228,14 +228,14 @@ def _differences(table: Estimate, truth: Floats, _: Generator) -> Answers:
 
 
 def _sums(table: Estimate, truth: Floats, random: Generator) -> Answers:
-    """Sums of some of the values; and over the groups with weights of their own, as in standardised means."""
+    """Sums of some of the values; and over the groups with weights of their own, as in standardized means."""
     one = np.zeros((4, *truth.shape))
     one[:, 0] = random.random((4, truth.shape[1])) < 0.5
     answers: Answers = [("sum of values", np.tensordot(one, truth, axes=2), *table.sums(one)[2:])]
     if len(truth) > 1:
         weights = random.uniform(0.5, 1.5, (2, len(truth), 1)) / truth.sum()
         contrasts = weights * np.arange(truth.shape[1], dtype=np.float64)
-        answers.append(("standardised mean", np.tensordot(contrasts, truth, axes=2), *table.sums(contrasts)[2:]))
+        answers.append(("standardized mean", np.tensordot(contrasts, truth, axes=2), *table.sums(contrasts)[2:]))
     return answers
 
 

@@ -68,8 +68,8 @@ attributes:
     protect: {{semantic-diversity: {{l: 3, d: 2}}}}
 """
 """A policy for the table where nothing is publicly known about incomes. An attacker who knows how they go with age and
-sex is right in 70.2% of all cases, at an expected error of 12.3e-4; among policies without a prior none is better both
-(2 candidates have 82.7% and 6.8e-4, 4 have 60.7% and 18.3e-4). With one there are better: see `DEMO_POLICY`."""
+sex is right in 70.2% of all cases, at an expected error of 12.3e-4; among policies without a prior none is better on
+both (2 candidates have 82.7% and 6.8e-4, 4 have 60.7% and 18.3e-4). With one there are better: see `DEMO_POLICY`."""
 
 DEMO_POLICY: Final = f"""\
 # Each person's income is published as 2 classes, at least 2 classes apart. Decoys follow public statistics of incomes
@@ -186,7 +186,7 @@ def _ages(records: int, random: np.random.Generator) -> Ints:
 
 
 def _law(age: Ints, woman: Bools) -> tuple[Floats, Floats, Floats]:
-    """Centre and spread of the logarithm of a full-time income, and the probability of working part-time."""
+    """Center and spread of the logarithm of a full-time income, and the probability of working part-time."""
     profile = np.exp(-(((age - 54.0) / 21.0) ** 2))
     after_sixty = np.where(age >= 60, 0.35, 0.0)
     centre = np.where(woman, 0.98, 1.06) + np.where(woman, 0.30, 0.68) * profile - after_sixty

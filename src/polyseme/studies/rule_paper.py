@@ -69,7 +69,7 @@ class Outcome:
 
     classes, vulnerable   before
     left                  vulnerable classes afterwards
-    greedy, least         what merging cost, cheapest first and by the integer programme, in records
+    greedy, least         what merging cost, cheapest first and by the integer program, in records
     suppressing           what leaving the vulnerable classes out would cost
     size, size_after      average class size
     cost, cost_after      discernibility, without what was left out at the start

@@ -87,10 +87,10 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
     """
     found = []
     if from_data:
-        names = f"{', '.join(from_data[:_NAMED])}{' ..' if len(from_data) > _NAMED else ''}"
+        names = f"{', '.join(from_data[:_NAMED])}{', ...' if len(from_data) > _NAMED else ''}"
         found.append(
             f"the values or bins of {names} are taken from the table, and published: everybody then knows that a rare "
-            "value occurs, whatever is promised. Declare them with domain: [..] or bins: [..]."
+            "value occurs, whatever is promised. Declare them with domain: [...] or bins: [...]."
         )
         if keyed:
             found.append(f"when the values of {names} change, sticky decoys change with them.")
@@ -116,7 +116,7 @@ def ungeneralized(policy: Policy) -> list[str]:
     names = [item.name for item in policy.attributes if item.hierarchy is not None]
     if not names or policy.grouping is not None:
         return []
-    shown = f"{', '.join(names[:_NAMED])}{' ..' if len(names) > _NAMED else ''}"
+    shown = f"{', '.join(names[:_NAMED])}{', ...' if len(names) > _NAMED else ''}"
     return [
         f"the policy gives a hierarchy for {shown}, but names no method that generalizes: "
         f"{'this column is' if len(names) == 1 else 'these columns are'} published as in the table, value by value. "
@@ -131,7 +131,7 @@ def weighted_classes(policy: Policy) -> list[str]:
         return []
     return [
         f"the survey weight '{weight}' tells records of one class apart, and is not looked at here: `anonymize` counts "
-        "it, and refuses where a model then does not hold. Coarser weights (round: .., trim: ..) help."
+        "it, and refuses where a model then does not hold. Coarser weights (round: ..., trim: ...) help."
     ]
 
 

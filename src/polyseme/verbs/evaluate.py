@@ -138,7 +138,7 @@ class Truth:
         self._counted: dict[tuple[str, ...], dict[tuple[str, ...], Grouped]] = {}
 
     def table(self, of: Sequence[str], cells_by: Mapping[str, Sequence[Any]]) -> Floats:
-        """One of them in the release's domains and cells: (cells, F_1, .., F_q).
+        """One of them in the release's domains and cells: (cells, F_1, ..., F_q).
 
         cells_by  the cells of an estimate: for each untouched attribute, its value in every cell
         """

@@ -359,7 +359,7 @@ def with_guessers(
             told = reader.told(sets.name, told, groups)
         elif len(drawn) > 1 and told.alone is not None:
             told = replace(told, combined=unknown(told), warnings=(*told.warnings, _NO_TABLE))
-        undeclared = (_UNIFORM,) if told.promised is not None and _nobody_declared(sets) else ()
+        undeclared = (_UNIFORM,) if told.promised is not None and _without_a_prior(sets) else ()
         return replace(item, learner=replace(told, warnings=(*undeclared, *told.warnings, *warnings)), groups=believed)
 
     attributes = tuple(map(planned, tracked(made.attributes, "Guessing values")))
@@ -405,7 +405,7 @@ def guessers_of_release(release: Release, looked: Looked | None = None) -> dict[
 
 
 def _judged(told: Guessers, reached: Learnt, repeats: float) -> Guessers:
-    """With what records say about guesses that were learnt from others, in place of what follows from learnt shares."""
+    """With what records say about guesses learned from others, in place of what follows from learned shares."""
     ways = [way.of_draws(repeats) for way in reached.conditional]
     marginal = None if reached.marginal is None else reached.marginal.of_draws(repeats)
     told = replace(told, marginal=_limited(told.marginal, marginal))
@@ -425,7 +425,7 @@ def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
     return replace(one, after=reached.estimate, worst_group=worst, low=reached.low, high=reached.high)
 
 
-def _nobody_declared(sets: Sets) -> bool:
+def _without_a_prior(sets: Sets) -> bool:
     """Whether sets are balanced for a uniform prior, and the policy says nothing about what is expected."""
     expected = sets.attribute.distributions
     return expected.prior is None and expected.reference is None and not sets.attribute.conditional

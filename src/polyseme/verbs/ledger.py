@@ -22,7 +22,7 @@ from polyseme.verbs.inputs import release_given
 __all__ = ["Asked", "exposures", "record"]
 
 _LEARNED = 2_000
-"""Largest domain whose distribution is estimated for the ledger: some seconds. Chosen by judgement."""
+"""Largest domain whose distribution is estimated for the ledger: some seconds. Chosen by judgment."""
 
 _NOTICED = 0.01
 """More success than before by less than a hundredth is not worth a warning."""
@@ -171,6 +171,6 @@ def _milder(after: Sequence[Exposure], before: dict[str, Exposure]) -> Iterator[
         spent = "unknown" if item.epsilon is None else f"{item.epsilon:.3g}"
         yield (
             f"{item.attribute}: {item.draws} draws about '{item.people}' have an epsilon of {spent} together; an "
-            f"attacker who has all releases guesses right in {_share(item.success.low, item.success.high)} of the cases "
+            f"attacker who has all releases guesses right in {_share(item.success.low, item.success.high)} of cases "
             f"({_share(known.success.low, known.success.high)} before)."
         )

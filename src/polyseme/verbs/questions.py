@@ -45,7 +45,7 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
     for name in by:
         if name in protected:
             words = "as sets" if isinstance(columns[name], Sets) else columns[name].in_words
-            problems.append(Problem("by", f"'{name}' is published {words}", f"ask for it together: --of {name},.."))
+            problems.append(Problem("by", f"'{name}' is published {words}", f"ask for it together: --of {name},..."))
         elif name in of and name in askable:
             problems.append(Problem("by", f"'{name}' is asked for already", "name it once"))
         elif name not in columns:

@@ -35,7 +35,7 @@ _NAMED = 6
 """Columns that a warning names; the rest is meant by two dots."""
 _SETS_HINT = "what is promised for sets stands under protect: remove the model, or publish with --accept-risk"
 _HINT = (
-    "generalize the quasi-identifiers (hierarchy: .., method: {full-domain: {suppression: 0.05}}), ask for less, or "
+    "generalize the quasi-identifiers (hierarchy: ..., method: {full-domain: {suppression: 0.05}}), ask for less, or "
     "publish all the same with --accept-risk"
 )
 
@@ -237,7 +237,7 @@ class Review:
             return [said.rstrip()]
         return [
             f"{said}To generalize them, say in the policy:\n"
-            f"  attributes: {{{names[0]}: {{role: quasi-identifier, hierarchy: ..}}}}   "
+            f"  attributes: {{{names[0]}: {{role: quasi-identifier, hierarchy: ...}}}}   "
             "# intervals: [5, 10, 20], dates: [month, year], prefix: 5, taxonomy: NAME, a file, or suppress\n"
             f"  models: [{{k-anonymity: {{k: {_SAFE}}}}}]\n"
             "  method: {full-domain: {suppression: 0.05}}"
@@ -296,12 +296,12 @@ def _told_by(weight: str) -> str:
 def _coarser(weight: str) -> str:
     return (
         "round and trim it (more), so that more records share each weight: "
-        f"attributes: {{{weight}: {{role: weight, round: .., trim: ..}}}}"
+        f"attributes: {{{weight}: {{role: weight, round: ..., trim: ...}}}}"
     )
 
 
 def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:_NAMED])}{' ..' if len(names) > _NAMED else ''}"
+    return f"{', '.join(names[:_NAMED])}{', ...' if len(names) > _NAMED else ''}"
 
 
 def _broken(verdict: Verdict) -> str:

@@ -24,7 +24,7 @@ _REFUSED = 0.95
 _FEWEST = 100
 """Records from which on that is no accident."""
 _WARNED, _TELLING = 0.05, 20
-"""The share from which on a column is warned of, in a table of at least so many records; a judgement."""
+"""The share from which on a column is warned of, in a table of at least so many records; a judgment."""
 _HELD = 500_000
 """Fingerprints of a column that are held (4 MB); of longer tables, a share of the values is looked at."""
 _ADVICE = "Drop it (role: identifier), or let it count as what others know (role: quasi-identifier)."

@@ -148,7 +148,7 @@ class _Members:
 
     groups    as many records as values
     features  untouched columns of the records: (n, q)
-    truth     their values, -1 for those who were not recognised; None without the original
+    truth     their values, -1 for those who were not recognized; None without the original
     measured  how many records of which kind
     """
 
@@ -165,7 +165,7 @@ class _Members:
 
 
 def _members(release: Release, column: Grouped, rows: Ints, groups: _Groups, truth: Truth | None) -> _Members:
-    """The records as they were published, those who can be recognised with the truth; or others in their places."""
+    """The records as they were published, those who can be recognized with the truth; or others in their places."""
     if truth is None:
         return _Members(groups, _features(release, rows), None, {})
     true = truth.of_rows(column.name, rows)

@@ -114,7 +114,7 @@ class Truth:
         return levels.codes()
 
     def of_rows(self, name: str, rows: Ints) -> Ints:
-        """True codes of the people of some rows of the release; -1 for those who are not recognised."""
+        """True codes of the people of some rows of the release; -1 for those who are not recognized."""
         found = np.full(max(int(rows.max(initial=0)), int(self.rows.max(initial=0))) + 1, -1, dtype=np.int64)
         found[self.rows] = self.codes[name][self.originals]
         return found[rows]

@@ -1,4 +1,4 @@
-"""What is remembered of every record of a table: enough to recognise it, without keeping its columns."""
+"""What is remembered of every record of a table: enough to recognize it, without keeping its columns."""
 
 from __future__ import annotations
 

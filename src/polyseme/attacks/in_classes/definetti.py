@@ -154,7 +154,7 @@ def _learnt_column(blocks: Sequence[_Block], found: Sequence[Floats], column: In
 
 
 def _judged(block: _Block, levels: Sequence[Ints], told: Sequence[Floats]) -> Floats:
-    """Beliefs about the members of some groups, by what was learnt."""
+    """Beliefs about the members of some groups, by what was learned."""
     evidence = np.zeros((*block.values.shape, block.values.shape[1]))
     for column, table in zip(levels, told, strict=True):
         evidence += table[column[block.records][:, :, None], block.values[:, None, :]]
@@ -243,7 +243,7 @@ def _confidence(blocks: Sequence[_Block], features: Ints, within: Within) -> flo
 
 
 def _told(part: Sequence[_Block], features: Ints, levels: Sequence[Ints], size: int) -> list[Floats]:
-    """What is learnt from some of the groups alone."""
+    """What is learned from some of the groups alone."""
     return _learnt(part, beliefs(part, features, size), levels, size)
 
 

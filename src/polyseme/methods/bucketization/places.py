@@ -86,7 +86,7 @@ class Places:
 
     @classmethod
     def in_turn(cls, kinds: Ints, taken: Ints, count: int, records: int) -> Places:
-        """Kind by kind, groups take one record each in turn: records at least `count` apart are never neighbours."""
+        """Kind by kind, groups take one record each in turn: records at least `count` apart are never neighbors."""
         firsts = np.arange(0, int(taken.sum()), max(count, 1))
         return cls(kinds, taken, firsts, np.zeros_like(firsts), count, records)
 

@@ -2,7 +2,7 @@
 
 Every round looks for the levels of least loss at which at least half of the records that are left can be shown; then
 for those at which any can. It looks at a limited number of nodes: nothing is proved of a table that is recoded locally.
-A round counts only if all that is then published fulfils the goal, compared with itself.
+A round counts only if all that is then published fulfills the goal, compared with itself.
 """
 
 from __future__ import annotations

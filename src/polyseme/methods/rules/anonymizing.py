@@ -39,7 +39,7 @@ def anonymized(task: Task, asked: Asked) -> Recoding:
     """Start, change values where asked for, then whatever costs less: local actions, or generalizing everything."""
     work = _Work(task, asked, _others(task.goal), _rules(task.goal))
     if not work.rules:
-        hint = "models: [{semantic-rules: {rules: [{never-all: {..}}]}}]"
+        hint = "models: [{semantic-rules: {rules: [{never-all: {...}}]}}]"
         raise PolicyError(Problem("$.models", "the method rules needs semantic rules, and there are none", hint))
     start = State(task.data, work.rules, work.started(), task.data.sensitive)
     work.require_others(start)

@@ -46,7 +46,7 @@ _REPEATS = (
     "# is something else.",
 )
 _NOTHING_SENSITIVE = """\
-# No column looks sensitive, neither by its name nor by its values: say which are (role: sensitive, protect: ..)."""
+# No column looks sensitive, neither by its name nor by its values: say which are (role: sensitive, protect: ...)."""
 
 
 @dataclass(frozen=True)

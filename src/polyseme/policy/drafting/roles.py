@@ -1,6 +1,6 @@
 """What a column may be: a guess from its name and from what is in it, with the reason.
 
-Whatever is not recognised is a quasi-identifier: the guess that publishes least.
+Whatever is not recognized is a quasi-identifier: the guess that publishes least.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from polyseme.policy.drafting.recognised import days_otherwise, taxonomy_of
 __all__ = ["Guess", "guess"]
 
 _TELLING = 20
-"""Rows from which on it is no accident that all values differ; a judgement."""
+"""Rows from which on it is no accident that all values differ; a judgment."""
 _OWN = 0.5
 """Different texts for each row from which on a text identifies a person; a judgment."""
 _NEARLY_ALL = 0.95
-"""The same for numbers, which differ without meaning a person; a judgement."""
+"""The same for numbers, which differ without meaning a person; a judgment."""
 _MANY = 100
-"""Rows from which on whole numbers that all differ read as numbers of people, not as amounts; a judgement."""
+"""Rows from which on whole numbers that all differ read as numbers of people, not as amounts; a judgment."""
 _ABOUT_UNIQUE = 0.98
 """Different numbers for each row that may be all different, where they were estimated within 2%."""
 _LONG = 40
-"""Characters beyond which a text is none of a list; a judgement."""
+"""Characters beyond which a text is none of a list; a judgment."""
 _DIGITS = 6
-"""Digits from which on a number that is different for everybody reads as the number of a person; a judgement."""
+"""Digits from which on a number that is different for everybody reads as the number of a person; a judgment."""
 _MOST = 0.8
-"""The share of values that must look like something for a column to be taken for it; a judgement."""
+"""The share of values that must look like something for a column to be taken for it; a judgment."""
 
 _IDENTIFIER = re.compile(
     r"id|ids|uuid|guid|names?|firstname|lastname|fullname|surname|forename|nickname|username|user|login|e?mail|phone"
@@ -55,7 +55,7 @@ _SURVEY_WORDS = {"survey", "sample", "sampling", "design", "final", "person", "h
 _HEAVIEST = 1_000.0
 """No body weighs more, in any unit in use."""
 _NORMED = 0.1
-"""How far from 1 the mean of weights may be that add up to the number of records; a judgement."""
+"""How far from 1 the mean of weights may be that add up to the number of records; a judgment."""
 _SHAPES: Mapping[str, re.Pattern[str]] = {
     "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "addresses on the web": re.compile(r"(https?://|www\.)\S+"),
@@ -114,7 +114,7 @@ def _weight(column: Looked, words: list[str]) -> Guess | None:
     if column.distinct <= 1 or (bare and not heavy):
         return None
     why = f"a survey weight by its name; {_different(column)}; dropped. To keep it, coarser, for weighted tables"
-    return Guess("identifier", f"{why}: role: weight, round: .., trim: .. (docs/policy.md)")
+    return Guess("identifier", f"{why}: role: weight, round: ..., trim: ... (docs/policy.md)")
 
 
 def _by_shape(column: Looked, words: list[str]) -> Guess | None:

@@ -113,7 +113,7 @@ def most_likely(table: Coded, mechanism: Mechanism, sets: Ints) -> Floats:
 
 
 def anatomy_table(table: Coded, structure: Structure, l: int, stream: SystemStream) -> tuple[Floats, int]:
-    """Groups of records by maximal-bucket-first, analysed as the paper does, and how many records they leave out.
+    """Groups of records by maximal-bucket-first, analyzed as the paper does, and how many records they leave out.
 
     A record counts for each value with the share that the value has in its group. Records in no group are lost; the
     others stand for them, so that totals are right.

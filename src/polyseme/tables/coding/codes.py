@@ -197,7 +197,7 @@ def _encode_written(texts: pl.Series, values: Sequence[Label]) -> Ints:
 
 
 def _encode_whole(series: pl.Series, values: Sequence[Label]) -> Ints:
-    """Codes of whole numbers, compared as such: as floats, neighbours from 2^53 on would be the same."""
+    """Codes of whole numbers, compared as such: as floats, neighbors from 2^53 on would be the same."""
     kind = np.uint64 if series.dtype == pl.UInt64 else np.int64
     least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
     keys, places = _keys(values, lambda value: value == value // 1 and least <= value <= most, kind)

@@ -89,7 +89,7 @@ def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
 
 def _choice(sheets: Sequence[str], by_policy: bool) -> str:
     """How to name one of these sheets."""
-    option = "table: {sheet: ..} in the policy" if by_policy else "--sheet"
+    option = "table: {sheet: ...} in the policy" if by_policy else "--sheet"
     return f"choose another one with {option}: {', '.join(map(repr, sheets))}" if sheets else ""
 
 

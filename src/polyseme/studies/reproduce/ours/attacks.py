@@ -210,7 +210,7 @@ def exhibits(results: Results) -> list[Exhibit]:
             "How far each attack gets",
             "Values of one meaning in a class give the meaning away; values that are far apart do not.",
             "Bounds hold for balanced sets, and for groups where their models promise one. Learners are bounded by "
-            "none of these promises: see the study learnt for what helps.",
+            "none of these promises: see the study `learnt` for what helps.",
             (
                 Figure(PANEL, SUCCESS, "attack", "success, mean over releases", title="success", joined=False),
                 Figure(PANEL, EXCESS, "attack", "success above what was promised", title=EXCESS, joined=False),

@@ -40,7 +40,7 @@ SETTINGS = ((2, 2), (3, 2), (3, 3), (3, 4))
 PAPER, UNIFORM, MARGINAL, CONDITIONAL = "Algorithm 1", "uniform prior", "marginal prior", "conditional prior"
 FLOOR, BEFORE, PROMISE = "floor of truthful sets", "without a release", "1/l"
 SUCCESS, ERROR, MEASURED, TRADE = "success of a learner", "root mean squared error", "measured success", "trade"
-BOTH, BALANCED = "learnt and exact posterior", "balanced"
+BOTH, BALANCED = "learned and exact posterior", "balanced"
 _KINDS = (PAPER, UNIFORM, MARGINAL, CONDITIONAL)
 _ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RARE = 1e-4
@@ -88,7 +88,7 @@ def _beside(l: int, d: int, rows: Sequence[Row]) -> list[Row]:
     even = np.full(size, 1.0 / size)
     found = {f"worst posterior, {kind}": _alike(kind, l, d).worst_posterior(even) for kind in (PAPER, BALANCED)}
     found |= {
-        row.series if row.series in (PROMISE, FLOOR) else f"learnt, {row.series}": row.value
+        row.series if row.series in (PROMISE, FLOOR) else f"learned, {row.series}": row.value
         for row in rows
         if row.panel == SUCCESS and row.series in (PROMISE, FLOOR, PAPER, UNIFORM, CONDITIONAL)
     }
@@ -153,7 +153,7 @@ def _from_release(l: int, d: int, records: int, seed: int) -> list[Row]:
     guess = sets[np.arange(records), weight.argmax(axis=1)]
     x = f"{l},{d}"
     return [
-        share_row(MEASURED, MEASURED, "learnt from the release", x, int((guess == table.codes).sum()), records),
+        share_row(MEASURED, MEASURED, "learned from the release", x, int((guess == table.codes).sum()), records),
         Row.exact(MEASURED, MEASURED, PROMISE, x, 1.0 / l),
         Row.exact(MEASURED, MEASURED, "knows the distribution", x, _known(l, d)),
     ]
@@ -210,11 +210,11 @@ def _hidden(results: Results) -> Finding:
 
 def _teaches(results: Results) -> Finding:
     found, known = (
-        _by_setting(results, MEASURED, "learnt from the release"),
+        _by_setting(results, MEASURED, "learned from the release"),
         _by_setting(results, MEASURED, "knows the distribution"),
     )
     words = ", ".join(f"{found[x]:.3f} against {known[x]:.3f} at ({x})" for x in found)
-    rows = results.pick(MEASURED, MEASURED, "learnt from the release")
+    rows = results.pick(MEASURED, MEASURED, "learned from the release")
     near = all(within(row, known[row.x] - NEAR, known[row.x] + NEAR) for row in rows)
     return Finding(TEACHES, Verdict.REPRODUCED if near else Verdict.NOT_REPRODUCED, f"Right guesses: {words}.")
 
