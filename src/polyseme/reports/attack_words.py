@@ -13,7 +13,7 @@ _WORDS: Mapping[str, str] = {
     "linkage-prosecutor": "Linkage, prosecutor: finds the record of a person who is known to be in the table",
     "linkage-journalist": "Linkage, journalist: finds the record of a person from the population",
     "linkage-marketer": "Linkage, marketer: matches as many people as possible with their records",
-    "homogeneity": "Homogeneity: guesses from the person's own class, group or set",
+    "homogeneity": "Homogeneity: guesses from what is published for the person alone",
     "similarity": "Similarity: guesses a range or a branch instead of the exact value",
     "skewness": "Skewness: how far the release moves an attacker's belief about a person",
     "any-prior": "Any prior: guesses with an arbitrary prior",
