@@ -101,10 +101,10 @@ def above_sentence(learners: Mapping[str, Document]) -> str:
     told, learnt = above[name], _estimated(_learnt(above[name]))
     others = f", and likewise {some([other for other in above if other != name])}"
     read = told.get("combined_reads")
-    who = f"reads the sets of {some(read)}" if read else "has learned the distribution"
+    who = f"also reads the sets of {some(read)}" if read else "has learned the distribution"
     return (
         f"However, the promised {percent(told['promised'])} for {name} is for an attacker with the public prior; "
-        f"an attacker who also {who} is right in about {learnt} of all cases"
+        f"an attacker who {who} is right in about {learnt} of all cases"
         f"{others if len(above) > 1 else ''}."
     )
 
