@@ -20,8 +20,11 @@ BUDGET = 60_000
 """Words of all pages below `docs/`: what is added has to replace something."""
 
 
+TOP = ("README", "CONTRIBUTING", "SECURITY")
+
+
 def pages() -> list[Path]:
-    top = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")]
+    top = [ROOT / f"{name}.md" for name in (*TOP, "CHANGELOG")]
     return [*top, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -69,7 +72,7 @@ def orphans() -> list[str]:
 def written() -> list[Path]:
     """Pages for users that people write; the program writes the others from help texts and docstrings."""
     below = sorted((ROOT / "docs").rglob("*.md"))
-    return [ROOT / "README.md", *(page for page in below if page.name not in MADE)]
+    return [*(ROOT / f"{name}.md" for name in TOP), *(page for page in below if page.name not in MADE)]
 
 
 def refused_words(page: Path, text: str) -> list[str]:
@@ -81,7 +84,7 @@ def refused_words(page: Path, text: str) -> list[str]:
 
 def without_purpose(page: Path, text: str) -> list[str]:
     """A page whose first line does not say what it is and what readers get."""
-    said = page.name == "README.md" or PURPOSE.match(text)
+    said = page.name == "README.md" or page.parent == ROOT or PURPOSE.match(text)
     return [] if said else [f"{page.relative_to(ROOT)}: begin with *How-to: ...*, or another of {PURPOSE.pattern}"]
 
 
