@@ -1,7 +1,7 @@
 """`anonymize --preview`: some records before and after, without a release.
 
 The whole table is anonymized as it would be for a release, in a folder that vanishes, and what becomes of some records
-is kept: with a grouping method nobody knows less than that.
+is kept: with a grouping method nothing less is enough.
 """
 
 from __future__ import annotations
