@@ -10,7 +10,6 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, Problem
 from polyseme.files.documents import parse
 from polyseme.hierarchies import read_hierarchy, values_of
@@ -18,11 +17,10 @@ from polyseme.logs import logged
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
 from polyseme.policy.generalizing import column_values
-from polyseme.policy.resolving import resolve
 from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.options import TableOptions
 from polyseme.verbs.inputs import table_given
-from polyseme.verbs.recoding import treat
+from polyseme.verbs.publishing import prepare
 
 __all__ = ["init", "unknown_values"]
 
@@ -67,9 +65,10 @@ def _levels_show_something(drafted: Draft, policy: Policy) -> bool:
     grouping = policy.grouping or MethodSpec()
     tried = replace(policy, grouping=replace(grouping, parameters={**grouping.parameters, "time-limit": _SECONDS}))
     try:
-        levels = treat(tried, resolve(tried, head), head, None, Cancellation()).applied.levels
+        decided = prepare(tried, head).decided
     except ImpossibleError:
         return False
+    levels = {} if decided is None else decided.applied.levels
     hidden = sum(level == drafted.proposals[name].levels - 1 for name, level in levels.items())
     _log.debug("init: single levels would hide %d of %d columns", hidden, len(levels))
     return hidden <= _HIDDEN * len(levels)
