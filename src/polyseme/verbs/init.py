@@ -19,6 +19,7 @@ from polyseme.policy.drafting import Draft
 from polyseme.policy.generalizing import column_values
 from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.options import TableOptions
+from polyseme.tables.profile import Profile
 from polyseme.verbs.inputs import table_given
 from polyseme.verbs.publishing import prepare
 
@@ -36,8 +37,7 @@ _log = logging.getLogger(__name__)
 @logged
 def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text; it works as it is."""
-    source = table_given(data, **written)
-    drafted = Draft.of(source)
+    drafted = Draft.of(Profile(table_given(data, **written)))
     text = drafted.policy(single_levels=True)
     if not drafted.proposals or (drafted.searchable and _levels_show_something(drafted, Policy.loads(text))):
         return text
@@ -46,8 +46,9 @@ def init(data: Any, **written: Unpack[TableOptions]) -> str:
 
 def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tuple[Problem, ...]:
     """The values that a drafted policy counts as other, because a taxonomy does not know them."""
-    policy, source = Policy.loads(text), table_given(data, **written)
+    policy, source = Policy.loads(text), Profile(table_given(data, **written))
     asked = {name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry}
+    source.hold(list(asked))
     found = []
     for name, hierarchy in asked.items():
         if isinstance(hierarchy, Mapping) and "unknown" in hierarchy:

@@ -21,6 +21,7 @@ from polyseme.policy.reference import population_frame
 from polyseme.policy.statistics import Statistics, read_statistics
 from polyseme.results.grouping import GroupingPlan
 from polyseme.results.plan import Plan
+from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
 from polyseme.verbs.cautions import (
     disagreeing,
@@ -29,7 +30,7 @@ from polyseme.verbs.cautions import (
     unmet_conditions,
     weighted_classes,
 )
-from polyseme.verbs.inputs import policy_given, source_given, with_population
+from polyseme.verbs.inputs import policy_given, profile_given, with_population
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.prospect import Prospect, prospect, set_verdicts
@@ -62,7 +63,7 @@ def plan(
     policy = with_population(policy_given(policy), population)
     if not (records is None or _is_count(records)):
         raise QuestionError(Problem("records", "expected a whole number above 0"))
-    source = source_given(data, policy) if data is not None else None
+    source: Source | None = profile_given(data, policy) if data is not None else None
     if records is None and source is not None:
         records = source.count()
     policy = with_earlier_releases(policy)

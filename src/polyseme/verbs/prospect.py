@@ -157,7 +157,7 @@ def _read(job: Job, source: Source, names: Sequence[str], strict: bool) -> _Rows
     frames, numbers, prints = [], [], []
     keys = None if job.record_key is None else KeyReader(job.record_key, job.missing_values)
     total = BatchTally()
-    for batch, counts in source.counted(job.needed or source.schema.names[:1]):
+    for batch, counts in source.counted(job.needed or source.lightest):
         shown, tally = shown_batch(job, batch)
         total += tally.counts
         frames.append(pl.DataFrame({name: _plain(shown.columns[name], name, job) for name in names}))
