@@ -274,8 +274,9 @@ def _in_memory(run: Run, made: Prepared, engine: Engine, review: Review) -> Rele
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
         held = _Held(Path(folder))
         engine(run, held, review)
+    manifest = _manifest(run, made)  # refuses an empty table
     table = pa.concat_tables(held.tables)
-    return in_memory(review.passed(in_memory(_manifest(run, made), table)), table)
+    return in_memory(review.passed(in_memory(manifest, table)), table)
 
 
 @dataclass
