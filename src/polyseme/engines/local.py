@@ -6,7 +6,8 @@ to the end of the table, so that one run tells all of them; nothing is published
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -15,19 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Ints
-from polyseme.engines import Target, Watch
+from polyseme.engines import Engine, Target, Watch
 from polyseme.engines.batch import Job, check_batch, publish_batch, publish_some
 from polyseme.engines.rows import expanded, labelled
 from polyseme.engines.run import Run, fill, stream_keys
 from polyseme.engines.tallies import BatchTally, Print, Problems
-from polyseme.progress import stage
+from polyseme.kernel.work import stage
 from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.tables.counting.tally import HELD_BYTES, Tally
 from polyseme.tables.io.prefetch import ahead, in_parallel
 from polyseme.tables.io.shuffle import MEMORY_BYTES, Shuffler
 
-__all__ = ["publish", "published_records", "published_tables"]
+__all__ = ["LocalEngine", "publish", "published_records", "published_tables"]
 
 Some: TypeAlias = Callable[[pa.RecordBatch], Ints]
 """The places of some records of a batch."""
@@ -35,13 +36,19 @@ PIECE = 1 << 17
 """Rows of the long form that are made at a time."""
 
 
-def publish(run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
-    """Publish a run on this machine."""
-    for table in published_tables(run, target.folder, run.memory):
-        run.cancellation.check()
-        watch.seen(table)
-        target.write(table)
-    return lambda release: release
+class LocalEngine(Engine):
+    """Publishes on this machine."""
+
+    def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
+        for table in published_tables(run, target.folder, run.memory):
+            run.cancellation.check()
+            watch.seen(table)
+            target.write(table)
+        return lambda release: release
+
+
+publish = LocalEngine()
+"""Publishes a run on this machine."""
 
 
 def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iterator[pa.Table]:
@@ -51,12 +58,12 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
     whole = _Whole.begin(job, folder)
     rows = source.rows * job.rows_per_record if source.rows is not None else None
     with Shuffler(order.partitions(), folder, memory, rows) as shuffler:
-        for batch in _drawn(run, _Drawing(job, decoys), whole):
-            for part in expanded(job, batch, PIECE):
+        with closing(_drawn(run, _Drawing(job, decoys), whole)) as batches:
+            for part in (part for batch in batches for part in expanded(job, batch, PIECE)):
                 run.cancellation.check()
                 shuffler.add(part)
         whole.fill(run)
-        with stage("Writing", run.outcome.rows) as told:
+        with stage("write", "Writing", run.outcome.rows) as told:
             # One thread is enough: whoever encodes the rows, in another one, takes longer.
             for table in ahead(labelled(job, piece(), whole.total.levels) for piece in shuffler.pieces()):
                 yield table
@@ -74,9 +81,9 @@ def published_records(run: Run, folder: Path, some: Some) -> Iterator[pa.Table]:
     return (labelled(run.job, pa.Table.from_batches([batch]), whole.total.levels) for batch in batches)
 
 
-def _drawn(run: Run, drawing: _Drawing, whole: _Whole) -> Iterator[pa.RecordBatch]:
+def _drawn(run: Run, drawing: _Drawing, whole: _Whole) -> Generator[pa.RecordBatch]:
     """The batches of a table as they are published, in its order; nothing when something is wrong."""
-    with stage("Drawing sets", run.source.about) as told:
+    with stage("draw", "Drawing sets", run.source.about) as told:
         for done in in_parallel(drawing.publish, ahead(_numbered(run.source.batches(run.job.needed)))):
             run.cancellation.check()
             whole.add(done)

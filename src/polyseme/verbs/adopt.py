@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from polyseme.errors import Problem, TableError
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.policy import Policy
 from polyseme.release import Column, Manifest, Release, Sets
 from polyseme.release.writer import in_memory
@@ -25,7 +25,7 @@ from polyseme.verbs.publishing import prepare
 __all__ = ["adopt"]
 
 
-@logged
+@verb()
 def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
     """A table that somebody else published as candidates, as a release; the policy says how it was made.
 

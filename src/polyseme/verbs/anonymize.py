@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 from polyseme.attacks.agreement import shared_values
 from polyseme.attacks.giveaways import giveaways
 from polyseme.attacks.republishing import changed_since, changing_strata, require_same_key
-from polyseme.cancellation import Cancellation
-from polyseme.engines import Engine, engine_named
+from polyseme.engines import Engine, engine_given
 from polyseme.engines.batch import Job
 from polyseme.engines.conditions import absent_values
 from polyseme.engines.memory import shuffling_memory
@@ -30,7 +29,7 @@ from polyseme.errors import (
     nearest,
 )
 from polyseme.errors import warn as python_warning
-from polyseme.logs import logged
+from polyseme.kernel.work import Cancellation, current_cancellation, verb
 from polyseme.policy import Policy
 from polyseme.policy.reference import population_frame
 from polyseme.release import Manifest, Release
@@ -75,7 +74,7 @@ _LOOKED = 200_000
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=1, levels=2, classes=2, mechanisms=1, draw=4, write=3)
 def anonymize(
     data: Any,
     policy: Policy | str | Path,
@@ -134,11 +133,11 @@ def anonymize(
     hold on the rows that would be published, or fresh sets could be intersected with those that the ledger knows of,
     `RiskError` is raised and nothing is written.
     """
-    run = engine_named(engine) if isinstance(engine, str) else engine
-    _check_options(form, file_format, records_per_person, getattr(run, "formats", FORMATS))
+    run = engine_given(engine)
+    _check_options(form, file_format, records_per_person, run.formats)
     asked = _ledger(ledger, people, seed)
     _check_local(engine, out, rows_per_file, memory)
-    cancellation = cancellation or Cancellation()
+    cancellation = current_cancellation()
     rules = with_earlier_releases(with_population(policy_given(policy), population))
     source = Watched(source_given(data, rules), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
@@ -173,7 +172,7 @@ def _treating(
     if apply is not None and policy.grouping is None:
         raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
     pattern = release_given(apply).manifest if apply is not None else None
-    if getattr(engine, "scaled", False):
+    if engine.scaled:
         return partial(_treated_by, engine, seed=seed, cancellation=cancellation, pattern=pattern)
     return partial(treated_here, seed=seed, cancellation=cancellation, earlier=pattern)
 
@@ -190,12 +189,9 @@ def _treated_by(
     """Records put into classes or groups from what an engine counts."""
     from polyseme.verbs.scaled import require_treated, treat_counted
 
-    workers = getattr(engine, "workers", None)
-    hire = None if workers is None else partial(workers, source, cancellation)
+    hire = partial(engine.workers, source, cancellation)
     made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)
-    return (
-        made if getattr(engine, "deals", False) or policy.grouping is None else require_treated(made, policy.grouping)
-    )
+    return made if engine.deals or policy.grouping is None else require_treated(made, policy.grouping)
 
 
 def _note(job: Job, engine: str | Engine) -> None:
@@ -259,7 +255,7 @@ def _shared(made: Prepared, engine: Engine, accept_risk: bool, said: Sequence[st
     if len(sets) < 2:
         return []
     policy, schema = made.policy, made.resolved.schema
-    records = some_records(made.shown, _LOOKED, whole=not getattr(engine, "scaled", False))
+    records = some_records(made.shown, _LOOKED, whole=not engine.scaled)
     source = with_joined(records, schema.attributes, policy.table.missing_values, hidden=True)
     looked = look(policy, schema, {name: item.strata for name, item in sets.items()}, source)
     shared = Reader(looked, sets, exact=True).shared()

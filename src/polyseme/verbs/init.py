@@ -13,7 +13,7 @@ import pyarrow as pa
 from polyseme.errors import ImpossibleError, Problem
 from polyseme.files.documents import parse
 from polyseme.hierarchies import read_hierarchy, values_of
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
 from polyseme.policy.generalizing import column_values
@@ -34,7 +34,7 @@ _HIDDEN = 0.75
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=2, levels=1)
 def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text; it works as it is."""
     drafted = Draft.of(Profile(table_given(data, **written)))

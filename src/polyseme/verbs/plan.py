@@ -13,7 +13,7 @@ from polyseme.analysis import Setting, thresholds
 from polyseme.analysis import frontier as settings_grid
 from polyseme.attacks.agreement import shared_values
 from polyseme.errors import ImpossibleError, Problem, QuestionError, TableError
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.methods.decoys import mechanism_at
 from polyseme.policy import Policy
 from polyseme.policy.generalizing import require_places
@@ -44,7 +44,7 @@ __all__ = ["frontier", "plan"]
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=1, mechanisms=1, levels=2, classes=2, guesses=3)
 def plan(
     policy: Policy | str | Path,
     records: int | None = None,

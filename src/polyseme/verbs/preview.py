@@ -20,11 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from polyseme.arrays import Ints
-from polyseme.cancellation import Cancellation
 from polyseme.engines.local import published_records
 from polyseme.engines.run import Run
 from polyseme.errors import Problem, QuestionError
-from polyseme.logs import logged
+from polyseme.kernel.work import Cancellation, current_cancellation, verb
 from polyseme.policy import AttributePolicy, Policy
 from polyseme.randomness import SystemStream
 from polyseme.results.preview import Preview, PreviewedRecord
@@ -39,7 +38,7 @@ from polyseme.verbs.publishing import Drawing, prepare, treated_here
 __all__ = ["preview"]
 
 
-@logged
+@verb(read=1, levels=2, classes=2, mechanisms=1, draw=4)
 def preview(
     data: Any,
     policy: Policy | str | Path,
@@ -57,7 +56,7 @@ def preview(
     """
     if not (isinstance(records, Integral) and records > 0):
         raise QuestionError(Problem("preview", "expected a whole number above 0"))
-    rules, cancellation = with_earlier_releases(policy_given(policy)), cancellation or Cancellation()
+    rules, cancellation = with_earlier_releases(policy_given(policy)), current_cancellation()
     table: Source = Watched(source_given(data, rules), cancellation)
     numbered = NumberedSource(table)
     rules = replace(rules, attributes=(*rules.attributes, AttributePolicy(numbered.column, Role.INSENSITIVE)))

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from polyseme.cancellation import Cancellation
 from polyseme.engines import Engine
 from polyseme.engines.batch import Job
 from polyseme.engines.run import Outcome, Run
 from polyseme.errors import PolicyError, Problem, QuestionError, TableError
+from polyseme.kernel.work import Cancellation, current_cancellation
 from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.reference import models_of
@@ -219,7 +219,7 @@ def treated_here(
     # A hundred modules that are not needed where only decoys are drawn.
     from polyseme.verbs.recoding import treat
 
-    return treat(policy, resolved, source, seed, cancellation or Cancellation(), earlier, neighbours)
+    return treat(policy, resolved, source, seed, cancellation or current_cancellation(), earlier, neighbours)
 
 
 def _group_key(resolved: Resolved, key: bytes | None, seed: int | None) -> bytes | None:
