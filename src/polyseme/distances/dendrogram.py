@@ -72,7 +72,7 @@ class Dendrogram:
         return tuple(steps)
 
     def _sums(self, values: Floats) -> Floats:
-        """Sums over the values below each node: (.., F) -> (.., nodes)."""
+        """Sums over the values below each node: (..., F) -> (..., nodes)."""
         sums = np.zeros((*values.shape[:-1], len(self.parents)))
         sums[..., self.leaves] = values
         for nodes, first, parents in self._steps:
@@ -89,7 +89,7 @@ class Dendrogram:
         return climbed
 
     def moved(self, difference: Floats) -> Floats:
-        """The earth mover's distance for differences of distributions: (.., F) -> (..)."""
+        """The earth mover's distance for differences of distributions: (..., F) -> (...)."""
         return np.asarray(np.abs(self._sums(difference)) @ self.weights)
 
     def moved_entries(self, owner: Ints, value: Ints, share: Floats, whole: Floats, rows: int) -> Floats:

@@ -299,7 +299,7 @@ def _untouched(item: Column, batch: pa.RecordBatch, job: Job, problems: Problems
 
 
 def _fulfilled(job: Job, found: Mapping[str, Found], kept: Ints) -> Fulfilled:
-    """Which conditions the records that are kept fulfil."""
+    """Which conditions the records that are kept fulfill."""
     parts = (Fulfilled.of(item.name, item.strata.placing, found[item.name], kept) for item in job.sets)
     return reduce(add, parts, Fulfilled())
 

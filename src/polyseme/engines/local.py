@@ -64,7 +64,7 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
                 shuffler.add(part)
         whole.fill(run)
         with stage("write", "Writing", run.outcome.rows) as told:
-            # One thread is enough: whoever encodes the rows, in another one, takes longer.
+            # One thread is enough: encoding the rows, in another one, takes longer.
             for table in ahead(labelled(job, piece(), whole.total.levels) for piece in shuffler.pieces()):
                 yield table
                 told.advance(table.num_rows)

@@ -47,7 +47,7 @@ def _members(column: pa.Array, l: int) -> Ints:
 
 
 def labelled(job: Job, table: pa.Table, levels: Levels) -> pa.Table:
-    """Published rows with the labels of the domain in place of codes, and categories made anew.
+    """Published rows with the labels of the domain in place of codes, and categories rebuilt.
 
     levels  of the whole table
     """

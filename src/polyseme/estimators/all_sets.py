@@ -227,7 +227,7 @@ def _counted(protected: Protected) -> int:
 
 
 def pair_chances(mine: Mechanism, other: Mechanism, belief: Floats) -> Floats | None:
-    """How often somebody is named right who has the values x and y, by an attacker who sees both sets: (F_x, F_y).
+    """How often an attacker who sees both sets is right about a person with x and y: (F_x, F_y).
 
     belief  how likely he takes each pair of values to be, up to a factor: (F_x, F_y)
 
@@ -380,7 +380,7 @@ def _values(shares: Floats, protected: Protected, random: np.random.Generator) -
 def composition(mine: Protected, others: Sequence[Protected], group: Ints) -> float:
     """How often an attacker is right who knows which combinations of true values each group has, and how many of each.
 
-    Nobody who reads the sets of a record and knows its group can do better. For two attributes it is computed where
+    No attacker who reads the sets of a record and knows its group does better. For two attributes it is computed where
     pairs of sets are few; otherwise for sets that are drawn, with an error of about a point.
     """
     if len(others) == 1 and _few_pairs(mine, others[0], group):

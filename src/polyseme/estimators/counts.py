@@ -27,7 +27,7 @@ def shape_of(mechanisms: Sequence[Mechanism]) -> tuple[int, ...]:
 
 
 def members(sets: Sequence[Ints], shape: Sequence[int]) -> Ints:
-    """Flat indices of all combinations of members of each row's sets: (n, l_1 * .. * l_q)."""
+    """Flat indices of all combinations of members of each row's sets: (n, l_1 * ... * l_q)."""
     flat = sets[0].astype(np.int64)
     for codes, size in zip(sets[1:], shape[1:]):
         width = flat.shape[1] * codes.shape[1]
@@ -72,10 +72,10 @@ def ranked(codes: Ints) -> tuple[Ints, Ints]:
 
 
 def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
-    """`w`: for each cell, how many reports contain each combination of values: (cells, F_1, .., F_q).
+    """`w`: for each cell, how many reports contain each combination of values: (cells, F_1, ..., F_q).
 
     where
-        w[c, v_1, .., v_q]  = number of reports in cell c whose j-th set contains v_j for every j
+        w[c, v_1, ..., v_q]  = number of reports in cell c whose j-th set contains v_j for every j
     """
     shape = shape_of(mechanisms)
     table = int(np.prod(shape))
@@ -114,7 +114,7 @@ def merged(reports: Reports, cell: Ints, cells: int) -> Reports:
 def coarser(reports: Reports, group: Ints, cells: int, axes: Sequence[int]) -> Reports:
     """The reports of some of the target attributes, with several cells in one.
 
-    group  the new cell of each cell, 0 .. cells-1
+    group  the new cell of each cell, 0 ... cells-1
     axes   the target attributes to keep
     """
     kept = replace(

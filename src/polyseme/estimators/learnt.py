@@ -1,11 +1,11 @@
-"""What anybody learns from published sets about groups of people: which columns tell groups apart, and their shares.
+"""What published sets reveal about groups of people: which columns tell groups apart, and their shares.
 
 The shares of a group are those under which its sets are most likely, with some people like everybody else added:
 
     share(q, v)  ~  sum over the sets R of q of P(v | R) + added * share(v)        P(v | R) ~ share(q, v) P(R | v)
 
 found by repeating (expectation and maximisation, sped up by squared extrapolation). How many are added decides what is
-learnt: many where groups are alike, few where they differ. `like_everybody` looks under which number records that were
+learned: many where groups are alike, few where they differ. `like_everybody` looks under which number records that were
 left out are likeliest.
 """
 
@@ -38,7 +38,7 @@ own (20,000 records) they are right in 94.7% with 1 and in 85.5% with 30."""
 _ROUNDS = 100
 """Cycles of three steps at the most."""
 _STEP = 1e-5
-"""Largest change of a share in a cycle below which nobody would guess differently."""
+"""Largest change of a share in a cycle below which no guess changes."""
 _LEAST = 0.01
 """Part of a share that a leap leaves of it at least."""
 _LEFT_OUT = 5
@@ -133,7 +133,7 @@ def learnt_shares(
     added: float | None = None,
     places: Ints | None = None,
 ) -> Floats:
-    """The shares of the values in each group, as anybody estimates them: (groups, F).
+    """The shares of the values in each group, as every reader can estimate them: (groups, F).
 
     sets    candidates of each record: (n, l)
     group   of each record, from 0 on

@@ -13,7 +13,7 @@ __all__ = ["NumberedSource"]
 
 
 class NumberedSource(Source):
-    """A table and one more column: 0, 1, 2 .. in the order of its rows.
+    """A table and one more column: 0, 1, 2 ... in the order of its rows.
 
     column  what that column is called
     """

@@ -216,7 +216,7 @@ class _Seen:
 
 
 def _look(made: Prepared, engine: Engine, previous: Manifest | None, accept_risk: bool) -> _Seen:
-    """What the data holder should hear of the data; refuses what nobody has accepted."""
+    """What the data holder should hear of the data; refuses what is not accepted."""
     job, source, words = made.job, made.source, made.policy.table.missing_values
     if previous is not None and not accept_risk:
         require_same_key(job.columns, made.key_check, previous)
@@ -311,7 +311,7 @@ def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> As
     """The ledger that is asked; what does not go with it, or needs it, is refused."""
     if path is None:
         if people is not None:
-            raise QuestionError(Problem("people", "without a ledger nobody asks for it", "add --ledger FILE"))
+            raise QuestionError(Problem("people", "it is used only with a ledger", "add --ledger FILE"))
         return None
     if seed is not None:
         raise QuestionError("a seed and a ledger exclude each other: such a release is not for publication")
@@ -329,7 +329,7 @@ def _tell(warn: Warn | None, category: type[PolysemeWarning], texts: Iterable[st
 def _check_options(
     form: str, file_format: str, records_per_person: float | None = None, written: Sequence[str] = FORMATS
 ) -> None:
-    """Raise for options that nobody knows; `written` are the formats that the engine writes."""
+    """Raise for unknown options; `written` are the formats that the engine writes."""
     asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
     problems = [
         Problem(name, f"unknown word '{given}'", nearest(str(given), known))

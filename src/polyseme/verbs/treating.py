@@ -234,7 +234,7 @@ def ruled(
     records: int,
     models: tuple[Mapping[str, Any], ...],
 ) -> Treated:
-    """The same where nobody has looked at whole rows but those who counted them; no record is suppressed."""
+    """The same where only counts of whole rows are known; no record is suppressed."""
     shown = zip(read.ladders, cells, strict=True)
     columns: dict[str, Column] = {
         ladder.name: generalized_column(ladder, there, ladder.name in read.listed) for ladder, there in shown

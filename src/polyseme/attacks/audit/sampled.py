@@ -126,6 +126,6 @@ def _taken(batch: pa.RecordBatch, chosen: Ints) -> pa.RecordBatch:
 
 def _joined(parts: Sequence[Held], width: int, rows: int) -> Held:
     """The sets of all batches; None when some are not valid, or missing."""
-    nobody = np.zeros((0, width), dtype=np.int32)
-    sets = np.concatenate([nobody, *(part for part in parts if part is not None)])
+    none = np.zeros((0, width), dtype=np.int32)
+    sets = np.concatenate([none, *(part for part in parts if part is not None)])
     return sets if len(sets) == rows else None

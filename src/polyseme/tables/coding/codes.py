@@ -115,7 +115,7 @@ def cast(series: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 
 def _dates(texts: pl.Series, dtype: pl.DataType) -> pl.Series:
-    # Nobody knows whether 01/02/2020 is in January or in February: the policy has to say it, see `Dialect`.
+    # 01/02/2020 may be in January or in February: the policy has to say it, see `Dialect`.
     texts = texts.set(~texts.str.contains(_YEAR_FIRST).fill_null(True), None)
     try:
         return texts.str.to_date(strict=False) if dtype == pl.Date else texts.str.to_datetime(strict=False)
@@ -197,7 +197,7 @@ def _encode_written(texts: pl.Series, values: Sequence[Label]) -> Ints:
 
 
 def _encode_whole(series: pl.Series, values: Sequence[Label]) -> Ints:
-    """Codes of whole numbers, compared as such: as floats, neighbours from 2^53 on would be the same."""
+    """Codes of whole numbers, compared as such: as floats, neighbors from 2^53 on would be the same."""
     kind = np.uint64 if series.dtype == pl.UInt64 else np.int64
     least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
     keys, places = _keys(values, lambda value: value == value // 1 and least <= value <= most, kind)

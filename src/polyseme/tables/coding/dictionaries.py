@@ -1,7 +1,7 @@
 """Columns stored as dictionaries: the list of categories must not tell more than the rows that are published.
 
 It may hold values of records that were left out, and its order may be that of the rows. So values are written out
-before rows are dropped and shuffled, and lists of categories are made anew from what is left.
+before rows are dropped and shuffled, and lists of categories are rebuilt from what is left.
 """
 
 from __future__ import annotations

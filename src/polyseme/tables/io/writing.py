@@ -97,7 +97,7 @@ class _ParquetTables:
             store_schema=False,
             # A dictionary of values that hardly repeat makes a file larger, and takes longer than all the rest of it.
             use_dictionary=[leaf for leaf in leaves if leaf not in different],
-            # Nobody looks for sets between two labels.
+            # Readers do not look for sets between two labels.
             write_statistics=[leaf for leaf in leaves if leaf in self._schema.names],
         )
 
