@@ -19,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.engines.local import published_records
 from polyseme.engines.run import Run
 from polyseme.errors import Problem, QuestionError
@@ -80,12 +80,12 @@ def _published(run: Run, column: str, rows: list[int]) -> dict[int, Mapping[str,
 
 
 def _rows(batches: Iterable[pa.RecordBatch], column: str, rows: list[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    return _records((batch.take(pa.array(_places(batch, column, rows))) for batch in batches), column)
+    return _records((batch.take(arrow(_places(batch, column, rows))) for batch in batches), column)
 
 
 def _places(batch: pa.RecordBatch, column: str, rows: list[int]) -> Ints:
     """Where rows of these numbers stand in a batch."""
-    wanted = pc.is_in(batch.column(column), value_set=pa.array(rows, type=pa.int64()))
+    wanted = pc.is_in(batch.column(column), value_set=arrow(rows, pa.int64()))
     return np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
 
 
