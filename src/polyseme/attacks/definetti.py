@@ -19,6 +19,7 @@ from polyseme.attacks.base import hit_rate, largest_share, significantly_above
 from polyseme.attacks.naive_bayes import Learnt, beliefs_of, levels_of
 from polyseme.attacks.posterior import uniform
 from polyseme.attacks.scene import Everyone, Scene
+from polyseme.estimators.counts import ranked
 from polyseme.estimators.judging import Judge, Judged, folds, scored
 from polyseme.estimators.learnt import combined
 from polyseme.results.findings import Finding
@@ -90,7 +91,7 @@ def judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
         kinds = combined(levels[rest])
         # Too many kinds of records: some of them are judged, of all places of the release.
         spaced = slice(None, None, -(-(int(kinds.max(initial=0)) + 1) // most))
-        mine, kinds = rest[spaced], np.unique(kinds[spaced], return_inverse=True)[1]
+        mine, kinds = rest[spaced], ranked(kinds[spaced])[1]
         teaching, others = shown.part(fit), shown.part(mine)
         learnt = Learnt.of(teaching.sets, teaching.weights(), shown.size, levels[fit], counts)
         first = mine[np.unique(kinds, return_index=True)[1]]

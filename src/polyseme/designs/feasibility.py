@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from polyseme.arrays import Floats, Ints
@@ -242,6 +241,8 @@ def _rows(entries: list[tuple[Ints, Floats]], rows: Ints, width: int) -> csr_arr
 
 def programme(cost: Floats, **conditions: Any) -> Floats:
     """The solution of a linear program."""
+    from scipy.optimize import linprog
+
     solution = linprog(cost, method="highs", **conditions).x
     if solution is None:
         raise ImpossibleError("some values are in no valid set", "choose a smaller l or d")

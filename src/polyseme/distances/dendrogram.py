@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 
 from polyseme.arrays import Floats, Ints
 
@@ -54,6 +52,9 @@ class Dendrogram:
     @classmethod
     def linked(cls, matrix: Floats) -> Dendrogram:
         """By complete linkage of pairwise distances: no two values meet lower than they are apart."""
+        from scipy.cluster.hierarchy import linkage
+        from scipy.spatial.distance import squareform
+
         size = len(matrix)
         if size < 2:
             return _in_order(np.full(1, -1), np.zeros(1), np.arange(size))

@@ -245,10 +245,9 @@ def _chances_of_pairs(judge: Judge, hints: Judge, belief: Floats) -> Floats:
 def _pair_chances(mine: Protected, other: Protected, group: Ints, rule: Rule) -> Floats:
     """The chance of each record, over all pairs of sets."""
     chance = np.empty(len(group))
-    judges: dict[Mechanism, Judge | None] = {}
     for rows in alike(np.column_stack([group, other.places])):
         first, second = _member(mine, rows[0]), _member(other, rows[0])
-        judge, hints = (judges.setdefault(m, Judge.of(m)) for m in (first.mechanism, second.mechanism))
+        judge, hints = Judge.of(first.mechanism), Judge.of(second.mechanism)
         if judge is None or hints is None:
             raise LookupError("sets are too many to list")
         belief = (

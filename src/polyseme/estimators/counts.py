@@ -11,7 +11,7 @@ from polyseme.arrays import Floats, Ints
 from polyseme.estimators.base import Finer, Reports
 from polyseme.mechanism import Mechanism
 
-__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "ranked", "shape_of"]
+__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "ranked", "shape_of", "tallied"]
 
 _CHUNK = 4_000_000
 """Numbers in memory at a time (32 MB)."""
@@ -63,12 +63,30 @@ def ranked(codes: Ints) -> tuple[Ints, Ints]:
     >>> ranked(np.array([7, 3, 7]))[1].tolist()
     [1, 0, 1]
     """
-    if len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes):
+    if _dense(codes):
         there = np.zeros(int(codes.max()) + 1, dtype=np.int64)
         there[codes] = 1
         return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
     found, number = np.unique(codes, return_inverse=True)
     return found, np.asarray(number, dtype=np.int64)
+
+
+def tallied(codes: Ints) -> tuple[Ints, Ints]:
+    """The different codes, ascending, and how often each occurs.
+
+    >>> [found.tolist() for found in tallied(np.array([7, 3, 7]))]
+    [[3, 7], [1, 2]]
+    """
+    if _dense(codes):
+        counts = np.bincount(codes)
+        found = np.flatnonzero(counts)
+        return found, counts[found]
+    return np.unique(codes, return_counts=True)
+
+
+def _dense(codes: Ints) -> bool:
+    """Whether codes are few enough for an array that has a place for each of them."""
+    return bool(len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes))
 
 
 def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from math import sqrt
 
 import numpy as np
@@ -44,6 +44,9 @@ _SETS = 50_000
 """Valid sets that are gone through at the most."""
 _CELLS = 10_000_000
 """Values times sets, and kinds of records times values, that are held at a time at the most (80 MB)."""
+_KEPT, _JUDGES = 200_000, 64
+"""Values times sets of a judge that is kept for the next question about its mechanism (1.6 MB), and how many are kept.
+Groups, folds and attributes ask for the same ones again and again."""
 _WORK = 100_000_000
 """Kinds of records times sets times candidates that are gone through at the most: about three seconds."""
 _BLOCK = 200_000
@@ -103,7 +106,11 @@ class Judge:
     @classmethod
     def of(cls, mechanism: Mechanism) -> Judge | None:
         """None where there are too many sets to go through."""
-        return cls(mechanism, *mechanism.channel()) if cls.lists(mechanism) else None
+        return _kept(mechanism) or (cls.listing(mechanism) if cls.lists(mechanism) else None)
+
+    @classmethod
+    def listing(cls, mechanism: Mechanism) -> Judge:
+        return cls(mechanism, *mechanism.channel())
 
     @staticmethod
     def lists(mechanism: Mechanism) -> bool:
@@ -175,6 +182,12 @@ class Judge:
         place = np.full(int(which.max(initial=0)) + 1, -1, dtype=np.int64)
         place[which[: len(self.sets)]] = np.arange(len(self.sets))
         return place[which[len(self.sets) :]]
+
+
+@lru_cache(maxsize=_JUDGES)
+def _kept(mechanism: Mechanism) -> Judge | None:
+    """A judge that is small enough to be kept."""
+    return Judge.listing(mechanism) if mechanism.lists(_KEPT) else None
 
 
 def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> tuple[list[Bools], Bools | None]:

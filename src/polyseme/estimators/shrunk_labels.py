@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 from scipy.sparse import csr_array
 
 from polyseme.arrays import Floats, Ints
@@ -150,6 +149,8 @@ class LabelCounts:
         return self._smooth(self.step(table))
 
     def _smooth(self, table: Floats) -> Floats:
+        from scipy.ndimage import gaussian_filter1d
+
         if self.numbers < 3:
             return table
         smoothed = gaussian_filter1d(table[:, : self.numbers], self.numbers * _WIDTH, axis=1, mode="reflect")

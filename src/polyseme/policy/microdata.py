@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.errors import PolicyError, Problem, TableError, numbered
 from polyseme.hierarchies import ColumnValues, Hierarchy, Rule, Suppression, coverage, fit, values_of
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
@@ -57,7 +57,7 @@ class Coding:
     def coded(self, batch: pa.RecordBatch) -> tuple[Bools, Ints, dict[str, Ints]]:
         """Which rows are records; the leaves of these, and the codes of their sensitive values."""
         kept = self.reading.kept(batch)
-        there = batch if kept.all() else batch.filter(pa.array(kept))
+        there = batch if kept.all() else batch.filter(arrow(kept))
         columns = {column.name: self.reading.series(there, column)[0] for column in self.reading.columns}
         leaves = self.leaves(columns)
         secret = {name: encode(columns[name], domain).codes for name, domain in self.domains.items()}

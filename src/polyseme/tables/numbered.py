@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from polyseme.arrays import arrow
 from polyseme.tables.io.source import Source
 
 __all__ = ["NumberedSource"]
@@ -44,7 +45,7 @@ class NumberedSource(Source):
         there = [name for name in columns if name != self.column] or self._source.schema.names[:1]
         read = 0
         for batch in self._source.batches(there):
-            numbers = pa.array(np.arange(read, read + batch.num_rows))
+            numbers = arrow(np.arange(read, read + batch.num_rows))
             read += batch.num_rows
             made = [numbers if name == self.column else batch.column(name) for name in columns]
             yield pa.RecordBatch.from_arrays(made, names=list(columns))

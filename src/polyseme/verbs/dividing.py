@@ -123,7 +123,7 @@ class _Finish:
 
     def data(self, rows: pa.RecordBatch, ladders: tuple[Ladder, ...] = ()) -> Microdata:
         """Counted rows; without ladders, of their sensitive values only."""
-        read = {name: rows.column(name).to_numpy(zero_copy_only=False) for name in rows.schema.names}
+        read = {name: pl.Series(rows.column(name)).to_numpy() for name in rows.schema.names}
         codes = np.empty((rows.num_rows, len(ladders)), dtype=np.int32)
         for place, name in enumerate(_leaves(len(ladders))):
             codes[:, place] = read[name]
@@ -213,7 +213,7 @@ def _settled(division: Division, read: ReadColumns, workers: Workers, finish: _F
     data = finish.data(rows[0])
     goal = finish.goal(data)
     require_goal(goal, "mondrian")
-    return settled(division, rows[0].column(_PART).to_numpy(zero_copy_only=False), goal), goal
+    return settled(division, pl.Series(rows[0].column(_PART)).to_numpy(), goal), goal
 
 
 def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers, finish: _Finish) -> Grafted:

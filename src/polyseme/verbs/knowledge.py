@@ -265,7 +265,7 @@ class Looked:
         parts, weights = list[Reached | None](), list[float]()
         for number in np.unique(place).tolist():
             mine, member = place == number, strata.members[number]
-            dense = np.unique(group[mine], return_inverse=True)[1]
+            dense = ranked(group[mine])[1]
             parts.append(reached(member.narrow(sets[mine]), dense, member.mechanism))
             weights.append(float(mine.sum()))
         return Reached.over(parts, weights)

@@ -103,10 +103,10 @@ def _prints(column: pa.Array, missing_values: Sequence[str]) -> Fingerprints:
     # Behind all others stands what is missing: its place may be one more than the type of indices can hold.
     values = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
     prints = fingerprints(plain_text(as_series(values), missing_values).to_frame())
-    indices = coded.indices
-    if indices.null_count:
-        indices = indices.cast(pa.int64()).fill_null(len(coded.dictionary))
-    places: Ints = indices.to_numpy(zero_copy_only=False)
+    indices = pl.Series(coded.indices)
+    if indices.null_count():
+        indices = indices.cast(pl.Int64).fill_null(len(coded.dictionary))
+    places: Ints = indices.to_numpy()
     return prints.take(places)
 
 

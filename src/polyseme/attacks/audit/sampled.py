@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.attacks.audit.seen import Reading
 from polyseme.errors import ReleaseError
 from polyseme.release import Release, Sets
@@ -121,7 +121,7 @@ def _chosen(rows: Ints, start: int, count: int) -> Ints:
 
 
 def _taken(batch: pa.RecordBatch, chosen: Ints) -> pa.RecordBatch:
-    return batch if len(chosen) == batch.num_rows else batch.take(pa.array(chosen))
+    return batch if len(chosen) == batch.num_rows else batch.take(arrow(chosen))
 
 
 def _joined(parts: Sequence[Held], width: int, rows: int) -> Held:

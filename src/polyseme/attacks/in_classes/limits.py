@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import optimize
 
 from polyseme.attacks.scene import Promised
 from polyseme.models import Background, ground_of, is_about, read_spec
@@ -70,12 +69,14 @@ def _by_frequency(asked: Asked, counts: Counts) -> float | None:
 
 
 def _by_entropy(asked: Asked, counts: Counts) -> float:
+    from scipy.optimize import brentq
+
     size, goal = counts.domain_size, math.log(asked["l"]) - TOLERANCE
     if goal >= math.log(size):
         return 1.0 / size
     if goal <= 0.0:
         return 1.0
-    return float(optimize.brentq(lambda p: _entropy(p, size) - goal, 1.0 / size, 1.0, xtol=1e-14))
+    return float(brentq(lambda p: _entropy(p, size) - goal, 1.0 / size, 1.0, xtol=1e-14))
 
 
 def _entropy(p: float, size: int) -> float:

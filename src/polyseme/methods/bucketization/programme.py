@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csc_array
 
 from polyseme.arrays import Bools, Floats, Ints
@@ -169,6 +168,8 @@ def _join(programme: _Programme, times: Ints, kind: int, records: int) -> None:
 
 def _relaxed(programme: _Programme) -> tuple[Floats, float]:
     """The solution of the linear program, and a bound on its value."""
+    from scipy.optimize import linprog
+
     price = np.zeros(len(programme.records))
     gain = programme.worth.copy()
     active = np.zeros(len(gain), dtype=bool)
@@ -193,6 +194,8 @@ def _relaxed(programme: _Programme) -> tuple[Floats, float]:
 
 def _integer(programme: _Programme, left: Ints) -> tuple[Ints, float]:
     """Groups for what is left, by an integer program; and a bound on what they are worth."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     found = milp(
         -programme.worth,
         constraints=LinearConstraint(programme.columns, ub=left),

@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from polyseme.arrays import arrow
+
 __all__ = ["Levels", "is_ordered", "plain"]
 
 _NONE: frozenset[Any] = frozenset()
@@ -83,6 +85,6 @@ class Levels:
     def encode(self, name: str, column: pa.Array) -> pa.DictionaryArray:
         """A column of values as a dictionary again."""
         met = self.met[name] - {None}
-        levels = pa.array([value for value in self.order[name] if value in met], column.type)
+        levels = arrow([value for value in self.order[name] if value in met], column.type)
         codes = pa.compute.index_in(column, value_set=levels)
         return pa.DictionaryArray.from_arrays(codes, levels, ordered=True)

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 
 __all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "mixed", "some_rows", "unmatched"]
 
@@ -111,5 +111,5 @@ def some_rows(batches: Iterable[pa.RecordBatch], rows: Ints) -> Iterator[pa.Reco
     start = 0
     for batch in batches:
         begin, end = np.searchsorted(rows, [start, start + batch.num_rows])
-        yield batch.take(pa.array(rows[begin:end] - start))
+        yield batch.take(arrow(rows[begin:end] - start))
         start += batch.num_rows
