@@ -217,7 +217,7 @@ class CellFit:
             for side, sign in enumerate((-1.0, 1.0)):
                 reach, there = path.reach(sign * contrast, loss + missing)
                 if population == "finite":
-                    drawn = self.repeats * min(_drawn(contrast, path.x), _drawn(contrast, there))
+                    drawn = self.repeats * _drawn(contrast, np.where(there > 0.0, path.x, 0.0))
                     reach = float(np.sqrt(max(reach**2 - loss * drawn, 0.0)))
                 sides[side, row] = reach
         return sides[0], sides[1]
