@@ -2,7 +2,7 @@
 
     python benchmarks/evidence.py [repeats]
 
-Every design x number of records x kind of truth x form; the figures in docs/models/headline.md are of 5 repeats.
+Every design x number of records x kind of truth x form; the figures in docs/verification.md are of 5 repeats.
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ def python_page() -> str:
 
 
 PYTHON_NOTE = """\
-Tables may be polars, pandas or pyarrow objects, or paths. [Results](results.md) show themselves in notebooks, and
-[inside another program](embedding.md) says how runs are stopped, warned of and logged.
+Tables may be polars, pandas or pyarrow objects, or paths. [Results](results.md) says how results are shown and stored,
+and how a program cancels runs, handles warnings and logs.
 
 Made from the docstrings by `python docs/check.py --write`."""
 

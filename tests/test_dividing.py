@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
-from polyseme.engines import local
-from polyseme.progress import listening
+from polyseme.engines import Engine, local
+from polyseme.kernel.work import listening
 from polyseme.release import Generalized
 from polyseme.tables.io.frames import FrameSource, Source
 from polyseme.testing.workers import WorkersHere
@@ -37,7 +37,7 @@ DIVERSE = "[{k-anonymity: {k: 5}}, {distinct-diversity: {l: 3}}]"
 CLOSE = "[{k-anonymity: {k: 5}}, {closeness: {t: 0.3}}]"
 
 
-class Scaled:
+class Scaled(Engine):
     """An engine that publishes here, and whose workers are here too."""
 
     scaled = True

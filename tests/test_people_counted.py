@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, PolicyError, ReleaseError, TableError
+from polyseme.kernel.work import Cancellation
 from polyseme.release import Manifest
 from polyseme.release.documents import checksum
 from polyseme.schema import Role

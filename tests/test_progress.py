@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.progress import listening, stage, tracked
+from polyseme.kernel.work import listening, stage, tracked
 
 POLICY = ps.Policy.from_dict(
     {
@@ -106,7 +106,7 @@ def test_a_stage_that_fails_ends() -> None:
     heard = Recorder()
 
     def broken() -> None:
-        for item in tracked([1, 2], "Counting"):
+        for item in tracked([1, 2], "counts", "Counting"):
             if item == 2:
                 raise ValueError
 
@@ -124,12 +124,12 @@ def test_only_the_thread_that_asked_is_heard_and_totals_are_asked_for_only_then(
         return 3
 
     with listening(heard):
-        other = threading.Thread(target=lambda: list(tracked([1], "Elsewhere")))
+        other = threading.Thread(target=lambda: list(tracked([1], "elsewhere", "Elsewhere")))
         other.start()
         other.join()
-        with stage("Here", total):
+        with stage("here", "Here", total):
             pass
-    with stage("Nobody listens", total) as told:
+    with stage("unheard", "Unheard", total) as told:
         told.advance(2)
     assert heard.begun == [("Here", 3)]
     assert len(asked) == 1

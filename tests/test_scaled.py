@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import polyseme as ps
-from polyseme.cancellation import Cancellation
+from polyseme.kernel.work import Cancellation
 from polyseme.methods import grouping_named
 from polyseme.methods.keys import Known
 from polyseme.tables.io.frames import FrameSource

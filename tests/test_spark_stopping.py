@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import Cancelled
+from polyseme.kernel.work import Cancellation
 from polyseme.spark import jobs
 from polyseme.spark.session import _own_interruption
 

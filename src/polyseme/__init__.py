@@ -13,7 +13,6 @@ from polyseme.version import __version__ as __version__
 
 # What a type checker reads. `_NAMES` below says the same while the program runs; a test compares the two.
 if TYPE_CHECKING:
-    from polyseme.cancellation import Cancellation as Cancellation
     from polyseme.errors import CampaignError as CampaignError
     from polyseme.errors import Cancelled as Cancelled
     from polyseme.errors import ImpossibleError as ImpossibleError
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from polyseme.errors import RiskError as RiskError
     from polyseme.errors import TableError as TableError
     from polyseme.estimators.estimate import Estimate as Estimate
+    from polyseme.kernel.work import Cancellation as Cancellation
+    from polyseme.kernel.work import Progress as Progress
+    from polyseme.kernel.work import working as working
     from polyseme.policy import Policy as Policy
     from polyseme.release import Release as Release
     from polyseme.results.evaluation import Evaluation as Evaluation
@@ -58,11 +60,11 @@ if TYPE_CHECKING:
     from polyseme.verbs.verify import verify as verify
 
 _NAMES = {
-    "cancellation": "Cancellation",
     "errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning "
     "PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError "
     "TableError",
     "estimators.estimate": "Estimate",
+    "kernel.work": "Cancellation Progress working",
     "policy": "Policy",
     "release": "Release",
     "results.evaluation": "Evaluation",

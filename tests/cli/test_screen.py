@@ -228,9 +228,9 @@ def test_progress_is_on_standard_error_only(
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with console.busy("Testing"):
-        from polyseme.progress import stage
+        from polyseme.kernel.work import stage
 
-        with stage("Counting sheep", 3) as told:
+        with stage("sheep", "Counting sheep", 3) as told:
             told.advance()
             print("an answer")
     captured = capsys.readouterr()

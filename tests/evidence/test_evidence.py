@@ -1,6 +1,6 @@
 """Tests of published sets against their mechanism: honest ones pass, whatever the design, and near misses do not.
 
-Sizes of the false alarms were measured on many more releases (docs/models/headline.md); these are a seeded part.
+Sizes of the false alarms were measured on many more releases (docs/verification.md); these are a seeded part.
 """
 
 from __future__ import annotations

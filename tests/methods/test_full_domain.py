@@ -13,10 +13,10 @@ from small_tables import VALUES, frame_at, frame_of, random_data, random_ladder,
 
 import polyseme.models.base
 import polyseme.models.semantic_rules
-from polyseme.cancellation import Cancellation
 from polyseme.distances.line import LineDistance
 from polyseme.distances.tree import TreeDistance
 from polyseme.errors import Cancelled, ImpossibleError, PolicyError
+from polyseme.kernel.work import Cancellation
 from polyseme.methods.full_domain import full_domain, least_suppression, optimum
 from polyseme.methods.full_domain.checking import Checker
 from polyseme.methods.full_domain.lattice import Lattice, counts_above, counts_below

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.cancellation import Cancellation
 from polyseme.distances.line import LineDistance
 from polyseme.errors import Cancelled, ImpossibleError, PolicyError
 from polyseme.hierarchies import Hierarchy
+from polyseme.kernel.work import Cancellation
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.mondrian import mondrian

@@ -204,14 +204,14 @@ def test_every_promise_has_its_row() -> None:
 
 @every
 def test_one_name_everywhere(name: str) -> None:
-    """File, class, key of the policy and page of the documentation."""
+    """File, class, key of the policy and section of the documentation."""
     promise = PROMISES[name]
     assert promise.name == name
     assert promise.__module__ == f"polyseme.promises.{name.replace('-', '_')}"
     assert promise.__name__ == "".join(word.capitalize() for word in name.split("-"))
     docs = Path(__file__).parents[2] / "docs"
-    assert (docs / "promises" / f"{name}.md").exists()
-    assert f"promises/{name}.md" in (docs / "policy.md").read_text()
+    assert f"\n## {name}\n" in (docs / "promises.md").read_text()
+    assert f"promises.md#{name}" in (docs / "policy.md").read_text()
 
 
 @every

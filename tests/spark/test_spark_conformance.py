@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme import spark as on_spark
-from polyseme.cancellation import Cancellation
+from polyseme.kernel.work import Cancellation
 from polyseme.randomness import new_key
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")

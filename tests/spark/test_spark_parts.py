@@ -13,7 +13,7 @@ import pytest
 
 import polyseme as ps
 from polyseme import spark as on_spark
-from polyseme.engines import local
+from polyseme.engines import Engine, local
 from polyseme.spark.workers import SparkWorkers
 from polyseme.tables.io.source import Source
 from polyseme.testing.workers import WorkersHere
@@ -84,7 +84,7 @@ def samples(monkeypatch: pytest.MonkeyPatch) -> list[pa.RecordBatch]:
     return drawn
 
 
-class Here:
+class Here(Engine):
     """An engine of one process, with the sample that Spark drew."""
 
     scaled = True

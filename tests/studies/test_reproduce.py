@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from polyseme.cancellation import Cancellation
 from polyseme.cli import cli
 from polyseme.errors import Cancelled, InvalidInput
+from polyseme.kernel.work import Cancellation
 from polyseme.studies.adult_files import FILES
 from polyseme.studies.reproduce import adult as adults
 from polyseme.studies.reproduce.charts import chart

@@ -13,8 +13,8 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import TableError
+from polyseme.kernel.work import Cancellation
 from polyseme.schema import Attribute, Domain, Member, Role
 from polyseme.tables.io.dialects import Dialect
 from polyseme.tables.io.opening import open_table

@@ -33,6 +33,7 @@ from polyseme.designs.tempered import RAREST, near_floor, tempered
 from polyseme.distances.base import Distance
 from polyseme.distances.structure import Clusters, Structure
 from polyseme.errors import ImpossibleError
+from polyseme.kernel.work import check_cancelled
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Calibrated", "Calibration", "Values", "calibrate", "expected_error", "parts_of", "success_curve"]
@@ -232,6 +233,7 @@ class _Stratum:
             self._try(alpha, tried, truthful)
         step = ALPHAS[1] - ALPHAS[0]
         for _ in range(_REFINED if tried else 0):
+            check_cancelled()
             step /= 2
             here = min(tried, key=lambda alpha: tried[alpha].cost)
             for alpha in (here - step, here + step):
@@ -298,6 +300,7 @@ def _largest_truth(curve: Callable[[float], float], limit: float) -> float:
         return 1.0
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
+        check_cancelled()
         middle = (low + high) / 2.0
         low, high = (middle, high) if curve(middle) <= limit else (low, middle)
     return low

@@ -30,6 +30,7 @@ from polyseme.designs.feasibility import LISTED_LIMIT, Crowd, heaviest_crowd, me
 from polyseme.designs.listing import count_sets, list_sets
 from polyseme.distances.structure import Circle, Clusters, Line, Structure
 from polyseme.errors import ImpossibleError
+from polyseme.kernel.work import check_cancelled
 
 __all__ = ["Floor", "floor"]
 
@@ -117,6 +118,7 @@ def _on_line(line: Line, l: int, shares: Floats) -> Floor:
     """Newton's method over coverings: each one found proves a higher floor, until none does."""
     found = _simple(line, l, shares)
     for _ in range(_ROUNDS):
+        check_cancelled()
         covered = _covering(line, shares[line.order] / found.value)
         windows, times = len(covered), np.zeros(line.size + 1)
         np.add.at(times, covered, 1.0)

@@ -15,8 +15,8 @@ from polyseme.arrays import Floats
 from polyseme.designs import make_design
 from polyseme.distances.base import Distance
 from polyseme.errors import ImpossibleError
+from polyseme.kernel.work import tracked
 from polyseme.mechanism import Mechanism
-from polyseme.progress import tracked
 
 __all__ = ["Setting", "frontier", "nearest_settings", "thresholds"]
 
@@ -47,7 +47,7 @@ def frontier(
     make  the mechanism of a setting; `ImpossibleError` when there is none
     """
     grid = list(product(ls, list(ds)))
-    return [_setting(make, l, d, records, prior) for l, d in tracked(grid, "Trying settings")]
+    return [_setting(make, l, d, records, prior) for l, d in tracked(grid, "settings", "Trying settings")]
 
 
 def _setting(

@@ -29,6 +29,7 @@ from scipy.sparse import csc_array, csr_array
 from polyseme.arrays import Floats, Ints
 from polyseme.attacks.posterior import uniform
 from polyseme.estimators.counts import ranked
+from polyseme.kernel.work import check_cancelled
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Learnt", "beliefs", "beliefs_of", "levels_of"]
@@ -134,6 +135,7 @@ def _fitted(candidates: Ints, inside: Floats, outside: Floats, size: int, levels
     lies, share, evidence = bool(outside.any()), uniform(size), np.zeros(candidates.shape)
     belief = _revised(share[candidates], inside, outside, evidence, lies)
     for _ in range(_ROUNDS):
+        check_cancelled()
         held = _held(candidates, belief, size)
         share = _shares(candidates, belief, held, share, lies)
         if columns is not None:

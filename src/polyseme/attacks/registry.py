@@ -35,7 +35,7 @@ from polyseme.attacks.in_classes import left_out
 from polyseme.attacks.in_classes import similarity as similarity_in_classes
 from polyseme.attacks.in_classes import skewness as skewness_in_classes
 from polyseme.attacks.scene import Scene
-from polyseme.progress import tracked
+from polyseme.kernel.work import tracked
 from polyseme.results.findings import Finding
 
 __all__ = ["ADVERSARIES", "IN_CLASSES", "Adversary", "attack"]
@@ -91,4 +91,6 @@ def attack(scene: Scene, names: Iterable[str] = ALL) -> tuple[Finding, ...]:
     """What the named adversaries find, everybody unless some are named; those who lack something find nothing."""
     who = [known[name] for name in names for known in (ADVERSARIES, IN_CLASSES) if name in known]
     able = [one for one in who if not one.lacks(scene)]
-    return tuple(finding for one in tracked(able, "Running adversaries") for finding in one.attack(scene))
+    return tuple(
+        finding for one in tracked(able, "adversaries", "Running adversaries") for finding in one.attack(scene)
+    )

@@ -30,6 +30,7 @@ import numpy as np
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.attacks.base import TOLERANCE, above, hit_rate, significantly_above
 from polyseme.attacks.scene import Gathered, Scene
+from polyseme.kernel.work import check_cancelled
 from polyseme.results.findings import Finding
 
 __all__ = ["FEWEST_GROUPS", "attack", "lacks", "paired", "sharing"]
@@ -112,6 +113,7 @@ def sharing(seen: Gathered) -> float:
     ratio = _together(seen, first, second, _learned(seen))
     share = 0.5
     for _ in range(_STEPS):
+        check_cancelled()
         share = float(np.average(share * ratio / (share * ratio + 1.0 - share), weights=weight))
     gain = 2.0 * float(weight @ np.log(share * ratio + 1.0 - share))
     return share if gain > _SURE and share >= _LEAST else 0.0
@@ -141,6 +143,7 @@ def _learned(seen: Gathered) -> Floats:
     """The distribution of the values that makes all sets likely, as somebody finds it who counts them."""
     shares = seen.prior.copy()
     for _ in range(_STEPS):
+        check_cancelled()
         inside = shares[seen.sets] * (seen.inside - seen.outside[:, None])
         total = inside.sum(axis=1) + seen.outside
         more = np.bincount(seen.sets.ravel(), (inside / total[:, None]).ravel(), len(shares))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polyseme.cancellation import Cancellation
 from polyseme.device.campaign import Campaign
 from polyseme.errors import CampaignError
 from polyseme.files.whole import whole_folder
+from polyseme.kernel.work import Cancellation
 
 __all__ = ["DOCUMENT", "SIGNATURE", "open_campaign", "write_campaign"]
 

@@ -19,6 +19,7 @@ import click
 
 from polyseme.cli.interruption import Interruption
 from polyseme.errors import Cancelled, InvalidInput, PolysemeError
+from polyseme.kernel.work import working
 
 __all__ = ["COMMANDS", "cli", "main"]
 
@@ -76,8 +77,14 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
 @click.option("-v", "--verbose", count=True, help="Log progress to standard error; -vv logs more.")
+@click.option(
+    "--progress",
+    type=click.Choice(["bars", "json", "none"]),
+    default="bars",
+    help="How far the work is, on standard error: bars on a terminal, or JSON lines for another program.",
+)
 @click.pass_context
-def cli(context: click.Context, verbose: int) -> None:
+def cli(context: click.Context, verbose: int, progress: str) -> None:
     """Share personal records without giving anybody away, and still count right.
 
     Every published cell is a set of candidates that are far apart in meaning; the true cross-tabulations
@@ -94,6 +101,10 @@ def cli(context: click.Context, verbose: int) -> None:
     """
     if verbose:
         _log_to_terminal(context, logging.DEBUG if verbose > 1 else logging.INFO)
+    if progress == "json":
+        from polyseme.cli.bars import ProgressLines
+
+        context.with_resource(working(progress=ProgressLines()))
 
 
 def _log_to_terminal(context: click.Context, level: int) -> None:
@@ -117,7 +128,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     interruption = Interruption()
     interruption.listen()
     try:
-        code = cli.main(args=arguments, prog_name="polyseme", standalone_mode=False, obj=interruption.cancellation)
+        with working(cancellation=interruption.cancellation):
+            code = cli.main(args=arguments, prog_name="polyseme", standalone_mode=False)
     except click.exceptions.Abort:
         click.echo("Stopped.", err=True)
         sys.exit(130)

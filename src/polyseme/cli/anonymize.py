@@ -23,7 +23,6 @@ from polyseme.cli.console import (
     write_text,
 )
 from polyseme.cli.engines import engine_options, require_spark
-from polyseme.cli.interruption import current_cancellation
 
 if TYPE_CHECKING:
     from polyseme.policy import Policy
@@ -203,7 +202,6 @@ def command(
                 key_file=key_file,
                 records_per_person=records_per_person,
                 allow_changed_strata=allow_changed_strata,
-                cancellation=current_cancellation(),
             )
         show(shown)
         return
@@ -227,7 +225,6 @@ def command(
                 apply=apply,
                 overwrite=force,
                 warn=heard.append,
-                cancellation=current_cancellation(),
                 explain=_explained(explain, force) if explain is not None else None,
                 rows_per_file=rows_per_file,
                 memory=memory,

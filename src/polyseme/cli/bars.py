@@ -1,11 +1,15 @@
-"""Progress on a terminal: a bar for each stage of the work, with its total and the time that is left."""
+"""Progress: bars on a terminal, with totals and the time that is left, or JSON lines for another program."""
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 
+import click
 from rich.console import Console, RenderableType
 from rich.progress import (
     BarColumn,
@@ -21,9 +25,13 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from polyseme.progress import listening
+from polyseme.kernel.work import Progress as Step
+from polyseme.kernel.work import listening
 
-__all__ = ["shown_progress"]
+__all__ = ["ProgressLines", "shown_progress"]
+
+_BETWEEN = 0.1
+"""Seconds between two lines about the same stage: more would only slow down their reader."""
 
 
 class _OfTotal(ProgressColumn):
@@ -70,3 +78,20 @@ def shown_progress(label: str) -> Iterator[None]:
     with display as bars, listening(_Bars(bars)):
         bars.add_task(label, total=None)
         yield
+
+
+class ProgressLines:
+    """Writes every step of the work to standard error, as one JSON document a line.
+
+    A stage that begins or ends is always told; how far it is, a few times a second.
+    """
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def __call__(self, step: Step) -> None:
+        now = time.monotonic()
+        if step.state == "going" and now - self._last < _BETWEEN:
+            return
+        self._last = now
+        click.echo(json.dumps(asdict(step), ensure_ascii=False), err=True)

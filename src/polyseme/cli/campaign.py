@@ -19,7 +19,6 @@ from polyseme.cli.console import (
     show,
     write_text,
 )
-from polyseme.cli.interruption import current_cancellation
 
 if TYPE_CHECKING:
     from polyseme.campaigns.showing import Summary
@@ -68,7 +67,7 @@ def new(policy: Path, questions: Path, out: Path, allow_outside: bool, force: bo
 
     with busy("Planning"):
         made = make_campaign(Policy.load(policy, allow_outside), questions)
-    write_campaign(made.campaign, out, force, current_cancellation())
+    write_campaign(made.campaign, out, force)
     _present(summary(made.campaign), as_json)
     click.echo(f"Wrote {out}", err=True)
     for text in cautions(made.campaign):

@@ -272,7 +272,7 @@ def demo(out: Path, devices: int, force: bool) -> None:
     from polyseme.extras import require
 
     require("collect", "a collector")
-    from polyseme.cli.interruption import current_cancellation
+    from polyseme.kernel.work import current_cancellation
     from polyseme.studies.crowd import run_crowd
 
     for line in run_crowd(out, devices, force, current_cancellation()):

@@ -15,8 +15,6 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from polyseme.cli.interruption import current_cancellation
-
 if TYPE_CHECKING:
     from polyseme.errors import Problem
 
@@ -283,7 +281,7 @@ def write_text(
         return
     from polyseme.files.whole import whole_file
 
-    with whole_file(out, force, current_cancellation(), ours, private) as partial:
+    with whole_file(out, force, ours=ours, private=private) as partial:
         partial.write_text(text, encoding="utf-8")
     click.echo(f"Wrote {out}", err=True)
 
@@ -292,12 +290,19 @@ def write_text(
 def busy(label: str) -> Iterator[None]:
     """While something takes its time: how far each stage of it is and how long it will take, on a terminal only.
 
-    It is all on standard error, and gone when the work is done; in a pipe there is nothing.
+    It is all on standard error, and gone when the work is done; in a pipe there is nothing. With `--progress json` the
+    same is told by lines, and no bar is drawn.
     """
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or _progress_wanted() != "bars":
         yield
         return
     from polyseme.cli.bars import shown_progress
 
     with shown_progress(label):
         yield
+
+
+def _progress_wanted() -> str:
+    """How progress is to be shown, as the option before the command says."""
+    context = click.get_current_context(silent=True)
+    return "bars" if context is None else str(context.find_root().params.get("progress", "bars"))

@@ -5,7 +5,6 @@ from pathlib import Path
 import click
 
 from polyseme.cli.console import PathType, busy, force_option, say
-from polyseme.cli.interruption import current_cancellation
 
 
 @click.command("demo")
@@ -21,7 +20,7 @@ def command(out: Path, records: int, force: bool) -> None:
     """
     from polyseme.studies.demo import run_demo
 
-    steps = run_demo(out, records, force, current_cancellation())
+    steps = run_demo(out, records, force)
     while True:
         with busy("Working"):
             line = next(steps, None)

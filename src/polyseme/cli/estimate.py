@@ -18,7 +18,6 @@ from polyseme.cli.console import (
     write_text,
 )
 from polyseme.cli.engines import engine_options, require_spark
-from polyseme.cli.interruption import current_cancellation
 
 if TYPE_CHECKING:
     from polyseme.estimators.base import Population
@@ -159,5 +158,5 @@ def command(
         from polyseme.files.whole import whole_file
         from polyseme.reports.charts import save_chart
 
-        with whole_file(chart, force, current_cancellation()) as partial:
+        with whole_file(chart, force) as partial:
             save_chart(table.plot(), partial)

@@ -1,8 +1,8 @@
 """Ctrl-C, the wish to terminate and a closed terminal, even where the interruption itself gets lost.
 
 Python raises an interruption wherever it happens to be. Inside a callback of a library it is printed or dropped, and
-the work goes on. So the signal also cancels the token that the work was given, which is asked between batches and
-before a finished file takes its place.
+the work goes on. So the signal also cancels the token in whose context the command works, which is asked between
+batches and before a finished file takes its place.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ import signal
 import threading
 from types import FrameType
 
-import click
+from polyseme.kernel.work import Cancellation
 
-from polyseme.cancellation import Cancellation
-
-__all__ = ["Interruption", "current_cancellation"]
+__all__ = ["Interruption"]
 
 
 class Interruption:
@@ -47,10 +45,3 @@ class Interruption:
         self._number = number
         self.cancellation.cancel(f"stopped by signal {number}")
         raise SystemExit(self.exit_code)
-
-
-def current_cancellation() -> Cancellation:
-    """The token of the command that runs."""
-    context = click.get_current_context(silent=True)
-    found = context.find_object(Cancellation) if context is not None else None
-    return found or Cancellation()

@@ -20,7 +20,6 @@ from polyseme.cli.console import (
     show_offending,
     show_values_option,
 )
-from polyseme.cli.interruption import current_cancellation
 from polyseme.errors import PolicyError
 
 
@@ -118,7 +117,7 @@ def command(
         from polyseme.files.whole import whole_file
         from polyseme.reports.charts import frontier_chart, save_chart
 
-        with whole_file(chart, force, current_cancellation()) as partial:
+        with whole_file(chart, force) as partial:
             save_chart(frontier_chart(grid, tried=tried), partial)
     if show_values:
         show_offending(made.refused)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from polyseme.cli.console import PathType
-from polyseme.cli.interruption import current_cancellation
+from polyseme.kernel.work import current_cancellation
 
 if TYPE_CHECKING:
     from polyseme.studies.reproduce.command import Done, Work

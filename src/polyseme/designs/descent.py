@@ -18,6 +18,7 @@ from scipy.sparse import coo_array, csr_array, hstack, vstack
 from polyseme.arrays import Floats, Ints
 from polyseme.designs.reach import Reach
 from polyseme.errors import ImpossibleError
+from polyseme.kernel.work import check_cancelled
 
 __all__ = ["lower_risk"]
 
@@ -44,6 +45,7 @@ def lower_risk(reach: Reach, prior: Floats, rho: Floats, floor: float) -> Floats
     members, sets = _lightest(reach, prior, rho)
     size = max(len(prior), reach.expand.shape[1] // 20)
     for _ in range(int(np.clip(_WORK // size, *_ROUNDS))):
+        check_cancelled()
         if trust < _DISTRUST or worst <= floor * (1.0 + _GAIN):
             break
         moved = _step(reach, prior, rho, (members, sets), trust)

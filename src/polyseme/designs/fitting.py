@@ -15,6 +15,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from polyseme.arrays import Floats
 from polyseme.errors import ImpossibleError
+from polyseme.kernel.work import check_cancelled
 
 __all__ = ["Family", "fit"]
 
@@ -65,6 +66,7 @@ def fit(
     here = family(weights)
     error = _error(here.inclusion, target)
     for _ in range(_ROUNDS):
+        check_cancelled()
         if error <= _AIM:
             break
         gradient = here.inclusion - target
@@ -137,6 +139,7 @@ def _conjugate_gradients(here: Family, gradient: Floats, rounds: int) -> tuple[F
     power = float(residual @ preconditioned)
     enough = _ENOUGH * power
     for _ in range(rounds):
+        check_cancelled()
         image = here.covariance_times(direction)
         curvature = float(direction @ image)
         if curvature <= 0:

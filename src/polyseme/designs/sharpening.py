@@ -22,6 +22,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from polyseme.arrays import Floats, Ints
+from polyseme.kernel.work import check_cancelled
 
 __all__ = ["Sharpened", "sharpen"]
 
@@ -100,6 +101,7 @@ def sharpen(sets: Ints, rho: Floats, start: Floats) -> Sharpened | None:
     slack = -state.gains - pairs.values.T @ multipliers
     best = Sharpened(start, state.value - 1.0, np.inf)
     for _ in range(_ROUNDS):
+        check_cancelled()
         gap = _certified(pairs, state, multipliers)
         if gap < best.gap:
             best = Sharpened(state.probability, state.value - 1.0, gap)

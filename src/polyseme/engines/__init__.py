@@ -6,9 +6,12 @@ An engine is imported when it is asked for, so that their names cost nothing.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from types import FunctionType
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from polyseme.errors import Problem, QuestionError, nearest
 
@@ -16,12 +19,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from polyseme.engines.run import Run
+    from polyseme.engines.workers import Workers
+    from polyseme.kernel.work import Cancellation
     from polyseme.release import Release
+    from polyseme.tables.io.source import Source
 
-__all__ = ["ENGINES", "Engine", "Target", "Watch", "engine_named"]
+__all__ = ["ENGINES", "Engine", "Target", "Watch", "engine_given", "engine_named"]
 
 ENGINES: Mapping[str, str] = {"local": "polyseme.engines.local", "spark": "polyseme.spark.engine"}
-"""The module of each engine, which has a function `publish`."""
+"""The module of each engine, which has an engine or a function `publish`."""
 
 
 class Watch(Protocol):
@@ -60,17 +66,52 @@ class Target(Protocol):
         """Take over data files that are already in the folder, in this order."""
 
 
-class Engine(Protocol):
-    """Publishes a run: rows in random order go to the target, whoever watches sees them, the outcome is filled.
+class Engine(ABC):
+    """Publishes a run: rows in random order go to the target, the watch sees them, the outcome is filled.
 
-    What it returns says how the release that was written is best read.
+    An engine states what else it can do; what it does not state, it cannot.
     """
 
-    def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]: ...
+    formats: ClassVar[tuple[str, ...]] = ("parquet", "csv")
+    """The formats of the data files that it writes; the first is proposed in place of others."""
+    scaled: ClassVar[bool] = False
+    """No machine has to hold all records: methods that look at the whole table look at counts."""
+    deals: ClassVar[bool] = False
+    """It assigns records to groups that were planned from counts."""
+
+    @abstractmethod
+    def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
+        """Publish a run; what is returned says how the release that was written is best read."""
+
+    def workers(self, source: Source, cancellation: Cancellation, columns: Sequence[str]) -> Workers | None:
+        """Those who read these columns where the rows of a table are; None where there are none."""
+        return None
+
+
+@dataclass(frozen=True)
+class _Function(Engine):
+    """A function that publishes a run, and can do nothing else."""
+
+    publish: Callable[[Run, Target, Watch], Callable[[Release], Release]]
+
+    def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
+        return self.publish(run, target, watch)
 
 
 def engine_named(name: str) -> Engine:
     """The engine of that name."""
     if name not in ENGINES:
         raise QuestionError(Problem("engine", f"unknown engine '{name}'", nearest(str(name), ENGINES)))
-    return cast("Engine", importlib.import_module(ENGINES[name]).publish)
+    return engine_given(importlib.import_module(ENGINES[name]).publish)
+
+
+def engine_given(engine: object) -> Engine:
+    """The engine that a caller names or hands in; a function is one without further capabilities."""
+    if isinstance(engine, str):
+        return engine_named(engine)
+    if isinstance(engine, Engine):
+        return engine
+    if isinstance(engine, FunctionType):
+        return _Function(engine)
+    hint = "a name, a function, or a subclass of polyseme.engines.Engine, which states what it can do"
+    raise QuestionError(Problem("engine", f"'{type(engine).__name__}' is no engine", hint))

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from polyseme.engines import Target, Watch
+from polyseme.engines import Engine, Target, Watch
 from polyseme.engines.batch import Job, check_batch, publish_batch
 from polyseme.engines.rows import expanded, labelled
 from polyseme.engines.run import Run, fill, stream_keys
 from polyseme.engines.tallies import BatchTally, Print, Problems
-from polyseme.progress import stage
+from polyseme.kernel.work import stage
 from polyseme.randomness import StreamKey
 from polyseme.release import Release
 from polyseme.tables.counting.matching import Fingerprints
@@ -26,19 +26,25 @@ from polyseme.tables.counting.tally import HELD_BYTES, Tallied, Tally
 from polyseme.tables.io.prefetch import ahead, in_parallel
 from polyseme.tables.io.shuffle import MEMORY_BYTES, Shuffler
 
-__all__ = ["publish", "published_tables"]
+__all__ = ["LocalEngine", "publish", "published_tables"]
 
 PIECE = 1 << 17
 """Rows of the long form that are made at a time."""
 
 
-def publish(run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
-    """Publish a run on this machine."""
-    for table in published_tables(run, target.folder, run.memory):
-        run.cancellation.check()
-        watch.seen(table)
-        target.write(table)
-    return lambda release: release
+class LocalEngine(Engine):
+    """Publishes on this machine."""
+
+    def __call__(self, run: Run, target: Target, watch: Watch) -> Callable[[Release], Release]:
+        for table in published_tables(run, target.folder, run.memory):
+            run.cancellation.check()
+            watch.seen(table)
+            target.write(table)
+        return lambda release: release
+
+
+publish = LocalEngine()
+"""Publishes a run on this machine."""
 
 
 def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iterator[pa.Table]:
@@ -49,7 +55,7 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
     rows = source.rows * job.rows_per_record if source.rows is not None else None
     drawing = _Drawing(job, decoys)
     with Shuffler(order.partitions(), folder, memory, rows) as shuffler:
-        with stage("Drawing sets", source.about) as told:
+        with stage("draw", "Drawing sets", source.about) as told:
             for done in in_parallel(drawing.publish, ahead(_numbered(source.batches(job.needed)))):
                 run.cancellation.check()
                 total += done.tally.counts.moved(done.first)
@@ -61,7 +67,7 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
                 told.advance(done.rows)
         Problems(total.problems, total.seen).raise_any(source)
         fill(run.outcome, job, total, people.counted())
-        with stage("Writing", run.outcome.rows) as told:
+        with stage("write", "Writing", run.outcome.rows) as told:
             # One thread is enough: whoever encodes the rows, in another one, takes longer.
             for table in ahead(labelled(job, piece(), total.levels) for piece in shuffler.pieces()):
                 yield table

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from polyseme.cancellation import Cancellation
 from polyseme.engines.batch import Job
 from polyseme.engines.conditions import Fulfilled, require_fulfilled
 from polyseme.engines.people import CHANGED, CHANGED_HINT, require_agreement, too_few_people
 from polyseme.engines.tallies import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.kernel.work import Cancellation, current_cancellation
 from polyseme.randomness import StreamKey
 from polyseme.tables.counting.tally import Tallied
 from polyseme.tables.io.shuffle import MEMORY_BYTES
@@ -50,7 +50,7 @@ class Run:
     job: Job
     source: Source
     progress: Progress = lambda rows: None
-    cancellation: Cancellation = field(default_factory=Cancellation)
+    cancellation: Cancellation = field(default_factory=current_cancellation)
     outcome: Outcome = field(default_factory=Outcome)
     memory: int = MEMORY_BYTES
 

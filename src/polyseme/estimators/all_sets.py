@@ -37,6 +37,7 @@ from polyseme.estimators.associations import (
 from polyseme.estimators.counts import ranked
 from polyseme.estimators.judging import Judge, Judged, scored
 from polyseme.estimators.learnt import combined
+from polyseme.kernel.work import check_cancelled
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import experiment
 from polyseme.strata import Stratum, by_stratum
@@ -161,6 +162,7 @@ def _chance(mine: Protected, other: Protected, records: int) -> float:
 def _split(fold: Ints) -> Iterator[tuple[Ints, Ints]]:
     """The records that are learned from, and those that are guessed at."""
     for number in range(_FOLDS):
+        check_cancelled()
         yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
 
 
@@ -328,6 +330,7 @@ def _regret(mine: Protected, helpers: Sequence[Protected], group: Ints, law: Rul
     """What is lost by learning, if what was learned were true."""
     groups, lost = len(law.shares), []
     for number in range(_RELEASES):
+        check_cancelled()
         people = _people(mine, helpers, group, law, number)
         seen = [replace(one, codes=sets, exact=False) for one, sets in zip(people, _drawn(people, number))]
         fit = np.flatnonzero(np.arange(len(group)) % _FOLDS != number % _FOLDS)

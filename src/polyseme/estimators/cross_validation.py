@@ -40,6 +40,7 @@ from polyseme.estimators.counts import distinct, shape_of
 from polyseme.estimators.likelihood import Joined, Likelihood, likelihood_of
 from polyseme.estimators.solver import MATRIX_CELLS, maximise, tolerance_for
 from polyseme.estimators.target import Simpler, simpler_table
+from polyseme.kernel.work import check_cancelled
 from polyseme.randomness import experiment
 
 __all__ = ["best_strength", "left_out", "towards", "used_parameters"]
@@ -227,6 +228,7 @@ class _Making:
         parts = np.split(rows, np.cumsum([codes.shape[1] for codes in sets])[:-1], axis=1)
         left = total
         for fold in range(self.folds if whole.size <= MATRIX_CELLS else 1):
+            check_cancelled()
             held = self.generator.binomial(left, 1.0 / (_FOLDS - fold))
             left = left - held
             if 0 < held.sum() < total.sum():

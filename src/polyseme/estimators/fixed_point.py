@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from polyseme.arrays import Floats
+from polyseme.kernel.work import check_cancelled
 
 __all__ = ["STILL", "fixed_point"]
 
@@ -25,6 +26,7 @@ def fixed_point(step: Callable[[Floats], Floats], start: Floats, still: float = 
     """
     table, still = start, max(still, _SHARE * float(start.sum()))
     for _ in range(_STEPS // 3):
+        check_cancelled()
         once = step(table)
         first = once - table
         if np.abs(first).max(initial=0.0) < still:

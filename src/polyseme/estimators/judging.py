@@ -32,6 +32,7 @@ from scipy.sparse import csc_array
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.estimators.counts import distinct, ranked
 from polyseme.estimators.learnt import learnt_shares
+from polyseme.kernel.work import check_cancelled
 from polyseme.mechanism import Mechanism
 from polyseme.strata import Strata, by_stratum
 
@@ -83,6 +84,7 @@ def folds(records: int, count: int = FOLDS) -> Iterator[tuple[Ints, Ints]]:
     """The records that a rule is learnt from, and those it is judged by. Rows of a release are in random order."""
     fold = np.arange(records) % count
     for number in range(count):
+        check_cancelled()
         yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from polyseme.arrays import Floats, Ints
 from polyseme.estimators.judging import FOLDS, Judge, judged_groups
 from polyseme.estimators.learnt import learnt_shares, like_everybody
+from polyseme.kernel.work import check_cancelled
 from polyseme.mechanism import Mechanism
 from polyseme.randomness import SystemStream, experiment
 
@@ -128,6 +129,7 @@ def _regret(shares: Floats, group: Ints, judge: Judge, added: float | None) -> f
     best = _value(judge, weights, shares, shares)
     lost = []
     for number in range(_RELEASES):
+        check_cancelled()
         mine = group[np.arange(len(group)) % FOLDS != number % FOLDS]
         drawn = mechanism.sample(_drawn(shares, mine, number), SystemStream.seeded(number))
         learnt = learnt_shares(drawn, mine, mechanism, len(shares), added)

@@ -18,6 +18,7 @@ import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.estimators.counts import distinct, ranked
+from polyseme.kernel.work import check_cancelled
 from polyseme.mechanism import Mechanism
 from polyseme.strata import Strata
 
@@ -209,6 +210,7 @@ def _fitted(
 def repeated(again: Callable[[Floats], Floats], shares: Floats) -> Floats:
     """Where repeating leads: two steps show the direction, and a longer one is taken along it (Varadhan 2008)."""
     for _ in range(_ROUNDS):
+        check_cancelled()
         once = again(shares)
         twice = again(once)
         step, bend = once - shares, twice - 2.0 * once + shares

@@ -22,6 +22,7 @@ import numpy as np
 
 from polyseme.arrays import Floats, Ints
 from polyseme.estimators.fixed_point import STILL, fixed_point
+from polyseme.kernel.work import check_cancelled
 from polyseme.randomness import experiment
 
 __all__ = ["WEIGHTS", "Mixed", "Trial", "best_weight", "folds_of", "mixed", "weight_of"]
@@ -70,6 +71,7 @@ def folds_of(counts: Ints) -> Iterator[Ints]:
     """How many of each kind of record are left out, part by part; together all of them."""
     generator, left = experiment(_SEED), np.asarray(counts, dtype=np.int64)
     for fold in range(_FOLDS):
+        check_cancelled()
         held = generator.binomial(left, 1.0 / (_FOLDS - fold))
         left = left - held
         yield held

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from polyseme.arrays import Bools, Floats, Ints
+from polyseme.kernel.work import check_cancelled
 
 __all__ = ["EXACT", "exact_marginals", "log_permanents", "marginals", "scaled_marginals"]
 
@@ -87,6 +88,7 @@ def scaled_marginals(weights: Floats) -> Floats:
     found = _even(weights)
     rows = np.arange(len(found))
     for _ in range(_SWEEPS):
+        check_cancelled()
         part = found[rows]
         part /= part.sum(axis=2, keepdims=True)
         columns = part.sum(axis=1, keepdims=True)

@@ -40,6 +40,7 @@ from polyseme.estimators.loglinear import Effects, contrast, make_effects
 from polyseme.estimators.maximum import most_likely
 from polyseme.estimators.solver import MATRIX_CELLS, shared_out
 from polyseme.estimators.splines import terms
+from polyseme.kernel.work import check_cancelled
 from polyseme.mechanism import Mechanism
 
 __all__ = ["Room", "Smooth", "Smoothed", "smoothed"]
@@ -252,6 +253,7 @@ class _Search:
         sizes = np.full(int(self.term.max()) + 1, _FIRST)
         point, stride = self.at(np.zeros(len(self.term))), _Stride(len(sizes))
         for _ in range(_ROUNDS):
+            check_cancelled()
             point, information, pull = self.settle(point, sizes, near=_CLOSE)
             found, possible = self.resize(sizes, information, pull)
             before, sizes = sizes, stride.towards(sizes, found)
@@ -301,6 +303,7 @@ class _Search:
     def settle(self, point: _Point, sizes: Floats, near: float = _NEAR) -> tuple[_Point, Floats, Floats]:
         """The weights of greatest density for these sizes, with `H` and `H w + g` there."""
         for _ in range(_STEPS):
+            check_cancelled()
             information, pull = self.curvature(point)
             step = self.solve(sizes, information, pull).weights - point.weights
             moved = self.along(point, step, sizes)

@@ -22,6 +22,7 @@ from scipy import linalg
 
 from polyseme.arrays import Bools, Floats
 from polyseme.estimators.likelihood import Likelihood
+from polyseme.kernel.work import check_cancelled
 
 __all__ = [
     "GAP",
@@ -114,6 +115,7 @@ def expectation_maximisation(
     share = likelihood.counts / likelihood.records
     x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else start
     for step in range(limit):
+        check_cancelled()
         _, slopes = _slopes(likelihood, share, x)
         gap = float(slopes.max()) - 1.0
         if gap <= tolerance:
@@ -139,6 +141,7 @@ def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
         x = _inside(start)
     best = Solution(x, np.inf, 0)
     for step in range(limit):
+        check_cancelled()
         f, slopes = _slopes(likelihood, share, x)
         gap = max(float(slopes.max()) - 1.0, 0.0)
         if gap < best.gap:
@@ -254,6 +257,7 @@ def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: F
     f, slopes = _slopes(likelihood, share, x)
     value = _objective(share, f)
     for step in range(limit):
+        check_cancelled()
         gap = max(float(slopes.max()) - 1.0, 0.0)
         if gap < best.gap:
             best = Solution(x, gap, step)

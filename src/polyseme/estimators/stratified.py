@@ -36,7 +36,7 @@ from polyseme.estimators.smooth import Smooth
 from polyseme.estimators.solver import MATRIX_CELLS, nonnegative_minimum
 from polyseme.estimators.target import margin_of
 from polyseme.estimators.unbiased import Half, unbiased_table
-from polyseme.progress import tracked
+from polyseme.kernel.work import tracked
 
 __all__ = ["fit_parts", "is_likely", "nearest_table"]
 
@@ -86,7 +86,7 @@ def _fitted(part: Part, chosen: Estimator | None) -> tuple[str, Fit]:
 def _added(parts: Sequence[Part], shape: tuple[int, ...], chosen: Estimator | None, plain: Fit) -> tuple[str, Fit]:
     """The sum of the parts' own estimates, with the limits of the plain one."""
     values, expected, names, notes = np.zeros(shape), np.zeros(shape), [], []
-    for part in tracked(parts, "Estimating groups"):
+    for part in tracked(parts, "groups", "Estimating groups"):
         name, fit = _fitted(part, chosen)
         part.added(values, fit.values)
         part.added(expected, fit.about("super").values)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import InvalidInput
+from polyseme.kernel.work import Cancellation, check_cancelled
 
 __all__ = ["refuse_existing", "require_place", "whole_file", "whole_folder"]
 
@@ -35,8 +35,7 @@ def whole_folder(
     try:
         partial.mkdir(mode=0o700)
         yield partial
-        if cancellation is not None:
-            cancellation.check()
+        _require_going(cancellation)
         partial.chmod(_usual_mode(partial / ".mode", Path.mkdir, Path.rmdir))
         # Others may have come to the same place in the meantime.
         refuse_existing(target, overwrite)
@@ -50,6 +49,13 @@ def whole_folder(
         raise
     finally:
         _remove(partial)
+
+
+def _require_going(cancellation: Cancellation | None) -> None:
+    """Raise `Cancelled` if the work that made a file should stop, by its own token or by that of the context."""
+    check_cancelled()
+    if cancellation is not None:
+        cancellation.check()
 
 
 def _name(error: OSError, partial: Path, target: Path) -> None:
@@ -172,8 +178,7 @@ def whole_file(
     try:
         partial.touch(mode=0o600, exist_ok=False)
         yield partial
-        if cancellation is not None:
-            cancellation.check()
+        _require_going(cancellation)
         partial.chmod(0o600 if private else _usual_mode(_beside(target, ".mode"), Path.touch, Path.unlink))
         if overwrite:
             require_place(target, overwrite, ours)  # others may have come to the same place in the meantime

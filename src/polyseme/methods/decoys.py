@@ -17,9 +17,9 @@ from polyseme.calibration.headline import UNBALANCED, promised_posterior
 from polyseme.designs.balanced import proper_prior
 from polyseme.designs.base import Design
 from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, Problem
+from polyseme.kernel.work import tracked
 from polyseme.mechanism import Mechanism
 from polyseme.methods import Method
-from polyseme.progress import tracked
 from polyseme.promises import Spacing
 from polyseme.release import AsIs, Column, Sets
 from polyseme.results.plan import AttributePlan, Plan, StratumPlan, Traded
@@ -61,7 +61,7 @@ def _planned(resolved: Resolved, records: int | None) -> tuple[AttributePlan, ..
     """What each attribute's promises come to; all that is invalid at once."""
     problems: list[Problem] = []
     plans = []
-    for attribute in tracked(resolved.schema.protected, "Choosing mechanisms"):
+    for attribute in tracked(resolved.schema.protected, "mechanisms", "Choosing mechanisms"):
         where = f"$.attributes.{attribute.name}"
         # Values found in the table or in a file must not appear in a message.
         spoken = attribute.domain is not None and attribute.name not in resolved.unspoken

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from polyseme.arrays import Ints
-from polyseme.cancellation import Cancellation
 from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.kernel.work import Cancellation, current_cancellation
 from polyseme.methods.bucketization import Grouping, Places
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Microdata, Recoding
@@ -32,7 +32,7 @@ class Task:
     sensitive: Mapping[str, Attribute]
     parameters: Mapping[str, Any]
     stream: SystemStream
-    cancellation: Cancellation = field(default_factory=Cancellation)
+    cancellation: Cancellation = field(default_factory=current_cancellation)
 
     def require_goal(self, method: str) -> None:
         require_goal(self.goal, method)

@@ -20,13 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import polars as pl
 
 from polyseme.arrays import Bools, Floats, Ints, multipliable
 from polyseme.distances.ground import Equal, Ordered
+from polyseme.kernel.work import tracked
 from polyseme.models import closeness, distinct_diversity, entropy_diversity
 from polyseme.models.frequency_diversity import largest_count
 from polyseme.results.risk import ColumnRisk, Risk, SensitiveRisk, SizeBand
@@ -66,6 +67,7 @@ def measure(
     codes = [_codes(frame[name].filter(kept)) for name in quasi_identifiers]
     key = _packed(codes, rows)
     sizes = here.sizes(key)
+    asked = iter(tracked([*quasi_identifiers, *sensitive], "exposure", "Measuring columns"))
     return Risk(
         records,
         everybody - records,
@@ -74,12 +76,12 @@ def measure(
         here.unique(key),
         len(sizes),
         _bands(sizes),
-        tuple(_column(name, codes, place, here) for place, name in enumerate(quasi_identifiers)),
+        tuple(_column(name, codes, place, here) for place, name in enumerate(islice(asked, len(codes)))),
         tuple(
             _among_others(frame, quasi_identifiers, name, whose)
             if name in quasi_identifiers
             else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept), here)
-            for name in sensitive
+            for name in asked
         ),
         people=None if here.people is None else len(np.unique(here.people)),
     )

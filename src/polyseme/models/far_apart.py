@@ -16,6 +16,7 @@ from polyseme.distances.circle import CircleDistance
 from polyseme.distances.line import LineDistance
 from polyseme.distances.structure import Circle, Clusters, Graph, Line
 from polyseme.distances.tree import TreeDistance
+from polyseme.kernel.work import check_cancelled
 from polyseme.tables.classes import Counts, PublishedSets
 
 __all__ = ["closest_pairs", "heaviest_balls", "largest_subsets"]
@@ -177,6 +178,7 @@ def _coloured(candidates: int, neighbours: Sequence[int]) -> list[tuple[int, int
     ordered = []
     colour = 0
     while candidates:
+        check_cancelled()
         colour += 1
         free = candidates
         while free:

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import InternalError, Problem, QuestionError, ReleaseError
 from polyseme.files.whole import whole_folder
+from polyseme.kernel.work import Cancellation
 from polyseme.release import Manifest, Release
 from polyseme.release.data import FOLDER, DataFile, data_entry, data_files, digests
 from polyseme.release.documents import MANIFEST, read_document

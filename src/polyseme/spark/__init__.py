@@ -20,9 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import PolicyError, QuestionError
 from polyseme.files.whole import refuse_existing
+from polyseme.kernel.work import Cancellation
 from polyseme.policy import Policy
 from polyseme.release import Release
 from polyseme.spark.attacking import attack_by_sample

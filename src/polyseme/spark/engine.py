@@ -25,13 +25,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from polyseme.cancellation import Cancellation
-from polyseme.engines import Target, Watch
+from polyseme.engines import Engine, Target, Watch
 from polyseme.engines.batch import Job, publish_batch
 from polyseme.engines.run import Run, fill, stream_keys
 from polyseme.engines.tallies import BatchTally, Print, Problems
 from polyseme.errors import InternalError, InvalidInput, Problem, QuestionError, TableError
-from polyseme.progress import stage
+from polyseme.kernel.work import Cancellation, stage
 from polyseme.randomness import StreamKey
 from polyseme.release import Grouped, Release
 from polyseme.spark.dealing import CountCells, Dealing, Veil, dealt
@@ -68,7 +67,7 @@ _SETTINGS = {
 
 
 @dataclass(frozen=True, eq=False)
-class SparkEngine:
+class SparkEngine(Engine):
     """Publishes with a Spark session.
 
     spark   the session; the running one, or one for `master`, when None
@@ -76,9 +75,7 @@ class SparkEngine:
     """
 
     scaled: ClassVar[bool] = True
-    """No machine has to hold all records: methods that look at the whole table look at counts."""
     deals: ClassVar[bool] = True
-    """It deals records to groups that were planned from counts."""
     formats: ClassVar[tuple[str, ...]] = ("parquet",)
 
     spark: Any = None
@@ -195,7 +192,7 @@ class _Work:
         veil = None if layout.dealing is None else Veil(layout.schema(), layout.dealing, StreamKey.fresh())
         once = DrawOnce(layout, rebased, sealed, veil)
         try:
-            with stage("Drawing sets"):
+            with stage("draw", "Drawing sets"):
                 drawn = self._mapped(frame.chosen(rebased.columns), once, once.schema())
                 self._finished(lambda: drawn.write.parquet(_address(staging)))
             staged = self.spark.read.schema(spark_schema(once.schema())).parquet(_address(staging))
@@ -228,7 +225,7 @@ class _Work:
     def _checked(self, tasks: Tasks, sealed: Sealed) -> list[Reported]:
         """What each task found, in their order; what stops one of them stops all."""
         # Without a total: until Spark is through it tells nobody how far it is.
-        with stage("Checking the table"):
+        with stage("table", "Checking the table"):
             frame = tasks.frame(self.spark).mapInArrow(Check(self.job, tasks, sealed), Check.SCHEMA)
             found: dict[int, Reported] = {row[0]: sealed.open(bytes(row[1])) for row in self._finished(frame.collect)}
         if sorted(found) != list(range(len(tasks.tasks))):
@@ -249,7 +246,7 @@ class _Work:
         dealing, outcome = layout.dealing, self.run.outcome
         if dealing is None:
             raise ValueError("no groups were planned")
-        with stage("Counting what is dealt"):
+        with stage("dealt", "Counting what is dealt"):
             counted = cells.groupBy("cell").agg(sql.sum("records"))
             found = np.zeros(dealing.cells, dtype=np.int64)
             for cell, records in self._finished(counted.collect):
@@ -295,7 +292,7 @@ class _Work:
             return []
         files = self.files or max(-(-rows // FILE_ROWS), 1)
         ordered = drawn.repartition(files, "place").sortWithinPartitions("place")
-        with stage("Drawing and writing"):
+        with stage("write", "Drawing and writing"):
             writer = labelled(ordered, layout).write.option("compression", "zstd")
             self._finished(lambda: writer.parquet(_address(data)))
         return _tidied(data, rows)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from polyseme.cancellation import Cancellation
+from polyseme.kernel.work import Cancellation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

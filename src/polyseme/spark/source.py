@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import TableError
+from polyseme.kernel.work import Cancellation
 from polyseme.spark.failing import plain_errors, told_by_workers
 from polyseme.spark.jobs import finished
 from polyseme.spark.session import refuse_alike

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from polyseme.cancellation import Cancellation
 from polyseme.engines.workers import Work
+from polyseme.kernel.work import Cancellation
 from polyseme.spark.drawing import Sealed
 from polyseme.spark.failing import plain_errors
 from polyseme.spark.jobs import finished

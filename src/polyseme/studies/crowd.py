@@ -21,7 +21,6 @@ from typing import Final
 
 from polyseme.campaigns import make_campaign
 from polyseme.campaigns.folder import write_campaign
-from polyseme.cancellation import Cancellation
 from polyseme.collection.operating import open_document
 from polyseme.collection.releasing import release_campaign
 from polyseme.collection.store import State, open_store
@@ -31,6 +30,7 @@ from polyseme.device.reports import answer
 from polyseme.device.sending import Direct, send
 from polyseme.errors import CollectionError
 from polyseme.files.whole import whole_folder
+from polyseme.kernel.work import Cancellation
 from polyseme.policy import Policy
 from polyseme.release import Release
 from polyseme.results.views.formats import percent

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from polyseme.cancellation import Cancellation
 from polyseme.files.whole import whole_folder
+from polyseme.kernel.work import Cancellation
 from polyseme.policy import Policy
 from polyseme.results.plan import AttributePlan
 from polyseme.results.views.formats import percent

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from polyseme.errors import Problem, TableError
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.resolving import resolve
@@ -26,7 +26,7 @@ from polyseme.verbs.prior import with_earlier_releases
 __all__ = ["adopt"]
 
 
-@logged
+@verb()
 def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
     """A table that somebody else published as candidates, as a release; the policy says how it was made.
 

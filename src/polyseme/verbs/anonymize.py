@@ -16,8 +16,7 @@ import pyarrow as pa
 from polyseme.attacks.agreement import shared_values
 from polyseme.attacks.giveaways import giveaways
 from polyseme.attacks.republishing import changed_since, changing_strata, require_same_key
-from polyseme.cancellation import Cancellation
-from polyseme.engines import Engine, engine_named
+from polyseme.engines import Engine, engine_given
 from polyseme.engines.batch import Job
 from polyseme.engines.conditions import absent_values
 from polyseme.engines.memory import shuffling_memory
@@ -33,7 +32,7 @@ from polyseme.errors import (
     nearest,
 )
 from polyseme.errors import warn as python_warning
-from polyseme.logs import logged
+from polyseme.kernel.work import Cancellation, current_cancellation, verb
 from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.reference import population_frame
@@ -81,7 +80,7 @@ _LOOKED = 200_000
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=1, levels=2, classes=2, mechanisms=1, draw=4, write=3)
 def anonymize(
     data: Any,
     policy: Policy | str | Path,
@@ -141,11 +140,11 @@ def anonymize(
     `RiskError` is raised and nothing is written.
     """
     policy = with_population(policy_given(policy), population)
-    run = engine_named(engine) if isinstance(engine, str) else engine
-    _check_options(form, file_format, records_per_person, getattr(run, "formats", FORMATS))
+    run = engine_given(engine)
+    _check_options(form, file_format, records_per_person, run.formats)
     asked = _ledger(ledger, people, seed)
     _check_local(engine, out, rows_per_file, memory)
-    cancellation = cancellation or Cancellation()
+    cancellation = current_cancellation()
     source: Source = Watched(source_given(data, policy), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
     resolved = resolved_for(policy, source)
@@ -251,11 +250,10 @@ def _treated(
     from polyseme.verbs.scaled import require_treated, treat_counted
 
     pattern = release_given(apply).manifest if apply is not None else None
-    if getattr(engine, "scaled", False):
-        workers = getattr(engine, "workers", None)
-        hire = None if workers is None else partial(workers, source, cancellation)
+    if engine.scaled:
+        hire = partial(engine.workers, source, cancellation)
         made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)
-        return made if getattr(engine, "deals", False) else require_treated(made, policy.grouping)
+        return made if engine.deals else require_treated(made, policy.grouping)
     return treat(policy, resolved, source, seed, cancellation, pattern)
 
 
@@ -278,7 +276,7 @@ def _shared(
     sets = {item.name: item for item in job.sets}
     if len(sets) < 2:
         return []
-    records = some_records(published, _LOOKED, whole=not getattr(engine, "scaled", False))
+    records = some_records(published, _LOOKED, whole=not engine.scaled)
     source = with_joined(records, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     looked = look(policy, resolved.schema, {name: item.strata for name, item in sets.items()}, source)
     shared = Reader(looked, sets, exact=True).shared()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from polyseme.errors import Problem, QuestionError
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.release import Release
 from polyseme.results.findings import Findings
 from polyseme.tables.io.options import TableOptions
@@ -18,7 +18,7 @@ __all__ = ["attack"]
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=1, attributes=4)
 def attack(
     release: Release | str | Path,
     original: Any = None,

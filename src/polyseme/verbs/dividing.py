@@ -27,6 +27,7 @@ import pyarrow as pa
 from polyseme.arrays import Ints
 from polyseme.engines.workers import Workers
 from polyseme.errors import ImpossibleError, Problem, TableError
+from polyseme.kernel.work import stage
 from polyseme.methods import grouping_named
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import require_goal
@@ -37,7 +38,6 @@ from polyseme.models import Background, background_of
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import Coding, ReadColumns, read_columns
 from polyseme.policy.resolving import match_columns
-from polyseme.progress import stage
 from polyseme.randomness import SystemStream
 from polyseme.release import Applied
 from polyseme.schema import Resolved
@@ -192,7 +192,7 @@ def _first_cuts(
     """Parts as a sample cuts them; whether they reach anything is not known yet."""
     share = max(SAMPLE, _SAMPLED * parts) / max(rows, 1)
     stream = SystemStream() if seed is None else SystemStream.seeded(f"{seed} sample")
-    with stage("Drawing a sample"):
+    with stage("sample", "Drawing a sample"):
         sample = workers.sample(share, int(stream.integers(1 << 62, 1)[0]))
         pieces = [read.coding.coded(batch)[1:] for batch in sample]
     nobody = np.zeros((0, len(read.ladders)), dtype=np.int64)
@@ -205,7 +205,7 @@ def _first_cuts(
 
 def _settled(division: Division, read: ReadColumns, workers: Workers, finish: _Finish) -> tuple[Division, Goal]:
     """Parts that reach the goal, and the goal for the counts of all records."""
-    with stage("Counting values in each part"):
+    with stage("values", "Counting values in each part"):
         tallies = list(workers.summed(_Counted(read.coding, division, leaves=False)))
     rows = pa.Table.from_batches(tallies).combine_chunks().to_batches() if tallies else []
     if not rows:
@@ -224,7 +224,7 @@ def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers
     if any(piece.branch is None for piece in pieces):
         # Together they are few enough, after all.
         pieces = _pieces(division, workers, work, replace(finish, room=np.inf), records)
-    with stage("Putting parts together"):
+    with stage("together", "Putting parts together"):
         branches = {piece.part: piece.branch for piece in pieces if piece.branch is not None}
         return grafted(division, branches, read.ladders)
 
@@ -232,7 +232,7 @@ def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers
 def _pieces(division: Division, workers: Workers, work: _Counted, finish: _Finish, records: int) -> list[_Piece]:
     """What workers say of all parts; refuses more classes than anybody should hold."""
     numbers = division.numbers
-    with stage("Cutting parts", len(numbers)) as told:
+    with stage("parts", "Cutting parts", len(numbers)) as told:
         pieces = list(workers.finished(work, finish, len(numbers)))
         told.advance(len(pieces))
     changed = [piece for piece in pieces if not piece.classes]

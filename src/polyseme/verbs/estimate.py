@@ -21,7 +21,7 @@ from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unk
 from polyseme.estimators.parts import Part
 from polyseme.estimators.whole_table import of_whole_table
 from polyseme.evidence import doubts
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.counts import SetCounts, stratum_column
@@ -41,7 +41,7 @@ __all__ = ["ask", "estimate"]
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=1, groups=2)
 def estimate(
     release: Release | str | Path,
     of: Sequence[str],

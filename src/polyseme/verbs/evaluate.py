@@ -16,9 +16,8 @@ from polyseme.estimators.base import Estimator, Population
 from polyseme.estimators.estimate import Estimate
 from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
 from polyseme.estimators.whole_table import of_whole_table
-from polyseme.logs import logged
+from polyseme.kernel.work import tracked, verb
 from polyseme.metrics import as_grid, compare, covered, learning, query_error
-from polyseme.progress import tracked
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.results.evaluation import Evaluation
@@ -38,7 +37,7 @@ from polyseme.verbs.questions import domain_of, has_domain, targets_of
 __all__ = ["Truth", "evaluate"]
 
 
-@logged
+@verb(read=1, tables=4)
 def evaluate(
     release: Release | str | Path,
     original: Any,
@@ -77,7 +76,7 @@ def evaluate(
     original_tables = Truth(opened, source, [combined.columns] if combined is not None else questions, weight)
     counts = SetCounts(opened, names_given(by)) if not of and opened.manifest.sets else None
     tables, learned = {}, {}
-    for names in tracked(questions, "Comparing tables"):
+    for names in tracked(questions, "tables", "Comparing tables"):
         estimated = ask(opened, names, names_given(by), names_given(using), options, counts)
         truth = original_tables.table(combined.columns if combined is not None else names, estimated.by)
         truth = combined.summed(truth) if combined is not None else truth

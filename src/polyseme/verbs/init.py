@@ -10,11 +10,10 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, Problem
 from polyseme.files.documents import parse
 from polyseme.hierarchies import read_hierarchy, values_of
-from polyseme.logs import logged
+from polyseme.kernel.work import current_cancellation, verb
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
 from polyseme.policy.generalizing import column_values
@@ -35,7 +34,7 @@ _HIDDEN = 0.75
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=2, levels=1)
 def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text; it works as it is."""
     source = table_given(data, **written)
@@ -67,7 +66,7 @@ def _levels_show_something(drafted: Draft, policy: Policy) -> bool:
     grouping = policy.grouping or MethodSpec()
     tried = replace(policy, grouping=replace(grouping, parameters={**grouping.parameters, "time-limit": _SECONDS}))
     try:
-        levels = treat(tried, resolve(tried, head), head, None, Cancellation()).applied.levels
+        levels = treat(tried, resolve(tried, head), head, None, current_cancellation()).applied.levels
     except ImpossibleError:
         return False
     hidden = sum(level == drafted.proposals[name].levels - 1 for name, level in levels.items())

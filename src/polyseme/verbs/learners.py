@@ -17,9 +17,9 @@ from polyseme.arrays import Floats, Ints
 from polyseme.distances.structure import Graph
 from polyseme.errors import ImpossibleError, ReleaseError
 from polyseme.estimators.learning import Reached
+from polyseme.kernel.work import tracked
 from polyseme.methods.decoys import sets_of
 from polyseme.policy import Policy
-from polyseme.progress import tracked
 from polyseme.release import Release, Sets
 from polyseme.results.guessers import Guesser, Guessers, RangeGuess
 from polyseme.results.plan import AttributePlan, Plan
@@ -362,7 +362,7 @@ def with_guessers(
         undeclared = (_UNIFORM,) if told.promised is not None and _nobody_declared(sets) else ()
         return replace(item, learner=replace(told, warnings=(*undeclared, *told.warnings, *warnings)), groups=believed)
 
-    attributes = tuple(map(planned, tracked(made.attributes, "Guessing values")))
+    attributes = tuple(map(planned, tracked(made.attributes, "guesses", "Guessing values")))
     learners = {item.name: item.learner for item in attributes if item.learner is not None}
     shared = shared_by(learners)
     broken = (f"{one.where}: {one.what}, which anonymize refuses; {one.hint}" for one in broken_promises(shared, drawn))
@@ -390,7 +390,7 @@ def guessers_of_release(release: Release, looked: Looked | None = None) -> dict[
     looked = from_release(release) if looked is None else looked
     reader = Reader(looked, {sets.name: sets for sets in release.manifest.sets}, exact=False)
     found = {}
-    for sets in tracked(release.manifest.sets, "Guessing values"):
+    for sets in tracked(release.manifest.sets, "guesses", "Guessing values"):
         if sets.name not in looked.values:
             continue
         try:

@@ -13,7 +13,7 @@ import numpy as np
 from polyseme.attacks.accumulating import exposures_of
 from polyseme.errors import InvalidInput, Problem, QuestionError, RiskError
 from polyseme.files.turns import turn
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.release import SEEDED, Column, Release, Sets
 from polyseme.results.ledger import Exposure, Exposures, Ledger, Publication
 from polyseme.verbs.estimate import estimate
@@ -28,7 +28,7 @@ _NOTICED = 0.01
 """More success than before by less than a hundredth is not worth a warning."""
 
 
-@logged
+@verb()
 def record(ledger: Ledger | str | Path, release: Release | str | Path, people: str) -> Ledger:
     """The ledger with one more release about these people; a file is written anew, or begun.
 

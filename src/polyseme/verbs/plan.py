@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from polyseme.analysis import Setting, thresholds
 from polyseme.analysis import frontier as settings_grid
 from polyseme.attacks.agreement import shared_values
-from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, Problem, QuestionError, TableError
-from polyseme.logs import logged
+from polyseme.kernel.work import current_cancellation, verb
 from polyseme.methods import method_named
 from polyseme.methods.decoys import mechanism_at
 from polyseme.policy import Policy
@@ -53,7 +52,7 @@ __all__ = ["frontier", "plan"]
 _log = logging.getLogger(__name__)
 
 
-@logged
+@verb(read=1, mechanisms=1, levels=2, classes=2, guesses=3)
 def plan(
     policy: Policy | str | Path,
     records: int | None = None,
@@ -149,7 +148,7 @@ def _grouped(
     from polyseme.verbs.recoding import treat
 
     try:
-        treated = treat(policy, resolved, source, None, Cancellation(), neighbours=True)
+        treated = treat(policy, resolved, source, None, current_cancellation(), neighbours=True)
     except ImpossibleError as error:
         return GroupingPlan.impossible(name, error), source, None
     plan = GroupingPlan(

@@ -17,11 +17,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.cancellation import Cancellation
 from polyseme.engines.local import published_tables
 from polyseme.engines.run import Run
 from polyseme.errors import Problem, QuestionError
-from polyseme.logs import logged
+from polyseme.kernel.work import Cancellation, current_cancellation, verb
 from polyseme.policy import AttributePolicy, Policy
 from polyseme.randomness import SystemStream
 from polyseme.results.preview import Preview, PreviewedRecord
@@ -37,7 +36,7 @@ from polyseme.verbs.recoding import treat
 __all__ = ["preview"]
 
 
-@logged
+@verb(read=1, levels=2, classes=2, mechanisms=1, draw=4)
 def preview(
     data: Any,
     policy: Policy | str | Path,
@@ -55,7 +54,7 @@ def preview(
     """
     if not (isinstance(records, Integral) and records > 0):
         raise QuestionError(Problem("preview", "expected a whole number above 0"))
-    policy, cancellation = policy_given(policy), cancellation or Cancellation()
+    policy, cancellation = policy_given(policy), current_cancellation()
     table: Source = Watched(source_given(data, policy), cancellation)
     numbered = NumberedSource(table)
     policy = replace(policy, attributes=(*policy.attributes, AttributePolicy(numbered.column, Role.INSENSITIVE)))

@@ -20,7 +20,7 @@ import polars as pl
 from polyseme.analysis.pooling import pooled
 from polyseme.arrays import Floats
 from polyseme.errors import PolicyError, Problem, QuestionError, nearest
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.policy import Policy
 from polyseme.policy.attributes import ConditionalShares
 from polyseme.policy.resolving import resolve
@@ -45,7 +45,7 @@ _RECORDS = "records"
 """Epsilons are taken as fractions with at most this denominator, rounded down, so that noise is drawn exactly."""
 
 
-@logged
+@verb()
 def prior_from_release(release: Release | str | Path, of: str, by: str | Sequence[str] = ()) -> Prior:
     """The estimated distribution of a protected attribute by untouched ones, for the prior of a next release.
 
@@ -70,7 +70,7 @@ def prior_from_release(release: Release | str | Path, of: str, by: str | Sequenc
     )
 
 
-@logged
+@verb()
 def prior_from_table(
     table: Any,
     of: str,

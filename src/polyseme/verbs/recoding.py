@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Ints
-from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, InternalError, Problem, QuestionError, TableError
+from polyseme.kernel.work import Cancellation
 from polyseme.methods import grouping_named
 from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import Goal

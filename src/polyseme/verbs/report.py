@@ -12,9 +12,8 @@ import numpy as np
 from polyseme.analysis import Facts, facts, worst_of
 from polyseme.arrays import Floats
 from polyseme.estimators.options import EstimateOptions
-from polyseme.logs import logged
+from polyseme.kernel.work import tracked, verb
 from polyseme.metrics import compare
-from polyseme.progress import tracked
 from polyseme.release import Release, Sets
 from polyseme.release.counts import SetCounts
 from polyseme.reports.assembling import release_page
@@ -39,7 +38,7 @@ from polyseme.verbs.verify import verify_release
 __all__ = ["make_page", "report"]
 
 
-@logged
+@verb(read=1, attributes=4, promises=2, guesses=2, distributions=2)
 def report(
     release: Release | str | Path,
     original: Any = None,
@@ -96,7 +95,7 @@ def make_page(
     notes: list[str] = []
     distributions: list[Distribution] = []
     examined = _examined(verification)
-    for item in tracked(manifest.sets, "Estimating distributions"):
+    for item in tracked(manifest.sets, "distributions", "Estimating distributions"):
         for group in (None,) if by is None else (None, by):
             distributions += _distributions(release, item, truth, group, metrics, notes, counts, examined)
     return release_page(

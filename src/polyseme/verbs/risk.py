@@ -9,7 +9,7 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from polyseme.errors import Problem, TableError, nearest
-from polyseme.logs import logged
+from polyseme.kernel.work import verb
 from polyseme.metrics.risk import measure
 from polyseme.policy.drafting import Taken, guesses
 from polyseme.policy.foreign import read_undescribed
@@ -21,7 +21,7 @@ from polyseme.verbs.inputs import names_given, table_given
 __all__ = ["risk"]
 
 
-@logged
+@verb(read=1, exposure=2)
 def risk(
     data: Any,
     qi: str | Sequence[str] | None = None,

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import ReleaseError
-from polyseme.logs import logged
+from polyseme.kernel.work import Cancellation, verb
 from polyseme.release import Release
 from polyseme.release.writer import ReleaseWriter, require_rows_per_file
 
 __all__ = ["save"]
 
 
-@logged
+@verb()
 def save(
     release: Release,
     out: str | Path,

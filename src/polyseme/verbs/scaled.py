@@ -21,15 +21,14 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
 
 from __future__ import annotations
 
-from polyseme.cancellation import Cancellation
 from polyseme.engines.workers import Hire, Workers
 from polyseme.errors import ImpossibleError, Problem
+from polyseme.kernel.work import Cancellation, current_cancellation, stage
 from polyseme.methods import grouping_named
 from polyseme.methods.grouping import DealingMethod
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import columns_read
 from polyseme.policy.resolving import match_columns
-from polyseme.progress import stage
 from polyseme.release import Manifest
 from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
@@ -77,7 +76,7 @@ def treat_counted(
         if workers is not None and different > HELD:
             _require_one_each(policy, hire, rows)
             return divide(policy, resolved, source, workers, rows, different, seed)
-    return treat(policy, resolved, source, None, cancellation or Cancellation(), earlier)
+    return treat(policy, resolved, source, None, cancellation or current_cancellation(), earlier)
 
 
 def _require_one_each(policy: Policy, hire: Hire, rows: int) -> None:
@@ -92,7 +91,7 @@ def _require_one_each(policy: Policy, hire: Hire, rows: int) -> None:
 
 
 def _different(workers: Workers) -> int:
-    with stage("Counting rows that differ"):
+    with stage("differing", "Counting rows that differ"):
         return workers.different()
 
 

@@ -18,8 +18,8 @@ from polyseme.arrays import Ints
 from polyseme.designs.tempered import RAREST
 from polyseme.distances.base import Distance
 from polyseme.errors import ImpossibleError, Problem, QuestionError
+from polyseme.kernel.work import tracked
 from polyseme.methods.decoys import sets_of
-from polyseme.progress import tracked
 from polyseme.results.plan import AttributePlan, Plan
 from polyseme.results.tradeoff import Advice, Tried, marked
 from polyseme.strata import Strata
@@ -61,7 +61,7 @@ def _tried(item: AttributePlan, distance: Distance, groups: Groups, records: int
     population, strata, own = groups.population, bands(groups), item.choice.d
     occurring = thresholds(distance)[: 2 * _DISTANCES]
     asked = sorted({*occurring[:: -(-len(occurring) // _DISTANCES)], own})
-    for l, d in tracked(list(product(_SIZES, asked)), "Trying settings"):
+    for l, d in tracked(list(product(_SIZES, asked)), "settings", "Trying settings"):
         alphas, truths = ([0.0, *ALPHAS], TRUTHS) if d == own else ([0.0], (1.0,))
         structure = distance.structure(d)
         try:

@@ -20,14 +20,13 @@ import polars as pl
 from polyseme.arrays import Bools, Ints
 from polyseme.errors import PolicyError, Problem
 from polyseme.evidence.verdicts import mechanism_verdict, posterior_verdict, sets_by_stratum
-from polyseme.logs import logged
+from polyseme.kernel.work import tracked, verb
 from polyseme.models import MODELS, Verdict, check_models
 from polyseme.models import diversity as set_diversity
 from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, Place, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
-from polyseme.progress import tracked
 from polyseme.promises import Promise
 from polyseme.promises.base import Candidates
 from polyseme.release import SEEDED, Grouped, Manifest, Release, Sets
@@ -64,7 +63,7 @@ _CHANNEL_ROUNDING = 1e-9
 """Truth probabilities are rounded down when they are chosen; what a channel comes to is computed anew."""
 
 
-@logged
+@verb(read=1, promises=3, guesses=3)
 def verify(
     subject: Release | str | Path | Any,
     policy: Policy | str | Path | None = None,
@@ -170,7 +169,7 @@ def verify_release(
         return Verification((_column_verdict(release),))
     verdicts: list[Verdict] = []
     counts = counts or SetCounts(release)
-    for item in tracked(release.manifest.sets, "Checking promises"):
+    for item in tracked(release.manifest.sets, "promises", "Checking promises"):
         found = (_set_verdicts if release.manifest.form == "set" else _long_verdicts)(release, item, counts)
         verdicts += map(_if_nobody_guesses, found) if release.manifest.seeded else found
         if item.stratified:

@@ -37,7 +37,7 @@ from polyseme.attacks.audit.shared_values import SharedValues
 from polyseme.attacks.registry import ADVERSARIES, attack
 from polyseme.attacks.scene import Linked, Promised, Scene, Shown
 from polyseme.errors import QuestionError
-from polyseme.progress import tracked
+from polyseme.kernel.work import tracked
 from polyseme.release import Release
 from polyseme.results.findings import Finding
 from polyseme.tables.classes import Classes
@@ -115,7 +115,7 @@ def _attack_records(
     shared = SharedValues(release, seen, shown, truth)
     stage = _Stage(release, seen, truth, casts, other, shared)
     findings, grouped = list[Finding](), list[Finding]()
-    for cast in tracked(casts, "Attacking attributes"):
+    for cast in tracked(casts, "attributes", "Attacking attributes"):
         findings += [
             *sorted([*stage.attack_part(cast), *stage.attack_everyone(cast)], key=_order),
             *stage.attack_other_strata(cast),

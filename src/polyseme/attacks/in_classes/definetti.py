@@ -32,6 +32,7 @@ import numpy as np
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.attacks.base import hit_rate
 from polyseme.attacks.scene import Scene, Within
+from polyseme.kernel.work import check_cancelled
 from polyseme.results.findings import Finding
 from polyseme.tables.classes import Counts
 
@@ -120,6 +121,7 @@ def beliefs(blocks: Sequence[_Block], features: Ints, size: int) -> list[Floats]
     levels = _useful(features)
     found = [np.full((*block.values.shape, block.values.shape[1]), 1.0 / block.values.shape[1]) for block in blocks]
     for _ in range(_ROUNDS):
+        check_cancelled()
         told = _learnt(blocks, found, levels, size)
         found = [_judged(block, levels, told) for block in blocks]
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import PolicyError, Problem
+from polyseme.kernel.work import Cancellation
 from polyseme.methods.full_domain.checking import Checker
 from polyseme.methods.full_domain.lattice import Lattice
 from polyseme.methods.full_domain.local import MOST_CHECKS, recoded_locally

@@ -21,11 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.arrays import Bools, Floats, Ints
-from polyseme.cancellation import Cancellation
+from polyseme.kernel.work import Cancellation, stage
 from polyseme.methods.full_domain.checking import Check, Checker
 from polyseme.methods.full_domain.guide import Guide
 from polyseme.methods.full_domain.lattice import Lattice, Node, Singles, box, counts_above, counts_below, outer_sum
-from polyseme.progress import stage
 
 __all__ = ["Found", "Progress", "Search"]
 
@@ -114,7 +113,7 @@ class Search:
         started = time.monotonic()
         # The top is the cheapest to look at; where nothing can be done it mostly says so.
         nodes, whole = [self.lattice.top], self._candidates.size
-        with stage("Searching levels", whole) as told:
+        with stage("levels", "Searching levels", whole) as told:
             while nodes:
                 for node in nodes:
                     if cancellation is not None:
@@ -125,7 +124,7 @@ class Search:
                         nodes = []
                         break
                 state = self.state()
-                told.reach(whole - state.candidates)
+                told.reach(whole - state.candidates, state.gap)
                 if progress is not None:
                     progress(state)
                 nodes = nodes and self._next()

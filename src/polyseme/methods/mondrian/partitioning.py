@@ -10,15 +10,14 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from polyseme.arrays import Bools, Ints
-from polyseme.cancellation import Cancellation
 from polyseme.errors import ImpossibleError, PolicyError, Problem, nearest
+from polyseme.kernel.work import Cancellation, stage
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.methods.mondrian.axes import Axis, Ordered, axis_of
 from polyseme.methods.mondrian.cutting import Parts, halves, nearest_to_half, pooled, sort_within
 from polyseme.methods.mondrian.judging import Judge
 from polyseme.methods.mondrian.tree import BY_LEAVES, Growing
-from polyseme.progress import stage
 from polyseme.randomness import SystemStream
 from polyseme.tables.population import people_in_cells
 
@@ -131,7 +130,7 @@ class Search:
         """Classes that are cut no further, and the node of the tree that each is."""
         open_, found = _Open(whole, np.array([0])), list[_Open]()
         records = int(self.judge.records(whole).sum())
-        with stage("Cutting classes", records) as told:
+        with stage("classes", "Cutting classes", records) as told:
             while len(open_.nodes):
                 if cancellation is not None:
                     cancellation.check()

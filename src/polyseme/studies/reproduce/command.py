@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyseme.cancellation import Cancellation
 from polyseme.errors import InvalidInput, Problem, QuestionError, nearest
+from polyseme.kernel.work import Cancellation
 from polyseme.studies.reproduce.adult import find_adult
 from polyseme.studies.reproduce.pages import write_index, write_study
 from polyseme.studies.reproduce.registry import STUDIES

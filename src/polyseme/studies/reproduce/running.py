@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from polyseme.cancellation import Cancellation
+from polyseme.kernel.work import Cancellation
 from polyseme.studies.reproduce.kept import Measured, append, read
 from polyseme.studies.reproduce.registry import STUDIES
 from polyseme.studies.reproduce.study import Point, Results, Sources, Study

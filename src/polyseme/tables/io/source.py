@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Ints
-from polyseme.cancellation import Cancellation
 from polyseme.errors import TableError
-from polyseme.progress import Stage, stage
+from polyseme.kernel.work import Cancellation, Stage, stage
 from polyseme.tables.io.parts import Part
 
 __all__ = ["BATCH_ROWS", "CountedRows", "Source", "Watched", "Wrapped", "how_many"]
@@ -60,7 +59,7 @@ class Source(ABC):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows in batches of at most `BATCH_ROWS`, with the named columns in the given order."""
         names = list(self.schema.names if columns is None else columns)
-        with nullcontext(Stage()) if self.wraps else stage(f"Reading {self.name}", self.about) as told:
+        with nullcontext(Stage()) if self.wraps else stage("read", f"Reading {self.name}", self.about) as told:
             for batch in self._read(names):
                 for start in range(0, batch.num_rows, BATCH_ROWS):
                     yield batch.slice(start, BATCH_ROWS)
