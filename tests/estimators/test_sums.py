@@ -343,7 +343,8 @@ def test_the_error_of_a_mean_does_not_depend_on_whether_rare_sets_were_drawn():
 def test_a_rare_cell_of_a_population_is_covered():
     """A value that 5% have, 300 records drawn from the population and answered by randomized response, epsilon 3.
 
-    Without an upper limit that knows that more people have the value than were drawn, 89% to 91% were covered.
+    All misses are of the upper limit: if more people had the value, their number among the drawn would vary more.
+    Without a limit that knows this, 6.2% of these releases miss.
     """
     odds = (np.exp(3.0) - 1.0) / 10
     mechanism, rng = plain(10, 1, float(odds / (1.0 + odds))), np.random.default_rng(12)
@@ -360,6 +361,7 @@ def test_a_rare_cell_of_a_population_is_covered():
         )
         covered.append(held(table.low[0, 0], table.high[0, 0], 15.0))
         width.append(table.high[0, 0] - table.low[0, 0])
-    assert 0.93 <= np.mean(covered) <= 0.99
-    # By the binomial and the two chances of a report, 4 standard errors are 32 records.
-    assert np.mean(width) < 1.3 * 32
+    # It is missed on one side only, so half of the nominal 5% are needed.
+    assert 0.95 <= np.mean(covered) <= 0.99, np.mean(covered)
+    # Measured: 24.5 without that limit.
+    assert np.mean(width) < 1.15 * 24.5

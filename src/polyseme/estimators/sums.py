@@ -148,10 +148,11 @@ class _Drawn:
     def variance(self, maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:
         """The variance of what one record adds to each sum (k, F_1, .., F_q), about the people in the table."""
         matrix, pulled = _rows(maps, self.sets), _pulled(maps, contrasts).T
+        true, table = np.ravel_multi_index(self.values, contrasts.shape[1:]), contrasts.reshape(len(contrasts), -1)
         out, step = np.zeros(len(contrasts)), max(1, _CHUNK // _DRAWS)
         for start in range(0, len(contrasts), step):
             some = slice(start, start + step)
-            known = contrasts[(some, *self.values)].T
+            known = table[some][:, true].T
             out[some] = np.mean((matrix @ pulled[:, some]) ** 2 - known**2, axis=0)
         return np.maximum(out, 0.0)
 
@@ -204,8 +205,10 @@ class UnbiasedSums:
         """The variances, about the people in the table, that drawn sets have for each sum and group: (k, cells)."""
         out = np.zeros((len(contrasts), self.shape[0]))
         for part, pair, drawn in zip(self.parts, self.halves, self._drawn):
+            if drawn is None:
+                continue
             inside = contrasts[np.ix_(np.arange(len(contrasts)), part.cells, *part.axes)]
-            for place, cell in enumerate(part.cells if drawn is not None else ()):
+            for place, cell in enumerate(part.cells):
                 used = np.flatnonzero(inside[:, place].reshape(len(inside), -1).any(axis=1))
                 rows = np.flatnonzero(part.reports.cell == place)
                 weights = 1.0 if part.reports.weights is None else part.reports.weights[rows]

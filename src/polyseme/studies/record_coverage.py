@@ -200,7 +200,7 @@ def _answers(
         found: Answers = []
         if "cells" in questions:
             pairs = _cells(whole, truth, usual_pairs) if scene.pair else []
-            found += [(f"{name} of pairs", *limits) for name, *limits in pairs]
+            found += [(f"{name} of pairs", at, low, high) for name, at, low, high in pairs]
             found += _cells(table, true, usual)
         for name in questions:
             found += _ASKED[name](table, true, random) if name in _ASKED else []
