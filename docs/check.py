@@ -1,4 +1,4 @@
-"""Documentation that leads somewhere: links resolve, and pages about commands and Python are what the program says."""
+"""Checks of the documentation: links, generated pages, purposes, words that are refused, and its length."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
 ANCHOR = re.compile(r"\[[^\]]*\]\(([^)#\s]*)#([^)\s]+)\)")
 HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
+PURPOSE = re.compile(r"# .+\n\n\*(Tutorial|How-to|Reference|Explanation|Decision): ")
+REFUSED = re.compile(r"\b(?:somebody|nobody|whoever|anew|beforehand)\b", re.I)
+"""Words that name no actor, or that no colleague would say."""
+BUDGET = 60_000
+"""Words of all pages below `docs/`: what is added has to replace something."""
 
 
 def pages() -> list[Path]:
@@ -59,6 +64,31 @@ def orphans() -> list[str]:
     return [
         str(page.relative_to(ROOT)) for page in pages() if page.resolve() not in linked and page.name != "README.md"
     ]
+
+
+def written() -> list[Path]:
+    """Pages for users that people write; the program writes the others from help texts and docstrings."""
+    below = sorted((ROOT / "docs").rglob("*.md"))
+    return [ROOT / "README.md", *(page for page in below if page.name not in MADE)]
+
+
+def refused_words(page: Path, text: str) -> list[str]:
+    """Words that documentation does without, with their lines."""
+    lines = enumerate(text.splitlines(), start=1)
+    found = [(number, word) for number, line in lines for word in REFUSED.findall(line)]
+    return [f"{page.relative_to(ROOT)}:{number}: '{word}': name the actor, or say it plainly" for number, word in found]
+
+
+def without_purpose(page: Path, text: str) -> list[str]:
+    """A page whose first line does not say what it is and what readers get."""
+    said = page.name == "README.md" or PURPOSE.match(text)
+    return [] if said else [f"{page.relative_to(ROOT)}: begin with *How-to: ...*, or another of {PURPOSE.pattern}"]
+
+
+def too_long() -> list[str]:
+    """Whether all pages together have more words than readers can be asked for."""
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").rglob("*.md"))
+    return [f"docs/ has {words:,} words, and at most {BUDGET:,} are allowed"] if words > BUDGET else []
 
 
 def commands_page() -> str:
@@ -112,7 +142,8 @@ def python_page() -> str:
 
 PYTHON_NOTE = """\
 Tables may be polars, pandas or pyarrow objects, or paths. [Results](results.md) says how results are shown and stored,
-and how a program cancels runs, handles warnings and logs.
+and how a program cancels runs, handles warnings and logs. Most nouns also have `to_dict` and `from_dict`,
+which write and read [documents](results.md#json).
 
 Made from the docstrings by `python docs/check.py --write`."""
 
@@ -124,11 +155,15 @@ def _described(name: str, thing: Any) -> list[str]:
     return lines[:-2] + _methods(thing) if inspect.isclass(thing) and not _is_error(thing) else lines
 
 
+DOCUMENTS = ("from_dict", "to_dict")
+"""Methods that nearly every result has; the page of results explains them once."""
+
+
 def _methods(noun: type) -> list[str]:
     """The ways in and out of a noun, each with the first line of its docstring."""
     lines = []
     for name, member in sorted(inspect.getmembers(noun)):
-        if not name.startswith("_") and callable(member) and (inspect.getdoc(member) or ""):
+        if not name.startswith("_") and name not in DOCUMENTS and callable(member) and inspect.getdoc(member):
             lines += [f"    .{name}{_signature(member)}", f"        {inspect.getdoc(member).splitlines()[0]}"]
     return ["", *lines, "```", ""] if lines else ["```", ""]
 
@@ -143,6 +178,8 @@ def _signature(thing: Any) -> str:
 
 MADE = {"commands.md": commands_page, "python.md": python_page}
 """Pages that the program writes."""
+PROGRAM_SPEAKS = ("tutorial.md", "publishing-every-month.md", "threats.md")
+"""Pages that quote what the program prints, which may still have refused words."""
 
 
 def main() -> int:
@@ -157,6 +194,13 @@ def main() -> int:
         for page, text in made.items()
         if not page.exists() or page.read_text(encoding="utf-8") != text
     ]
+    for page in written():
+        text = page.read_text(encoding="utf-8")
+        problems += [
+            *(refused_words(page, text) if page.name not in PROGRAM_SPEAKS else []),
+            *without_purpose(page, text),
+        ]
+    problems += too_long()
     print("\n".join(problems) or f"{len(pages())} pages, all links lead somewhere")
     return 1 if problems else 0
 

@@ -25,6 +25,10 @@ from polyseme.device.reports import answer
 from polyseme.studies.income import INCOME_POLICY, income_table
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.append(str(ROOT / "docs"))
+
+import check  # noqa: E402 - it lives beside the documentation
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
 
@@ -194,3 +198,12 @@ def test_the_examples_of_every_help_text_run(
 def test_documentation_leads_somewhere() -> None:
     result = subprocess.run([sys.executable, "docs/check.py"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout
+
+
+def test_the_check_refuses_words_and_pages_without_a_purpose() -> None:
+    page, said = ROOT / "docs" / "policy.md", "# Policies\n\n*Reference: every key.*\n"
+    assert check.refused_words(page, said) == check.without_purpose(page, said) == []
+    (found,) = check.refused_words(page, said + "A table that Nobody reads.\n")
+    assert found.startswith("docs/policy.md:4: 'Nobody'")
+    assert check.refused_words(page, "Somebodyness is another word.") == []
+    assert check.without_purpose(page, "# Policies\n\nA policy is a file.\n") != []

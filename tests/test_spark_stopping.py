@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polyseme.errors import Cancelled
-from polyseme.kernel.work import Cancellation
+from polyseme.kernel.work import Cancellation, working
 from polyseme.spark import jobs
 from polyseme.spark.session import _own_interruption
 
@@ -70,6 +70,14 @@ def test_a_token_stops_spark(kind: type[Session]) -> None:
     token.cancel()
     with pytest.raises(Cancelled):
         jobs.finished(session, token, session.work)  # type: ignore[arg-type]
+    assert session.interrupted.is_set()
+
+
+def test_the_token_of_the_context_stops_spark() -> None:
+    session, token = Session(), Cancellation()
+    token.cancel("the user left")
+    with pytest.raises(Cancelled, match="the user left"), working(cancellation=token):
+        jobs.finished(session, Cancellation(), session.work)  # type: ignore[arg-type]
     assert session.interrupted.is_set()
 
 

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from polyseme.arrays import Ints
 from polyseme.extras import installed
+from polyseme.kernel.work import tracked
 from polyseme.reports.document import TOP, Distribution, Treatment, shown_values
 from polyseme.results.drawing.distribution import highest_share
 from polyseme.results.views import formats
@@ -66,7 +67,8 @@ class Section:
 
 
 def sections_of(distributions: Sequence[Distribution]) -> list[Section]:
-    attributes = dict.fromkeys(distribution.attribute for distribution in distributions)
+    names = list(dict.fromkeys(distribution.attribute for distribution in distributions))
+    attributes = tracked(names, "page", "Drawing charts")
     return [_section([item for item in distributions if item.attribute == name]) for name in attributes]
 
 

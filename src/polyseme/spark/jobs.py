@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from polyseme.kernel.work import Cancellation
+from polyseme.kernel.work import Cancellation, current_cancellation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,7 +22,8 @@ _LOOK = 0.2
 
 
 def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[], Found]) -> Found:
-    """What an action of Spark gives; when somebody asks us to stop, so is Spark."""
+    """What an action of Spark gives; when the work should stop, by this token or the context's, so does Spark."""
+    cancellation = Cancellation(cancellation, current_cancellation())
     tag = f"polyseme-{secrets.token_hex(8)}"
 
     def tagged() -> Found:

@@ -80,7 +80,7 @@ _LOOKED = 200_000
 _log = logging.getLogger(__name__)
 
 
-@verb(read=1, levels=2, classes=2, mechanisms=1, draw=4, write=3)
+@verb(read=1, levels=2, classes=2, mechanisms=1, combined=4, draw=4, write=3)
 def anonymize(
     data: Any,
     policy: Policy | str | Path,

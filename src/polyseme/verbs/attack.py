@@ -18,7 +18,7 @@ __all__ = ["attack"]
 _log = logging.getLogger(__name__)
 
 
-@verb(read=1, attributes=4)
+@verb(read=1, attributes=8)
 def attack(
     release: Release | str | Path,
     original: Any = None,

@@ -13,6 +13,7 @@ from polyseme.errors import Problem
 from polyseme.estimators.all_sets import Combined, combined_success, composition
 from polyseme.estimators.associations import Protected
 from polyseme.estimators.counts import ranked
+from polyseme.kernel.work import tracked
 from polyseme.models import Verdict
 from polyseme.release import Sets
 from polyseme.results.guessers import Guesser, Guessers
@@ -85,7 +86,8 @@ class Reader:
 
     def shared(self) -> list[Shared]:
         """What the sets of other attributes tell about each one, where that is more than its own set does."""
-        told = [(name, self._reached(name, self._rows(), limit=False)[0]) for name in self._names if self.applies]
+        names = tracked(self._names if self.applies else [], "combined", "Reading sets of several attributes")
+        told = [(name, self._reached(name, self._rows(), limit=False)[0]) for name in names]
         return [_shared(self.sets[name], found) for name, found in told if found is not None and found.helping]
 
     def _reached(self, name: str, rows: Ints, limit: bool = True) -> tuple[Combined | None, Ints, float]:

@@ -21,7 +21,7 @@ from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unk
 from polyseme.estimators.parts import Part
 from polyseme.estimators.whole_table import of_whole_table
 from polyseme.evidence import doubts
-from polyseme.kernel.work import verb
+from polyseme.kernel.work import stage, verb
 from polyseme.mechanism import Mechanism
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.counts import SetCounts, stratum_column
@@ -41,7 +41,7 @@ __all__ = ["ask", "estimate"]
 _log = logging.getLogger(__name__)
 
 
-@verb(read=1, groups=2)
+@verb(read=1, fit=8)
 def estimate(
     release: Release | str | Path,
     of: Sequence[str],
@@ -153,14 +153,15 @@ def _asked(
         parts = _parts(reports, targets, marked, helping)
     else:
         parts = [Part.whole(with_help(reports, helping, mechanisms) if helping else reports, mechanisms)]
-    table = estimate_parts(
-        parts,
-        reports.cells,
-        tuple(of),
-        [label_array(item.domain.values).to_pylist() for item in targets],
-        cells.to_dict(as_series=False),
-        options,
-    )
+    with stage("fit", "Estimating the table"):
+        table = estimate_parts(
+            parts,
+            reports.cells,
+            tuple(of),
+            [label_array(item.domain.values).to_pylist() for item in targets],
+            cells.to_dict(as_series=False),
+            options,
+        )
     table = replace(table, weight=weight, left_out=left_out)
     caveats = (
         *_coarser_weights(release.manifest, weight),

@@ -37,7 +37,7 @@ from polyseme.verbs.questions import domain_of, has_domain, targets_of
 __all__ = ["Truth", "evaluate"]
 
 
-@verb(read=1, tables=4)
+@verb(read=1, tables=8)
 def evaluate(
     release: Release | str | Path,
     original: Any,

@@ -38,7 +38,7 @@ from polyseme.verbs.verify import verify_release
 __all__ = ["make_page", "report"]
 
 
-@verb(read=1, attributes=4, promises=2, guesses=2, distributions=2)
+@verb(read=1, attributes=6, promises=1, guesses=8, distributions=1, page=3)
 def report(
     release: Release | str | Path,
     original: Any = None,

@@ -63,7 +63,7 @@ _CHANNEL_ROUNDING = 1e-9
 """Truth probabilities are rounded down when they are chosen; what a channel comes to is computed anew."""
 
 
-@verb(read=1, promises=3, guesses=3)
+@verb(read=1, promises=1, adversaries=4, guesses=8)
 def verify(
     subject: Release | str | Path | Any,
     policy: Policy | str | Path | None = None,
