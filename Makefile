@@ -33,7 +33,7 @@ demo: $(RUN)  ## the whole way on generated data; leaves demo-out/report.html
 	$(BIN)/polyseme demo --out demo-out --force
 
 # Where Python is told not to keep what it compiled, each of the hundreds of processes that tests start would compile the
-# package anew.
+# package again.
 test test-slow test-lanes test-spark: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(DEV)  ## every test but the slow studies of accuracy (test-slow) and those in a browser (test-lanes) or on Spark (test-spark)
@@ -69,12 +69,12 @@ docs: $(DEV)  ## links of the documentation lead somewhere, the help pages are u
 site: $(DEV)  ## the documentation as a site: open site/index.html
 	$(BIN)/python docs/making/pages.py
 
-pictures: $(DEV)  ## pictures, outputs of commands and notebooks in the documentation, made anew
+pictures: $(DEV)  ## pictures, outputs of commands and notebooks in the documentation, made again
 	$(BIN)/python docs/making/transcripts.py --write
 	$(BIN)/python docs/making/notebooks.py --write
 	$(BIN)/python docs/making/pictures.py
 
-reproduced: $(DEV)  ## the two charts of the README, made anew by the studies mse and learnt: some minutes
+reproduced: $(DEV)  ## the two charts of docs/reproducing.md, made by the studies mse and learnt: some minutes
 	$(BIN)/polyseme reproduce mse learnt --out reproduce-out
 	cp reproduce-out/pictures/mse-1.svg docs/pictures/reproduced-error.svg
 	cp reproduce-out/pictures/learnt-1.svg docs/pictures/reproduced-learnt.svg

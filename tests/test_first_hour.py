@@ -78,6 +78,7 @@ def test_a_hospital_goes_through_untouched(hospital: Path, tmp_path: Path) -> No
         assert not [value for value in table[name].drop_nulls().unique() if value in text], name
 
 
+@pytest.mark.slow
 def test_raw_adult_goes_through_untouched(raw_adult: Path, tmp_path: Path) -> None:
     policy, release = published(raw_adult, tmp_path)
     require_promised_linkage(policy, release, raw_adult)

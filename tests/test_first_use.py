@@ -113,7 +113,7 @@ def test_models_do_not_let_a_sensitive_column_through() -> None:
     [
         ("    reference: data\n    protect: {closeness: {t: 1}}\n", "published as it is"),
         ("    protect: {ldp: {epsilon: 1000}}\n", "published as it is"),
-        ("    protect: {closeness: {t: 0}}\n", "nothing can be learnt"),
+        ("    protect: {closeness: {t: 0}}\n", "nothing can be learned"),
         ("    protect: {diversity: {l: 9, adapt: true}}\n", "was adapted to 7"),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_column_that_identifies_is_refused_until_it_is_accepted(
     share = round(own * rows) / rows
     assert told.returncode == (1 if refused else 0)
     assert "'phone' is published as it is (role: insensitive)" in " ".join(told.stderr.split())
-    assert f"{share:.1%} of {rows:,} records have a value of their own" in " ".join(told.stderr.split())
+    assert f"{share:.1%} of {rows:,} records have a unique value" in " ".join(told.stderr.split())
     assert (tmp_path / "release").exists() is not refused
     if refused:
         assert polyseme(*asked, "--accept-risk").returncode == 0

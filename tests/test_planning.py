@@ -67,16 +67,15 @@ def test_the_grid_keeps_what_is_promised_about_truth():
 
 
 def test_a_plan_says_what_the_reference_gives_away():
-    """Diversity bounds the guess of somebody who takes all values for equally likely; a reference is published too."""
+    """Diversity bounds the guess of an attacker with a uniform prior; a reference is published too."""
     policy = {
         "attributes": {"age": {**AGE, "reference": [65, 5, 5, 5, 5, 5, 5, 5], "protect": {"diversity": {"l": 2}}}}
     }
     item = ps.plan(Policy.from_dict(policy)).attributes[0]
     assert item.facts.worst_posterior == pytest.approx(0.5)
     (warning,) = item.to_dict()["warnings"]
-    assert (
-        warning == f"somebody who expects the reference distribution guesses right with probability up to {65 / 70:.3g}"
-    )
+    said = f"an attacker with the reference distribution guesses right with probability up to {65 / 70:.3g}"
+    assert warning == said
 
 
 @pytest.mark.parametrize("other", [{"diversity": {"l": 4}}, {"ldp": {"epsilon": 1, "size": 4}}])

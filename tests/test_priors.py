@@ -108,7 +108,7 @@ def test_noise_hides_a_small_table_and_the_exact_distribution_has_to_be_asked_fo
         ps.prior_from_table(few, "x", epsilon=1.0, publish_exact=True)
     exact = ps.prior_from_table(few, "x", publish_exact=True)
     assert exact.epsilon is None
-    assert "learns it exactly" in exact.remarks[0]
+    assert "learn it exactly" in exact.remarks[0]
     for epsilon in (0.0, -1.0, math.nan, math.inf, 1e-9):
         with pytest.raises(ps.QuestionError):
             ps.prior_from_table(few, "x", epsilon=epsilon)

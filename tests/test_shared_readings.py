@@ -42,7 +42,7 @@ def policy() -> ps.Policy:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("readings")
-    people().write_parquet(folder / "table.parquet")
+    people(600).write_parquet(folder / "table.parquet")
     ps.anonymize(folder / "table.parquet", policy(), folder / "release")
     ps.anonymize(folder / "table.parquet", policy(), folder / "text", file_format="csv")
     return folder

@@ -78,7 +78,7 @@ def test_the_site_can_be_searched_from_a_folder(built: Path) -> None:
 
 def test_pages_of_notebooks_have_their_outputs(built: Path) -> None:
     page = (built / "notebooks" / "data-holder.html").read_text(encoding="utf-8")
-    assert "12 of 12 true numbers lie in their intervals" in page
+    assert "12 of 12 true numbers lie in their confidence intervals" in page
     assert '<div class="output"><svg' in page
 
 

@@ -376,7 +376,7 @@ def releases_of_tables() -> list[ps.Release]:
     return [ps.anonymize(people(1_000, seed=seed), rules, seed=seed) for seed in range(80)]
 
 
-@pytest.mark.parametrize("estimator", ["inverse", "ml"])
+@pytest.mark.parametrize("estimator", ["inverse", pytest.param("ml", marks=pytest.mark.slow)])
 def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(
     releases_of_a_table: tuple[pl.DataFrame, list[ps.Release]], estimator: str
 ) -> None:
@@ -549,6 +549,7 @@ def test_the_estimate_of_strata_is_that_of_the_estimator_asked_for() -> None:
     np.testing.assert_allclose(fit.values, sum(alone), rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_strata_of_large_domains_have_limits_too() -> None:
     labels = [f"v{code}" for code in range(1_500)]
     text = (

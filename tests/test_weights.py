@@ -180,7 +180,7 @@ def test_a_weight_counts_when_it_is_said_who_is_unique() -> None:
     heard: list[str] = []
     ps.anonymize(people(), ps.Policy.loads(POLICY % ""), warn=heard.append)
     assert any("sex, weight are published as in the table" in text and "(100.0%)" in text for text in heard)
-    assert any("round: .., trim: .." in text for text in heard)
+    assert any("round: ..., trim: ..." in text for text in heard)
     coarse: list[str] = []
     ps.anonymize(people(), ps.Policy.loads(POLICY % ", round: 1000, trim: 1000"), warn=coarse.append)
     assert any("shared by at least 5 records" in text for text in coarse)
@@ -197,7 +197,7 @@ models: [{k-anonymity: {k: 5}}]
 method: {full-domain: {}}
 """
     )
-    with pytest.raises(RiskError, match=r"round: \.\., trim"):
+    with pytest.raises(RiskError, match=r"round: \.\.\., trim"):
         ps.anonymize(people(), policy, tmp_path / "release")
     assert not (tmp_path / "release").exists()
     with warnings.catch_warnings():
@@ -262,7 +262,7 @@ def test_a_draft_drops_survey_weights_and_keeps_bodies(name: str, low: float, hi
     text = ps.init(frame)
     role = ps.Policy.loads(text).by_name[name].role
     assert role is (Role.IDENTIFIER if survey else Role.QUASI_IDENTIFIER)
-    assert ("role: weight, round: .., trim: .." in text) is survey
+    assert ("role: weight, round: ..., trim: ..." in text) is survey
 
 
 def test_a_release_with_coarser_weights_is_compared_with_its_original(tmp_path: Path) -> None:

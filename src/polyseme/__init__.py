@@ -94,7 +94,7 @@ _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()
 
 __all__ = sorted(_HOMES)
 
-# Whoever wants to see the log adds a handler; nobody else sees it.
+# The log is silent until the caller adds a handler.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 

@@ -5,7 +5,7 @@
     │   ├── PolicyError         the policy file or object
     │   ├── TableError          a table, a column or a value in it
     │   ├── ReleaseError        a release folder or its manifest
-    │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ..)
+    │   ├── QuestionError       what was asked of a release (unknown attribute, estimator ...)
     │   ├── CampaignError       a campaign document, an answer to it or what became of sending one
     │   ├── PluginError         a plugin that cannot be loaded, or claims a name that is taken
     │   ├── CollectionError     a campaign, a report store or a token that cannot be used like this
@@ -13,7 +13,7 @@
     │   ├── ChannelError        what came through the anonymous channel, or a token, that cannot be used
     │   ├── RiskError           what must not be published: a model does not hold, or the ledger says so (exit code 1)
     │   └── ImpossibleError     no mechanism can keep the promise that was asked for
-    ├── Cancelled               somebody asked the work to stop (see `cancellation`)
+    ├── Cancelled               a caller stopped the work (see `cancellation`)
     └── InternalError           our own fault (exit code 3)
 
     PolysemeWarning             what the data holder should hear
@@ -154,7 +154,7 @@ class ImpossibleError(InvalidInput):
 
 
 class Cancelled(PolysemeError):
-    """The work was stopped because somebody asked for it; nothing was published."""
+    """A caller stopped the work; nothing was published."""
 
     exit_code = 130
 
@@ -176,7 +176,7 @@ class PolicyWarning(PolysemeWarning):
 
 
 def warn(text: str, category: type[PolysemeWarning]) -> None:
-    """Warn whoever called the library: the line that is shown is the first one outside of this package."""
+    """Warn the caller of the library: the line that is shown is the first one outside of this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "polyseme":
         frame, level = frame.f_back, level + 1
@@ -223,5 +223,5 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(word), options, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
-    shown = ", ".join(map(_told_apart, options[:12])) + (", .." if len(options) > 12 else "")
+    shown = ", ".join(map(_told_apart, options[:12])) + (", ..." if len(options) > 12 else "")
     return f"one of: {shown}"

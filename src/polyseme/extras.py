@@ -1,7 +1,7 @@
 """Optional packages: what an extra brings, whether it is installed, and what to say when it is not.
 
 `pip install polyseme` leaves out what only some people need and what weighs much. Code that needs an extra calls
-`require` before it imports anything of it, so that nobody waits for a result that cannot be shown.
+`require` before it imports anything of it, so that users do not wait for a result that cannot be shown.
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ __all__ = ["Mechanism"]
 
 _CHUNK = 1 << 16
 _FEW = 200_000
-"""Values times sets up to which it is quicker to list the sets. A judgement."""
+"""Values times sets up to which it is quicker to list the sets. A judgment."""
 _LISTED = 20_000_000
-"""Largest number of values times sets for which a channel is formed: 160 MB. A judgement."""
+"""Largest number of values times sets for which a channel is formed: 160 MB. A judgment."""
 
 
 @dataclass(frozen=True, eq=False)

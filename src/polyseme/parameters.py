@@ -39,7 +39,7 @@ class Parameter:
 
     above    whether `low` itself is excluded
     default  what is meant where the parameter is left out
-    example  a value to show to somebody who left it out
+    example  a value to show to a user who left it out
     """
 
     name: str

@@ -1,7 +1,7 @@
 """What other packages add: objects that are found by the entry points of installed packages.
 
 A registry knows its built-in objects by name. It looks for plugins only when it is asked for a name that it does not
-know, or for all names, and imports a plugin only when that one is wanted: somebody who uses none never waits for any.
+know, or for all names, and imports a plugin only when that one is wanted: a user of none never waits for any.
 
 - A built-in name always means the built-in object. A plugin that claims one is refused when plugins are looked for.
 - A name that two packages claim is refused when it is asked for.

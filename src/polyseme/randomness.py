@@ -114,7 +114,7 @@ class SystemStream:
         return _to_unit(self.words(draws * records)).reshape(draws, records)
 
     def integers(self, bound: int, count: int) -> NDArray[np.int64]:
-        """`count` integers uniform on 0 .. bound-1, exactly: words beyond the last whole multiple are drawn again."""
+        """`count` integers uniform on 0 ... bound-1, exactly: words beyond the last whole multiple are drawn again."""
         if not 1 <= bound <= 1 << 63:
             raise ValueError("bound must be between 1 and 2**63")
         limit = (1 << 64) - ((1 << 64) % bound)
@@ -133,7 +133,7 @@ class SystemStream:
         return self.words(-(-count // 4)).view(np.uint16)[:count] >> np.uint16(16 - size)
 
     def permutation(self, count: int) -> NDArray[np.int64]:
-        """A uniform random order of 0 .. count-1 (equal sort keys are drawn again)."""
+        """A uniform random order of 0 ... count-1 (equal sort keys are drawn again)."""
         while True:
             words = self.words(count)
             order = _order(words)
@@ -165,7 +165,7 @@ def discrete_laplace(scale: Fraction, count: int, stream: SystemStream) -> NDArr
     """Whole numbers x with probability proportional to `exp(-|x| / scale)`, exactly: nothing is rounded.
 
     Only uniform whole numbers are drawn. A coin that falls with probability `exp(-g)`, g up to 1, is the parity of how
-    often coins of g, g/2, g/3 .. fall in a row; of such coins a geometric number is made, and a sign is put to it.
+    often coins of g, g/2, g/3 ... fall in a row; of such coins a geometric number is made, and a sign is put to it.
     """
     draw = _Coins(stream)
     return np.array([draw.laplace(scale.numerator, scale.denominator) for _ in range(count)], dtype=np.int64)

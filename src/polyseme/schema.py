@@ -156,7 +156,7 @@ class Distributions:
 
     @property
     def known(self) -> Floats | None:
-        """What somebody who reads public statistics knows: the prior, or else the reference."""
+        """What an attacker who reads public statistics knows: the prior, or else the reference."""
         return self.reference if self.prior is None else self.prior
 
     def made_for(self, prior: Floats) -> Distributions:
@@ -184,7 +184,7 @@ class Condition:
     """What the untouched attributes of a record have to be: each of those named has one of its texts.
 
     The texts are spellings (see `polyseme.spelling`). Without any name it is the condition of the records
-    that fulfil none of the others.
+    that fulfill none of the others.
     """
 
     when: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -198,14 +198,14 @@ class Condition:
 
 
 OTHERWISE = Condition()
-"""The condition of the records that fulfil none of the others."""
+"""The condition of the records that fulfill none of the others."""
 
 
 @dataclass(frozen=True)
 class Conditional:
-    """Distributions of the records that fulfil a condition, in the place of those of everybody else.
+    """Distributions of the records that fulfill a condition, in the place of those of everybody else.
 
-    share  of the people who are expected to fulfil it; None where nobody says. It is not part of a release
+    share  of the people who are expected to fulfill it; None where it is not stated. It is not part of a release
     """
 
     condition: Condition
@@ -215,7 +215,7 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Values that cannot occur in a record that fulfils a condition.
+    """Values that cannot occur in a record that fulfills a condition.
 
     excluded  their codes, ascending
     where     the place in the policy, for messages

@@ -1,7 +1,7 @@
 """Where something was seen in a table: how often, in which rows first, and which values it was.
 
 Counts and rows may stand in messages. The values are for the owner of the table alone: no text, comparison, copy or
-pickle of a sighting has them, and nobody but `--show-values` asks for them, for a terminal.
+pickle of a sighting has them, and only `--show-values` asks for them, for a terminal.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Numbering", "Sightings"]
 _ROWS = 5
 """Rows that are named."""
 _VALUES = 1_000
-"""Different values that are remembered: more than anybody reads, and little memory."""
+"""Different values that are remembered: more than a user reads, and little memory."""
 
 Numbering: TypeAlias = Callable[[Sequence[int]], tuple[str, Sequence[int]]]
 """How a table counts its rows (from 0): what a number is called, and the numbers."""

@@ -1,8 +1,8 @@
 """Spelling: the one rule by which two ways of writing are, or are not, the same value.
 
 A table is written by one program, read by another and described by a person. So one value comes as `30`, `30.0`,
-`30.00` or ` 30`, as `True` or `true`, as a number in one file and as text in the next. Whoever asks whether two values
-are the same (conditions, labels of domains, trees, lattices, matrices, taxonomies and hierarchies, record keys,
+`30.00` or ` 30`, as `True` or `true`, as a number in one file and as text in the next. Every part that asks whether two
+values are the same (conditions, labels of domains, trees, lattices, matrices, taxonomies and hierarchies, record keys,
 semantic rules, duplicates in a policy, an original beside its release) compares their *spellings*, the texts that
 `spelled` gives; what is shown or published stays as it was written:
 
@@ -13,7 +13,7 @@ semantic rules, duplicates in a policy, an original beside its release) compares
     true, True, TRUE (and false)      Arrow, pandas and spreadsheets write truth values so
     2024-01-31, 2024-01-31T00:00:00   pandas has no dates, only times, and leaves midnight out where nothing else occurs
     10:00 and 10:00:00.000 of a day   digits of a second that are zero
-    é as one character or as two      canonically equivalent in Unicode: nobody can see which it is
+    é as one character or as two      canonically equivalent in Unicode: they look the same
 
     not the same                      because
     007 and 7                         leading zeros make a code: a postcode, a ward, a policy reads 007 as text, too

@@ -397,7 +397,7 @@ def test_a_related_attribute_helps_to_guess() -> None:
 def test_an_intersection_that_cannot_be_tried_is_refused() -> None:
     table = people(400).with_columns(zip=pl.lit("same"))
     first, second = (ps.anonymize(table, policy("balanced", 3, 4)) for _ in range(2))
-    with pytest.raises(ps.QuestionError, match="nobody can be recognised in both"):
+    with pytest.raises(ps.QuestionError, match="no person can be recognized in both"):
         ps.attack(first, other=second)
     with pytest.raises(ps.QuestionError, match="the other release has no sets"):
         ps.attack(first, other=ps.anonymize(table, policy("balanced", 3, 4), form="long"))

@@ -112,7 +112,7 @@ def test_nothing_can_be_learnt_at_t_zero():
         choice = choose(6, None, promises, reference=np.arange(1.0, 7.0))
         assert choice.p == 0.0
         assert not choice.estimable
-        assert any("nothing can be learnt" in warning for warning in choice.warnings)
+        assert any("nothing can be learned" in warning for warning in choice.warnings)
         assert (choice.epsilon, choice.t_any, choice.t) == (0.0, 0.0, 0.0)
 
 

@@ -99,12 +99,14 @@ COMMANDS = {
     "anonymize": "anonymize grouped.yaml people.csv --out grouped --force",
     "anonymize-preview": "anonymize policy.yaml people.csv --preview 2 --force-preview",
     "verify": "verify policy",
+    "verify-explained": "verify policy --explain",
     "verify-grouped": "verify grouped",
     "verify-table": "verify people.csv --policy strict.yaml",
     "risk": "risk people.csv --sensitive income",
     "estimate": "estimate policy --of occupation-before-retirement --by country-of-residence --estimator ml",
     "estimate-long": "estimate policy --of occupation-before-retirement --by age,country-of-residence --estimator ml",
     "attack": "attack policy --original people.csv",
+    "attack-explained": "attack policy --explain",
     "attack-grouped": "attack grouped --original people.csv",
     "evaluate": "evaluate policy --original people.csv --by country-of-residence",
     "ledger": "ledger show ledger.json",
@@ -156,10 +158,29 @@ def test_a_table_that_cannot_fit_becomes_blocks(work: Path, monkeypatch: pytest.
     assert "worst posterior" in text
 
 
-def test_attack_says_who_the_adversary_is(work: Path) -> None:
-    text = polyseme("attack", "policy", "--original", "people.csv", cwd=work).stdout
-    for word in ("success", "without", "promised", "kept", "knows", "gains", "what helps", "further than was promised"):
+def test_attack_names_each_attacker_with_explain(work: Path) -> None:
+    text = polyseme("attack", "policy", "--original", "people.csv", "--explain", cwd=work).stdout
+    for word in ("success", "without", "promised", "kept", "knows", "gains", "what helps", "exceeds the promise"):
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("command", "meaning"),
+    [
+        ("plan policy.yaml --records 1000", "the smallest distance between two of them"),
+        ("verify policy", "the limit for it"),
+        ("attack policy", "The attackers"),
+    ],
+)
+def test_numbers_come_without_a_legend_unless_asked_for(work: Path, command: str, meaning: str) -> None:
+    """Every line of the short output is in the long one; only the long one says what rows mean."""
+    hint = "Add --explain for what each row means."
+    short, explained = run(work, command).stdout, run(work, f"{command} --explain").stdout
+    assert short.splitlines()[-1] == hint
+    assert hint not in explained
+    assert meaning not in short
+    assert meaning in explained
+    assert set(short.splitlines()) - {hint} <= set(explained.splitlines())
 
 
 def test_evaluate_explains_its_metrics_and_counts_covered_cells(work: Path) -> None:
@@ -168,8 +189,8 @@ def test_evaluate_explains_its_metrics_and_counts_covered_cells(work: Path) -> N
     assert document["cells"] == 6
     assert document["covered"] == round(document["coverage"] * 6) >= 4
     assert document["level"] == 0.95
-    assert f"{document['covered']:.0f} of 6 true numbers lie in their intervals; about 95.0% should" in text
-    assert "how far cells are off, summed up" in text
+    assert f"{document['covered']:.0f} of 6 true numbers lie in their confidence intervals; about 95.0% should" in text
+    assert "sum of the absolute errors of all cells" in text
 
 
 def test_why_a_policy_fails_is_red_and_not_dim(work: Path) -> None:

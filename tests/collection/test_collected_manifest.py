@@ -91,7 +91,7 @@ def test_verify_looks_at_what_it_can_check(release: ps.Release) -> None:
 
 
 def test_the_command_says_what_was_checked(release: ps.Release) -> None:
-    done = polyseme("verify", str(release.folder))
+    done = polyseme("verify", str(release.folder), "--explain")
     assert done.returncode == 0, done.stderr
     assert "minimum: reports in the release" in " ".join(done.stdout.replace("│", " ").split())
 

@@ -145,7 +145,7 @@ def test_one_report_and_none():
 @pytest.mark.parametrize(("records", "most"), [(3000, 0.9), (30_000, 0.75)])
 def test_columns_make_the_table_more_exact(records, most):
     errors = []
-    for seed in range(6):
+    for seed in range(4):
         rows, helping, truth = people(seed, "one by one", records)
         told = with_help(rows, helping, MECHANISMS)
         errors.append([loss(choose(reports, MECHANISMS)[1], truth) for reports in (told, replace(told, finer=None))])
@@ -179,13 +179,12 @@ def test_columns_that_say_nothing_do_no_harm():
 
 def test_where_columns_act_only_together_many_records_show_it():
     """The model lets them act one by one. With 300,000 records the table would be wrong by more than its noise."""
-    for seed in range(3):
-        rows, helping, truth = people(seed, "together", 300_000)
-        told = with_help(rows, helping, MECHANISMS)
-        forced = loss(Smooth().fit(told, MECHANISMS), truth)
-        _, fit = choose(told, MECHANISMS)
-        assert any("would lower the likelihood" in note for note in fit.notes)
-        assert loss(fit, truth) < 0.5 * forced
+    rows, helping, truth = people(0, "together", 300_000)
+    told = with_help(rows, helping, MECHANISMS)
+    forced = loss(Smooth().fit(told, MECHANISMS), truth)
+    _, fit = choose(told, MECHANISMS)
+    assert any("would lower the likelihood" in note for note in fit.notes)
+    assert loss(fit, truth) < 0.5 * forced
 
 
 # -- what is said of it ----------------------------------------------------------------------------------------------
@@ -274,7 +273,7 @@ def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
 @pytest.mark.parametrize("population", [pytest.param("finite", marks=pytest.mark.slow), "super"])
 def test_intervals_cover(population):
     inside, widths, honest = [], [], []
-    for seed in range(12):
+    for seed in range(6 if population == "super" else 12):
         rng = np.random.default_rng(seed)
         rows, helping, truth = people(seed, "one by one", 1500)
         if population == "super":

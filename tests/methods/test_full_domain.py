@@ -83,9 +83,9 @@ def declared_as(data, labels):
     return Microdata(data.ladders, data.codes, {"s": Sensitive("s", codes, labels)}, data.population)
 
 
-def case(name, seed, declared):
+def case(name, seed, declared, ladders=None):
     values = ("a", "b", "c", None, "*") if name == "silent rules" else VALUES
-    data = random_data(seed, values=values, people=40 if name == "k-map" else 0)
+    data = random_data(seed, ladders=ladders, values=values, people=40 if name == "k-map" else 0)
     background, labels = background_of(name, data, declared)
     return (data if name == "silent rules" else declared_as(data, tuple(labels))), background
 
@@ -161,7 +161,20 @@ def brute_force(data, specs, loss, limit, background):
 @settings(max_examples=EXAMPLES)
 @given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from(SUPPRESSION), st.booleans())
 def test_equals_brute_force(name, seed, loss, share, declared):
-    data, background = case(name, seed, declared)
+    random = np.random.default_rng(seed)
+    ladders = tuple(random_ladder(random, f"q{number}") for number in range(2 + seed % 2))
+    require_the_best_node(name, *case(name, seed, declared, ladders), loss, share)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GOALS)
+@settings(max_examples=2 * EXAMPLES)
+@given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from(SUPPRESSION), st.booleans())
+def test_equals_brute_force_with_up_to_four_quasi_identifiers(name, seed, loss, share, declared):
+    require_the_best_node(name, *case(name, seed, declared), loss, share)
+
+
+def require_the_best_node(name, data, background, loss, share):
     specs = GOALS[name]
     limit = int(share * data.records + 1e-9)
     expected, least = brute_force(data, specs, loss, limit, background)

@@ -49,9 +49,8 @@ def known(worst: float | None = 1 / 3) -> Any:
 def test_semantic_diversity_in_plain_words() -> None:
     line = promise_line(SEMANTIC)
     assert line.text == (
-        "Each record shows 3 candidates for income, at least 4 apart. Someone who knows the method and nothing else "
-        "about a person and considers every value equally likely beforehand guesses right with probability at most "
-        "0.333."
+        "Each record shows 3 candidates for income, at least 4 apart. An attacker who knows the method and nothing "
+        "else about a person, with a uniform prior, guesses right with probability at most 0.333."
     )
     assert line.models == ("semantic-diversity (l=3, d=4, mechanism=simple)",)
 
@@ -59,8 +58,8 @@ def test_semantic_diversity_in_plain_words() -> None:
 def test_closeness_and_ldp_in_plain_words() -> None:
     line = promise_line(published({"closeness": {"t": 0.2}, "ldp": {"epsilon": math.log(2)}}, d=None, p=0.25))
     assert "at least" not in line.text
-    assert "With probability 0.25 they are drawn around the true value, otherwise blindly" in line.text
-    assert "changes what one believes about its income by at most 0.2" in line.text
+    assert "With probability 0.25 they are drawn around the true value, otherwise independently of it" in line.text
+    assert "moves an attacker's belief about its income by at most 0.2" in line.text
     assert "more than 2 times as likely" in line.text
     assert "guesses right" not in line.text
 
@@ -69,11 +68,11 @@ def test_closeness_to_a_reference_says_who_is_meant_and_how_far_others_get() -> 
     plain = published({"closeness": {"t": 0.3, "ground": "ordered"}}, d=None, p=0.25)
     known = Distributions(reference=np.full(14, 1 / 14))
     text = promise_line(replace(plain, strata=Strata.alone(plain.mechanism, known))).text
-    assert "moves someone who expects the published distribution of income by at most 0.3" in text
+    assert "moves the belief of an attacker with the published distribution of income by at most 0.3" in text
     assert "counted along their order" in text
     # Sets of 3 of 14 at p = 1/4: in to out as 1 + (1/3) / (3/14) to 1.
     others = math.tanh(math.log(1 + (0.25 / 0.75) / (3 / 14)) / 4)
-    assert f"whoever expects another one by at most {quantity(others)}" in text
+    assert f"with another prior, by at most {quantity(others)}" in text
 
 
 def test_the_strictest_diversity_decides() -> None:

@@ -76,8 +76,8 @@ def test_a_title_that_is_none_is_refused_before_the_work(given: dict[str, str], 
 
 def test_nobody_is_named_who_was_not_stated(table: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
-        monkeypatch.setenv(name, "whoever-sits-here")
-    assert getpass.getuser() == "whoever-sits-here"
+        monkeypatch.setenv(name, "user-of-this-machine")
+    assert getpass.getuser() == "user-of-this-machine"
     text = POLICY.replace(POLICY.splitlines()[1], "")
     with pytest.warns(ps.PrivacyWarning):
         made = ps.anonymize(table, ps.Policy.loads(text))
@@ -88,7 +88,7 @@ def test_nobody_is_named_who_was_not_stated(table: pl.DataFrame, monkeypatch: py
     assert facts["Checksum of the release (SHA-256)"].startswith("none")
     assert parsed(shown).all("h1")[0].text == "Release of 300 records"
     assert "about:" in shown
-    assert "whoever-sits-here" not in shown
+    assert "user-of-this-machine" not in shown
 
 
 def test_a_page_with_the_original_is_marked_on_screen_and_on_every_printed_page(
@@ -136,8 +136,12 @@ def test_a_title_cannot_end_the_style_sheet() -> None:
 def test_attacks_and_checks_have_plain_names_units_and_technical_names(release: Path) -> None:
     tree = parsed(ps.report(release))
     kinds = {row.all("span", "tech")[0].text.split(":")[0]: row.all("th")[0].text for row in tree.all("tr", "kind")}
-    assert kinds["linkage-prosecutor"].startswith("Finding the record of a person who is known to be in the table")
-    assert kinds["published-estimate"].startswith("Learning from the release how the values are distributed")
+    assert kinds["linkage-prosecutor"].startswith(
+        "Linkage, prosecutor: finds the record of a person who is known to be in the table"
+    )
+    assert kinds["published-estimate"].startswith(
+        "Published estimate: estimates the distribution of the values from the release"
+    )
     assert kinds["candidates"].startswith("Every set has the stated number of candidates")
     for label in ("Reached", "Promised at most", "Without the release"):
         for shown in cells(tree, label):

@@ -81,10 +81,10 @@ def test_page_follows_light_dark_and_print() -> None:
 def test_page_says_things_in_order() -> None:
     text = words(render_page(page()))
     headings = [
-        "What was promised",
-        "Does it hold?",
+        "Guarantees",
+        "Verification",
         "What is not protected",
-        "What can be learnt from it",
+        "What the release shows",
         "How much was lost",
         "How it was made",
         "Notes",
@@ -124,33 +124,33 @@ def test_hostile_text_is_shown_not_run(ordered: bool) -> None:
 def test_a_broken_promise_is_prominent() -> None:
     text = render_page(page(checks=(verdict(), verdict(False, note="12 sets are too close"))))
     seen = words(text)
-    assert "No, a promise is broken." in seen
+    assert "A promise is broken." in seen
     assert "1 of 2 checks violated" in seen
     assert "Do not publish this data as it is" in seen
     assert "12 sets are too close" in seen
     assert 'class="verdict bad"' in text
-    assert "every check holds" not in seen
+    assert "Every check holds" not in seen
 
 
 def test_nothing_checked_is_not_called_good() -> None:
     text = words(render_page(page(checks=())))
-    assert "nothing was checked" in text
-    assert "every check holds" not in text
+    assert "Nothing was checked" in text
+    assert "Every check holds" not in text
 
 
 def test_a_method_that_gives_away_more_is_pointed_out() -> None:
     text = words(render_page(page(facts=(fact(design="simple", worst_posterior=0.5059),))))
-    assert "the method gives away more than promised" in text
+    assert "The method reveals more than promised" in text
     assert "up to 50.6% of cases instead of 33.3%" in text
-    assert "every check holds" not in text
+    assert "Every check holds" not in text
 
 
 def test_an_attack_above_its_bound_is_pointed_out() -> None:
     found = FindingLine("repetition", "income", 0.9, 1 / 3, True, knows="two releases", helps="a key")
     text = words(render_page(page(findings=(found,))))
-    assert "Every check holds, but an attack does better than its bound." in text
+    assert "Every check holds, but an attack exceeds its bound." in text
     assert (
-        "“Putting two releases about the same people together” on income reaches 90.0%, and at most 33.3% was "
+        "“Repetition: combines two releases about the same people” on income reaches 90.0%, and at most 33.3% was "
         "promised; it knows two releases." in text
     )
     assert "What helps: a key." in text
@@ -167,7 +167,7 @@ def test_outcomes_fail_closed() -> None:
 def test_unknown_facts_are_called_unknown() -> None:
     unknown = fact(worst_posterior=math.nan, epsilon=None, identifiable=None, expected_mse=None)
     tree = parsed(render_page(page(facts=(unknown,))))
-    assert cells(tree, "Who knows the method") == ["not known"]
+    assert cells(tree, "Attacker who knows the method") == ["not known"]
     assert cells(tree, "Local differential privacy") == ["not known"]
     assert cells(tree, "Estimable") == ["not known"]
     assert cells(tree, "Expected error of a share") == ["not known"]
@@ -284,7 +284,7 @@ def test_every_cell_of_a_narrow_table_says_what_it_is() -> None:
 def test_strata_of_which_some_lie_are_not_called_truthful() -> None:
     text = words(render_page(page(facts=(fact(p=0.5, p_most=1.0),))))
     assert "50.0% to 100%" in text
-    assert "otherwise blindly" in text
+    assert "otherwise independently of it" in text
 
 
 def test_charts_that_are_too_wide_for_a_telephone_are_there_twice() -> None:

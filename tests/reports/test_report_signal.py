@@ -19,7 +19,7 @@ THIRD = 1 / 3
 
 
 def guessers(after: float | None = 0.33, low: float | None = None, **changes: Any) -> Guessers:
-    """Somebody who learns from the release is right with `after`, surely with `low`."""
+    """An attacker who learns from the release is right with `after`, surely with `low`."""
     high = None if low is None or after is None else 2 * after - low
     learnt = Guesser(0.2, after, after, 0.3, low=low, high=high)
     parts: dict[str, Any] = {"reference": Guesser(0.1, THIRD, THIRD, 0.3), "marginal": learnt, "promised": THIRD}
@@ -40,67 +40,67 @@ CASES: dict[str, tuple[dict[str, Any], Light, tuple[str, ...]]] = {
     "nothing wrong": ({}, Light.GREEN, ()),
     "nothing promised about finding a person": ({"reidentification": found(promised=None)}, Light.GREEN, ()),
     "no quasi-identifiers": ({"reidentification": Reidentification()}, Light.GREEN, ()),
-    "raw, but nobody alone": ({"reidentification": found(raw=("age",), smallest=2)}, Light.GREEN, ()),
+    "raw, but none unique": ({"reidentification": found(raw=("age",), smallest=2)}, Light.GREEN, ()),
     "learning above, within chance": ({"learners": {"income": guessers(0.36, 0.32)}}, Light.GREEN, ()),
     "learning below its own promise": ({"learners": {"income": guessers(0.44, 0.42, learner=0.45)}}, Light.GREEN, ()),
     "learning above": (
         {"learners": {"income": guessers(0.6, 0.5)}},
         Light.AMBER,
-        ("more often than the promised 33.3%: about income (60.0% of cases)",),
+        ("exceeds the promised 33.3%, for income (60.0% of cases)",),
     ),
     "learning above a lower promise of its own": (
         {"learners": {"income": guessers(0.3, 0.29, learner=0.25)}},
         Light.AMBER,
-        ("more often than the promised 25.0%",),
+        ("exceeds the promised 25.0%",),
     ),
-    "learning not computed": ({"learners": {"income": guessers(None)}}, Light.AMBER, ("learnt about income",)),
-    "no distribution": ({"learners": {"income": guessers(marginal=None)}}, Light.AMBER, ("learnt about income",)),
-    "learning not looked at": ({"learners": {}}, Light.AMBER, ("learnt about income from the release is not known",)),
+    "learning not computed": ({"learners": {"income": guessers(None)}}, Light.AMBER, ("learn about income",)),
+    "no distribution": ({"learners": {"income": guessers(marginal=None)}}, Light.AMBER, ("learn about income",)),
+    "learning not looked at": ({"learners": {}}, Light.AMBER, ("learn about income from the release is not known",)),
     "raw and alone": (
         {"reidentification": found(raw=("age",), smallest=1, unique=0.125)},
         Light.AMBER,
-        ("12.5% of the records are the only one with their age and sex, and age is published as in the table",),
+        ("12.5% of the records are unique by age and sex, and age is published as in the table",),
     ),
     "one in a million alone": (
         {"reidentification": found(raw=("age", "sex"), smallest=1, unique=1e-6)},
         Light.AMBER,
-        ("0.0001% of the records are the only one",),
+        ("0.0001% of the records are unique",),
     ),
     "generalized and alone": (
         {"reidentification": found(smallest=1, unique=0.5)},
         Light.AMBER,
-        ("50.0% of the records are the only one with their age and sex.",),
+        ("50.0% of the records are unique by age and sex.",),
     ),
     "not counted": ({"reidentification": found(smallest=None, unique=None)}, Light.AMBER, ("was not counted",)),
     "accepted": ({"accepted": ("k-anonymity",)}, Light.AMBER, ("although k-anonymity did not hold",)),
-    "made elsewhere": ({"drawn_here": False}, Light.AMBER, ("Somebody else made this table",)),
+    "made elsewhere": ({"drawn_here": False}, Light.AMBER, ("Another program made this table",)),
     "method not computed": (
         {"facts": (fact(worst_posterior=math.nan),)},
         Light.AMBER,
-        ("somebody who knows the method guesses income right is not known",),
+        ("an attacker who knows the method guesses income right is not known",),
     ),
     "broken": ({"checks": (verdict(), verdict(False))}, Light.RED, ("does not hold for income",)),
     "broken and accepted": (
         {"checks": (verdict(False, model="k-anonymity", attribute=None),), "accepted": ("k-anonymity",)},
         Light.RED,
-        ("A promise does not hold: “Enough records look alike” (k-anonymity).", "the owner accepted that risk"),
+        ("A promise does not hold: “Enough records look alike” (k-anonymity).", "the data holder accepted that risk"),
     ),
     "not checked": ({"checks": ()}, Light.RED, ("Nothing was checked.",)),
     "seeded": ({"for_publication": False}, Light.RED, ("fixed seed",)),
     "method gives away more": (
         {"facts": (fact(worst_posterior=0.5),)},
         Light.RED,
-        ("gives away more about income than was promised: 50.0% of guesses are right instead of 33.3%",),
+        ("reveals more about income than was promised: 50.0% of guesses are right instead of 33.3%",),
     ),
     "attack above its bound": (
         {"findings": (FindingLine("bayes", "income", 0.5, THIRD, True),)},
         Light.RED,
-        ("An attack on income gets further than was promised: weighing the candidates",),
+        ("An attack on income exceeds the promise: “Bayes attacker",),
     ),
     "red and amber": (
         {"checks": (verdict(False),), "learners": {"income": guessers(0.6, 0.5)}},
         Light.RED,
-        ("does not hold", "more often than the promised"),
+        ("does not hold", "exceeds the promised"),
     ),
 }
 
@@ -133,37 +133,37 @@ def test_the_light_is_on_the_page_in_words_and_not_in_colour_alone(name: str) ->
 def test_three_risks_each_against_its_promise() -> None:
     person, method, learning = risk_paragraph(whole(learners={"income": guessers(0.6, 0.5)}))
     assert person == (
-        "Finding a person: somebody who knows age and sex of a person in the table finds at least 7 records that fit "
-        "(promised: at least 5)."
+        "Re-identification: an attacker who knows age and sex of a person in the table finds at least 7 records that "
+        "fit (promised: at least 5)."
     )
     assert method.endswith("guesses income right in at most 33.3% of cases (promised: at most 33.3%).")
     assert learning.endswith(
         "guesses income right in 60.0% (between 50.0% and 70.0%) of cases, and in 20.0% without the release "
-        "(that is more than the promised 33.3%)."
+        "(more than the promised 33.3%)."
     )
     (shown,) = parsed(render_page(whole())).all("p", "risks")
     assert [bold.text for bold in shown.all("b")] == [
-        "Finding a person:",
+        "Re-identification:",
         "Guessing a protected value:",
-        "Guessing with what the release teaches:",
+        "Learning from the release:",
     ]
 
 
-def test_risks_that_nobody_promised_about_say_so() -> None:
+def test_risks_without_a_promise_say_so() -> None:
     bare = whole(
         reidentification=found(promised=None, smallest=1, unique=0.25),
         facts=(fact(promised=None, worst_posterior=0.4),),
         learners={"income": guessers(0.5, 0.45, promised=None)},
     )
     person, method, learning = risk_paragraph(bare)
-    assert "finds at least 1 record that fits; 25.0% of the records are the only one with their values" in person
+    assert "finds at least 1 record that fits; 25.0% of the records are unique" in person
     assert person.endswith("(nothing was promised about this).")
     assert method.endswith("in at most 40.0% of cases (nothing was promised about guesses).")
     assert learning.endswith("(nothing was promised about guesses).")
     assert [risk.verdict for risk in value_risks(bare)] == ["none made"]
 
 
-def test_the_attribute_worst_off_is_named() -> None:
+def test_the_attribute_at_the_highest_risk_is_named() -> None:
     names = ("income", "job")
     two = whole(
         attributes=tuple(AttributeLine(name, "sensitive", "sets of 3", protected=True) for name in names),
@@ -172,11 +172,11 @@ def test_the_attribute_worst_off_is_named() -> None:
     )
     _, method, learning = risk_paragraph(two)
     assert "guesses any of them right" in method
-    assert "guesses job, the attribute worst off, right in 50.0%" in learning
-    assert "and so it is for 1 of 2 attributes" in learning
+    assert "guesses job, the attribute at the highest risk, right in 50.0%" in learning
+    assert "the same holds for 1 of 2 attributes" in learning
     tree = parsed(render_page(two))
     assert cells(tree, "Promise") == ["kept", "surpassed by learning"]
-    assert cells(tree, "Who also learns from the release") == ["90.0% 89.0% to 91.0%", "50.0% 40.0% to 60.0%"]
+    assert cells(tree, "Attacker who also learns from the release") == ["90.0% 89.0% to 91.0%", "50.0% 40.0% to 60.0%"]
 
 
 @pytest.mark.parametrize(("learnt", "verdict"), [(0.5, "surpassed by learning"), (0.34, "kept, within chance")])

@@ -189,9 +189,10 @@ def test_findings_and_metrics() -> None:
         Finding("skewness", "income", 0.7, None, 0.0, False, "the set; shown for the largest stratum", "", "t"),
         Finding("repetition", "income", 0.9, 0.5, 0.2, True, "two releases", "the value", "a key"),
     ]
-    text = printed(findings_view(findings))
+    short, text = printed(findings_view(findings)), printed(findings_view(findings, explain=True))
+    assert len(short.splitlines()) == 2 + len(findings) + 3 + 1
     rows = [line.split() for line in text.splitlines()]
-    assert "4 attacks: 1 gets further than was promised; against 2 of them nothing" in text
+    assert "4 attacks: 1 exceeds the promise; nothing was promised against 2 of them" in text
     assert ["bayes", "income", "32.0%", "10.0%", "33.3%", "yes"] in rows
     assert ["linkage", "–", "90.0%", "<", "0.1%", "–", "–"] in rows
     assert ["skewness", "income", "0.7", "0", "–", "–"] in rows
@@ -208,8 +209,8 @@ def test_findings_and_metrics() -> None:
     told = printed(evaluation_view(metrics, {}), 120)
     assert "3.1 × 10⁻⁶" in told
     assert "Estimated against true: income by sex" in told
-    assert "26 of 28 true numbers lie in their intervals" in told
-    assert "how far cells are off" in told
+    assert "26 of 28 true numbers lie in their confidence intervals" in told
+    assert "sum of the absolute errors" in told
 
 
 def test_settings_are_listed() -> None:

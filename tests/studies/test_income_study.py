@@ -127,7 +127,7 @@ def test_a_learner_of_the_demo_is_told_by_sex_and_age(demo_policy: Policy) -> No
 
 
 def test_plans_show_the_span_of_the_truth_probability(demo_policy: Policy) -> None:
-    assert "0.478..1" in str(ps.plan(demo_policy, 100_000))
+    assert "0.478 to 1" in str(ps.plan(demo_policy, 100_000))
 
 
 def test_a_report_speaks_of_the_strata_that_people_are_in(demo_policy: Policy) -> None:

@@ -41,7 +41,7 @@ __all__ = ["Calibrated", "Calibration", "Values", "calibrate", "expected_error",
 ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Strengths that are tried first; then halves of the way to either side of the best one, `_REFINED` times."""
 _REFINED = 3
-"""How often halves are tried: to a 32nd. Chosen by judgement."""
+"""How often halves are tried: to a 32nd. Chosen by judgment."""
 _HALVINGS = 30
 """How often the largest truth probability is halved towards: to 1e-9, what inclusion probabilities are good to."""
 _STEPS = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
@@ -53,7 +53,7 @@ _SLACK = 1e-9
 _NEAREST = 3
 """How many settings that work are named."""
 _TRIED = 12
-"""Of how many distances below the asked one: chosen by judgement, each of them takes a calibration."""
+"""Of how many distances below the asked one: chosen by judgment, each of them takes a calibration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class Calibrated:
     """The mechanism of one stratum.
 
     alpha    strength of the prior its design is made for
-    success  of somebody who knows the distribution in each of its groups
+    success  of an attacker who knows the distribution in each of its groups
     error    `e_q`: N times F times the mean squared error of its shares; None where it is not computed
     """
 
@@ -155,7 +155,7 @@ class Calibration:
         before, least = float(self.weights @ self.before), float(self.weights @ self.floors)
         worst = f" and {self.worst:.1%} in the worst of {len(self.strata)} strata" if len(self.strata) > 1 else ""
         return [
-            f"somebody who knows the distribution is right with {self.success:.1%} on average{worst} (promised: "
+            f"an attacker who knows the distribution is right with {self.success:.1%} on average{worst} (promised: "
             f"{self.promised:.1%}; without a release {before:.1%}; with truthful sets at least {least:.1%})",
             f"the prior is taken to the power {_span(alphas)}, and a set is drawn around the true value with "
             f"probability {_span(truths)}: the least expected error that keeps the promise",
@@ -322,7 +322,7 @@ def expected_error(mechanism: Mechanism, shares: Floats) -> float | None:
 
 def _known_already(before: float, asked: float) -> ImpossibleError:
     return ImpossibleError(
-        f"a learner is to be right with at most {asked:.4g}, but somebody who knows the distribution is right with "
+        f"a learner may be right with at most {asked:.4g}, but an attacker who knows the distribution is right with "
         f"{before:.4g} in one stratum without any release",
         "promise more than that; or coarsen the untouched columns, so that they tell less",
     )

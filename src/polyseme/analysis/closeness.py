@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 CELL_LIMIT = 4_000_000
-"""Largest number of sets times values that is listed to tighten a limit: 32 MB, chosen by judgement."""
+"""Largest number of sets times values that is listed to tighten a limit: 32 MB, chosen by judgment."""
 
 _LOG_ROUNDING = 1e-9
 """Rounding of a sum of logarithms; the exact count is compared afterwards."""
@@ -91,7 +91,7 @@ def safe_odds(t: float, least_inclusion: float | Floats) -> Floats:
 
 
 def subsets(size: int, eta: int) -> Ints:
-    """All sets of `eta` of the codes 0 .. size-1, in lexicographic order: (C(size, eta), eta).
+    """All sets of `eta` of the codes 0 ... size-1, in lexicographic order: (C(size, eta), eta).
 
     >>> subsets(3, 2).tolist()
     [[0, 1], [0, 2], [1, 2]]

@@ -1,6 +1,6 @@
 """What no truthful mechanism can undercut: the floor of a learner's success.
 
-Over all channels whose sets hold the true value (p = 1), the least success of somebody who knows the distribution is
+Over all channels whose sets hold the true value (p = 1), the least success of an attacker who knows the distribution is
 
     V* = min sum_R m_R  subject to  sum over R with v of m_R >= pi_v, m >= 0
        = max sum_v pi_v y_v  subject to  sum over v in R of y_v <= 1, y >= 0
@@ -15,7 +15,7 @@ every `y` proves a floor, and the best one proves the floor:
   what they count twice is at most m - l, and `y = (times covered - 1) / (m - l)`
 
 Over clusters the first two are all there is, on a line all three (`docs/learner-theory.md` has the proofs); elsewhere a
-linear programme over the listed sets finds the best bets.
+linear program over the listed sets finds the best bets.
 """
 
 from __future__ import annotations

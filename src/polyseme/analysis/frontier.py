@@ -21,7 +21,7 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Setting", "frontier", "nearest_settings", "thresholds"]
 
 _PAIRS = 400
-"""Values whose distances are looked at, and distances that are tried, in a large domain: chosen by judgement."""
+"""Values whose distances are looked at, and distances that are tried, in a large domain: chosen by judgment."""
 
 
 @dataclass(frozen=True)

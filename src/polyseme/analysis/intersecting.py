@@ -2,11 +2,11 @@
 
 Sets that were drawn afresh for each release are independent given the true value, so their channel is a product:
 
-    V = sum over R_1 .. R_k of max_v pi_v P_1(R_1 | v) .. P_k(R_k | v)          success of the best guess
+    V = sum over R_1 ... R_k of max_v pi_v P_1(R_1 | v) ... P_k(R_k | v)          success of the best guess
 
 At p = 1 the true value is in every set, so only what all of them share is left. For designs `P_i(R)` let
 
-    a_v  = pi_v / (rho_1(v) .. rho_k(v))         J(S) = product over i of P_i(S is part of R_i)
+    a_v  = pi_v / (rho_1(v) ... rho_k(v))         J(S) = product over i of P_i(S is part of R_i)
 
 By inclusion and exclusion, and by the identity that a maximum is an alternating sum of minima,
 
@@ -16,9 +16,9 @@ By inclusion and exclusion, and by the identity that a maximum is an alternating
 where S goes through all parts of valid sets that are not empty. That takes no list of combinations of sets, however
 many releases there are. Otherwise combinations are gone through while they are few; beyond that,
 
-    V <= V_1 L_2 .. L_k,    L_i = sum over R of max_v P_i(R | v)
+    V <= V_1 L_2 ... L_k,    L_i = sum over R of max_v P_i(R | v)
 
-which is F times the success of somebody to whom all F values are equally likely.
+which is F times the success of an attacker to whom all F values are equally likely.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Between", "left_alone", "success_over"]
 
 _PARTS = 4_000_000
-"""Most parts of valid sets that are gone through: about two seconds. Chosen by judgement."""
+"""Most parts of valid sets that are gone through: about two seconds. Chosen by judgment."""
 
 _TERMS = 20_000_000
-"""Most combinations of sets and values that are gone through: 160 MB. Chosen by judgement."""
+"""Most combinations of sets and values that are gone through: 160 MB. Chosen by judgment."""
 
 _PAIRS = 2_000
-"""Most values of a domain whose pairs are gone through for a bound: 32 MB a release. Chosen by judgement."""
+"""Most values of a domain whose pairs are gone through for a bound: 32 MB a release. Chosen by judgment."""
 
 
 _ROUNDING = 1e-12

@@ -1,7 +1,7 @@
-"""How often somebody who has learnt the distribution of the values guesses right.
+"""How often an attacker who has learned the distribution of the values guesses right.
 
-A release is published so that people learn distributions from it. Whoever knows how the values are distributed in each
-group of people (a group is what the untouched columns tell) guesses, from a published set R, the likeliest value:
+A release is published so that analysts learn distributions from it. An attacker who knows the distribution in each
+group of people (the untouched columns tell groups apart) guesses, from a published set R, the likeliest value:
 
     V = sum_q P(q) sum_R max_v pi(v | q) P(R | v)          without a release: sum_q P(q) max_v pi(v | q)
 
@@ -142,7 +142,7 @@ class Success:
 def success_in_groups(
     mechanisms: Mechanism | Sequence[Mechanism], population: Population, belief: Floats | None = None
 ) -> Success | None:
-    """The success of somebody who knows the distribution in every group, or has one `belief` about all of them.
+    """Success of an attacker who knows the distribution in every group, or has one `belief` for all.
 
     mechanisms  one for everybody, or one for each group
     """

@@ -21,9 +21,9 @@ from polyseme.arrays import Floats
 __all__ = ["pooled"]
 
 _KEPT = 0.01
-"""The least part of the margin in every group: no value is out of the question anywhere. A judgement."""
+"""The least part of the margin in every group: no value is out of the question anywhere. A judgment."""
 _HALF = 0.5
-"""People with a value that nobody was found to have."""
+"""People with a value that no record was found to have."""
 
 
 def pooled(numbers: Floats, variance: Floats) -> Floats:

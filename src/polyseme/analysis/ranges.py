@@ -1,7 +1,7 @@
-"""How often somebody guesses the right range: what distance buys.
+"""How often an attacker guesses the right range: the benefit of distance.
 
-A range is a crowd of neighbouring values: on a line or a circle a window narrower than d, in a tree a branch. Whoever
-guesses a range W from a set R is right with `sum over v in W of pi_v P(R | v)`, so the success is
+A range is a set of neighboring values: on a line or a circle a window narrower than d, in a tree a branch. An attacker
+who guesses a range W from a set R is right with `sum over v in W of pi_v P(R | v)`, so the success is
 
     sum_q P(q) sum_R max_W sum over v in W of pi(v | q) P(R | v)        without a release: sum_q P(q) max_W pi(W | q)
 

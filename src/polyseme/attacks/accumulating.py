@@ -89,7 +89,7 @@ def _changes(column: Sets, other: Sets, check: str, before: str) -> list[str]:
 
 
 def _expected(name: str, holding: Sequence[Publication], draws: Sequence[Sets]) -> tuple[Floats, str]:
-    """The distribution of the values that somebody can know, and where from: first of all an estimate."""
+    """The distribution of the values that an attacker can know, and its source: an estimate first."""
     size, known = draws[0].domain.size, draws[0].attribute.distributions
     for item in reversed(holding):
         column = item.find(name)

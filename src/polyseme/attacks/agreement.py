@@ -26,11 +26,11 @@ from polyseme.tables.io.source import Source
 __all__ = ["Agreement", "agreement", "grouping", "shared_values"]
 
 _FEWEST = 10
-"""Groups of two or more records below which nothing is said; a judgement."""
+"""Groups of two or more records below which nothing is said; a judgment."""
 _LARGEST = 50.0
-"""Records in such a group on average beyond which it is no household, but a part of the population; a judgement."""
+"""Records in such a group on average beyond which it is no household, but a part of the population; a judgment."""
 _ALIKE = 0.5
-"""Kappa from which on members count as sharing a value; a judgement."""
+"""Kappa from which on members count as sharing a value; a judgment."""
 _SURE = 4.0
 """Standard deviations of chance."""
 _WORK = 20_000_000
@@ -177,7 +177,7 @@ def _warning(item: Attribute, attributes: Sequence[Attribute], telling: Mapping[
         f"records with the same {names[0]} share their value of '{item.name}'{others}: in {first.whole:,} of "
         f"{first.groups:,} groups of two or more records that were looked at, all agree. {who} can intersect their "
         f"sets until the truth is left. Draw one set for each group, and drop the column that tells it (role: "
-        f"identifier): attributes: {{{item.name}: {{.., shared-by: {_proposed(telling)}}}}}"
+        f"identifier): attributes: {{{item.name}: {{..., shared-by: {_proposed(telling)}}}}}"
     )
 
 

@@ -3,10 +3,10 @@
 Anyone can fit a naive Bayes model to a release (Kifer 2009): `naive_bayes.py`.
 
 With the original, success is the observed share of right best guesses. Without, each third of the records is judged by
-what was learnt from the other two, and how often that is right is estimated without bias (`estimators/judging.py`): it
+what was learned from the other two, and how often that is right is estimated without bias (`estimators/judging.py`): it
 exceeds the bound when three standard errors above it. The adversary's own confidence is never held against a promise:
 who fits and guesses from the same sets is too sure (0.511 where 0.503 is right). It is shown as a detail: that of the
-three fits, each in the two thirds it was learnt from. Where valid sets are too many to go through it is that of a fit
+three fits, each in the two thirds it was learned from. Where valid sets are too many to go through it is that of a fit
 to all records, is shown as the success, and judges nothing.
 """
 
@@ -19,6 +19,7 @@ from polyseme.attacks.base import hit_rate, largest_share, significantly_above
 from polyseme.attacks.naive_bayes import Learnt, beliefs_of, levels_of
 from polyseme.attacks.posterior import uniform
 from polyseme.attacks.scene import Everyone, Scene
+from polyseme.estimators.counts import ranked
 from polyseme.estimators.judging import Judge, Judged, folds, scored
 from polyseme.estimators.learnt import combined
 from polyseme.results.findings import Finding
@@ -26,7 +27,7 @@ from polyseme.results.findings import Finding
 __all__ = ["attack", "judged", "lacks"]
 
 _FOLDS = 3
-"""Each third of the records is judged by what was learnt from the others: more of them take longer to fit."""
+"""Each third of the records is judged by what was learned from the others: more of them take longer to fit."""
 _FEWEST = 2
 """Records of which one can be judged by another."""
 _TABLE = 4_000_000
@@ -42,8 +43,8 @@ def lacks(scene: Scene) -> str:
 def attack(scene: Scene) -> tuple[Finding, ...]:
     """On published sets, with the untouched columns of their records.
 
-    The promise about a guess holds for those who share the prior. Nobody can be kept from learning more about people in
-    general, so this adversary is shown beside its baseline, and has no bound unless one was promised for it.
+    The promise about a guess holds for attackers with the prior. No method keeps an attacker from learning about people
+    in general, so this attack is shown beside its baseline, and has no bound unless one was promised for it.
     """
     if scene.features is None:
         return ()
@@ -76,9 +77,9 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
 
 
 def judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
-    """How often what was learnt from most records is right about the others; None where that cannot be told.
+    """How often what was learned from most records is right about the others; None where that cannot be told.
 
-    And how sure those are who learnt it, of the records they learnt it from.
+    And how sure those are who learned it, of the records they learned it from.
     """
     judges = [Judge.of(member.mechanism) for member in shown.strata.members]
     most = min((0 if judge is None else judge.most_kinds for judge in judges), default=0)
@@ -90,7 +91,7 @@ def judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
         kinds = combined(levels[rest])
         # Too many kinds of records: some of them are judged, of all places of the release.
         spaced = slice(None, None, -(-(int(kinds.max(initial=0)) + 1) // most))
-        mine, kinds = rest[spaced], np.unique(kinds[spaced], return_inverse=True)[1]
+        mine, kinds = rest[spaced], ranked(kinds[spaced])[1]
         teaching, others = shown.part(fit), shown.part(mine)
         learnt = Learnt.of(teaching.sets, teaching.weights(), shown.size, levels[fit], counts)
         first = mine[np.unique(kinds, return_index=True)[1]]

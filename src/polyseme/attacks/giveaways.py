@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.release import AsIs, Column, Grouped, Sets
 from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.readings import plain_text
@@ -34,7 +34,7 @@ def giveaways(columns: Sequence[Column], source: Source, missing_values: Sequenc
     if batch is None:
         return []
     rows = np.unique(np.linspace(0, batch.num_rows - 1, min(batch.num_rows, _ROWS)).astype(np.int64))
-    codes = _codes(columns, batch.take(pa.array(rows)), missing_values)
+    codes = _codes(columns, batch.take(arrow(rows)), missing_values)
     found = []
     for item in columns:
         if not isinstance(item, Sets):

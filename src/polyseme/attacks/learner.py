@@ -26,11 +26,11 @@ __all__ = ["attack", "lacks"]
 def lacks(scene: Scene) -> str:
     if scene.column is None:
         return "published sets"
-    return "a distribution that somebody knows" if scene.column.stated is None else ""
+    return "a distribution that the attacker knows" if scene.column.stated is None else ""
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
-    """The average success of somebody who knows the distribution; without a bound unless one was promised."""
+    """The average success of an attacker who knows the distribution; no bound unless one was promised."""
     shown, bound = scene.shown, scene.promised.learned
     if shown.stated is None:
         return ()
@@ -52,8 +52,8 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         largest_share(scene.truth, shares),
         exceeded,
         knows="the published set, the exact mechanism and the declared distribution of the values",
-        gains="the likeliest value of anybody, right on average so often",
-        helps="learner: {success: ..}, with a distribution by the columns that tell most",
+        gains="the likeliest value of any person, right this often on average",
+        helps="learner: {success: ...}, with a distribution by the columns that tell most",
         detail=detail,
     )
     return (finding,)

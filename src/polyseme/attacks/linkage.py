@@ -8,7 +8,7 @@
 What a policy calls insensitive is published all the same, and others may know it: records are found by it too.
 A promise of k-anonymity is about quasi-identifiers, and is judged by these alone.
 
-A class that nobody of the reference fits counts as if one person did: the reference lacks its people. Sample uniqueness
+A class that no person of the reference fits counts as if one did: the reference lacks its people. Sample uniqueness
 is the share of records that are alone in their class. All of these are exact. The bound is 1/k where k-anonymity was
 promised; with a reference that of k-map, where it was, for the journalist and the marketer. Publishing sets of
 candidates does not touch quasi-identifiers, so it does nothing against linkage.

@@ -11,7 +11,7 @@ where
     P_j(q | v)    estimated from the beliefs, with half a record for each level of the column added, spread like P_j
     P_j(q)        the share of the records with this level
 
-A value outside the set, where the mechanism may lie, is taken to have columns like anybody's. A column with about as
+A value outside the set, where the mechanism may lie, is taken to have columns like any record's. A column with about as
 many levels as there are records teaches nothing and is left out.
 
 A report fits this hundreds of times, so all columns are looked at together, and arrays have a row for each place in a
@@ -179,7 +179,7 @@ class Learnt:
 
     share     `P(v)`
     evidence  for each column `ln P_j(q | v) / P_j(q)`, a row for each level: (levels, F)
-    sure      how sure it is on average of its best guesses at the records it was learnt from
+    sure      how sure it is on average of its best guesses at the records it was learned from
     """
 
     share: Floats

@@ -1,7 +1,7 @@
-"""The adversary who reads the estimates: does what anybody can do with `estimate`, and guesses the likeliest candidate.
+"""The attacker who reads the estimates: uses `estimate` as any reader can, and guesses the likeliest candidate.
 
 A release is published so that distributions can be estimated from it, of everybody and of groups that untouched columns
-tell apart. Whoever has estimated them has a better prior than the reference prior of the promise:
+tell apart. An attacker who has estimated them has a better prior than the reference prior of the promise:
 
     guess from R in group q:  the v with the largest  share(q, v) P(R | v)
 
@@ -32,7 +32,7 @@ from polyseme.results.findings import Finding
 __all__ = ["attack", "lacks"]
 
 _FOLDS = 3
-"""Without the original, each third of the records is judged by what was learnt from the others."""
+"""Without the original, each third of the records is judged by what was learned from the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         bound,
         largest_share(truth, margin[0]),
         exceeded,
-        knows="the release: how the values are distributed, also in groups of people, as anybody can estimate it",
+        knows="the distribution of the values, also in groups of people, as estimated from the release",
         gains="the value, where most people of a kind have one of few values",
         helps="a promise about learners, decoys that are believable for the person (a prior by group), or p < 1",
         detail=detail,

@@ -42,7 +42,7 @@ __all__ = ["ADVERSARIES", "IN_CLASSES", "Adversary", "attack"]
 
 
 class Adversary(Protocol):
-    """Somebody who looks at a scene and guesses."""
+    """An attacker who looks at a scene and guesses."""
 
     def lacks(self, scene: Scene, /) -> str:
         """What is needed and not shown, in words; empty when the attack is possible."""

@@ -58,8 +58,8 @@ def changing_strata(columns: Sequence[Column]) -> list[str]:
         if success > alone + _NOTICED:
             found.append(
                 f"{item.name}: decoys depend on {_either(item.strata.columns)}, because {_why(item)}. "
-                f"When that changes for somebody who keeps the value, the sets of two releases can differ: whoever "
-                f"intersects them is right in up to {success:.0%} of such cases ({alone:.0%} otherwise)."
+                f"When that changes for a person who keeps the value, the sets of two releases can differ: an attacker "
+                f"who intersects them is right in up to {success:.0%} of such cases ({alone:.0%} otherwise)."
             )
     return found
 
@@ -115,7 +115,8 @@ def require_same_key(columns: Sequence[Column], check: str, earlier: Manifest) -
     if told:
         hint = "give the key file of the earlier release; --accept-risk publishes all the same"
         what = (
-            f"the key is not that of the earlier release: whoever has both can intersect their sets ({'; '.join(told)})"
+            "the key is not that of the earlier release: an attacker who has both can intersect their sets "
+            f"({'; '.join(told)})"
         )
         raise RiskError(Problem("key_file", what, hint))
 
@@ -138,15 +139,15 @@ def changed_since(columns: Sequence[Column], sticky: bool, earlier: Manifest, ch
         before = earlier[item.name]
         if isinstance(item, Sets) != isinstance(before, Sets):
             when = "now" if isinstance(before, Sets) else "in the earlier release"
-            found.append(f"{item.name}: published as it is {when}, as sets in the other: whoever has both knows it.")
+            found.append(f"{item.name}: published as it is {when}, as sets in the other: a reader of both knows it.")
         elif isinstance(item, Sets) and isinstance(before, Sets):
             found += _compared(item, before, sticky, earlier, other)
     return found
 
 
 _UNKNOWN_KEY = (
-    "the earlier release does not say with which key its sets were drawn: if it was another one, whoever has both "
-    "can intersect them."
+    "the earlier release does not say with which key its sets were drawn: if it was another one, an attacker who has "
+    "both can intersect them."
 )
 
 
@@ -164,8 +165,8 @@ def _compared(item: Sets, before: Sets, sticky: bool, earlier: Manifest, other_k
     advice = "Publish with the same key, values and promises, or do not publish it again."
     return (
         [
-            f"{item.name}: sets differ from those of the earlier release ({'; '.join(changes)}): whoever has both can "
-            f"intersect them{told}. {advice}"
+            f"{item.name}: sets differ from those of the earlier release ({'; '.join(changes)}): an attacker who has "
+            f"both can intersect them{told}. {advice}"
         ]
         if changes
         else []

@@ -33,8 +33,8 @@ class Promised:
     moved      the most that a set moves the reference, on the ground
     reference  the distribution that closeness was promised for; the prior unless given
     ground     on which closeness was promised; the equal one unless given
-    any_prior  the most that a set moves anybody, whatever they believed before
-    learned    the most that anybody gets right with what the release says about people in general
+    any_prior  the most that a set moves an attacker's belief, whatever the prior
+    learned    the most that an attacker gets right with what the release says about people in general
     k          the fewest records that share their quasi-identifiers
     people     the fewest people of a population who fit the quasi-identifiers of a record
     alike      the most of a class that lies nearer than `apart` to one value
@@ -99,7 +99,7 @@ class Shown:
 
     @cached_property
     def posterior(self) -> Posterior:
-        """What each of the distinct sets says to somebody with the prior of the promise."""
+        """The posterior of each distinct set for an attacker with the prior of the promise."""
         return posterior_of(self.unique, self.mechanism, self.expected)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Whoever has the seed of an experiment, or guesses it; nothing was promised against that."""
+"""The attacker who has the seed of an experiment, or guesses it; nothing was promised against that."""
 
 from __future__ import annotations
 

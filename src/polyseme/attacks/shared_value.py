@@ -36,13 +36,13 @@ from polyseme.results.findings import Finding
 __all__ = ["FEWEST_GROUPS", "attack", "lacks", "paired", "sharing"]
 
 FEWEST_GROUPS = 10
-"""Groups of two or more records below which nothing is said of them; a judgement."""
+"""Groups of two or more records below which nothing is said of them; a judgment."""
 _LEAST = 0.25
-"""The share of pairs that agree, beyond chance, from which on groups are taken to share values; a judgement."""
+"""The share of pairs that agree, beyond chance, from which on groups are taken to share values; a judgment."""
 _SURE = 16.0
 """Twice the gain in log-likelihood from which on groups are taken to share values: four standard deviations."""
 _ONE_DRAW = 0.5
-"""The share of groups with one set from which on they are taken to share it by design; a judgement."""
+"""The share of groups with one set from which on they are taken to share it by design; a judgment."""
 _LARGEST = 700.0
 """Beyond this exponent a float overflows; the odds are then beyond any doubt."""
 _MEMBERS = 30
@@ -140,7 +140,7 @@ def _beside(ordered: Ints, few: Bools, step: int) -> Ints:
 
 
 def _learned(seen: Gathered) -> Floats:
-    """The distribution of the values that makes all sets likely, as somebody finds it who counts them."""
+    """The distribution of the values that makes all sets likely, as an attacker who counts them finds it."""
     shares = seen.prior.copy()
     for _ in range(_STEPS):
         check_cancelled()

@@ -1,7 +1,7 @@
 """The similarity adversary: is content to learn the branch of the tree or the range of the number.
 
-It guesses a neighbourhood, all values nearer than d to some value v, and is right when the true value lies in it.
-Success is the largest posterior probability of a set's members that one such neighbourhood holds; exact, from the
+It guesses a neighborhood, all values nearer than d to some value v, and is right when the true value lies in it.
+Success is the largest posterior probability of a set's members that one such neighborhood holds; exact, from the
 release alone. Diversity does not bound it; semantic diversity does.
 """
 
@@ -50,7 +50,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
 
 
 def _held(shown: Shown, distance: Distance, d: float) -> Floats:
-    """The most that a neighbourhood holds of each distinct set."""
+    """The most that a neighborhood holds of each distinct set."""
     unique, posterior = shown.unique, shown.posterior.inside
     held = np.zeros(len(unique))
     for center in range(unique.shape[1]):

@@ -38,7 +38,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     seen = shown if promised.reference is None else replace(shown, prior=promised.reference)
     prior, unique = seen.expected, seen.unique
     if promised.ground is None or isinstance(promised.ground, Equal):
-        # No value outside the set gains: the channel favours members, and outsiders all change by one factor.
+        # No value outside the set gains: the channel favors members, and outsiders all change by one factor.
         work = np.maximum(seen.posterior.inside - prior[unique], 0.0).sum(axis=1)
     else:
         some = unique[:: 1 + len(unique) * shown.mechanism.size // _MOST]

@@ -29,9 +29,9 @@ from polyseme.promises import Drawing, Grounds, Known, Outcome, Promises
 __all__ = ["Choice", "choose", "choose_within", "mechanism_for"]
 
 _LARGE_SET = 64
-"""Sets beyond this are pointed out: chosen by judgement, nobody reads so many candidates."""
+"""Sets beyond this are pointed out: chosen by judgment, as readers do not read so many candidates."""
 _NEARLY_ALWAYS = 0.99
-"""Single candidates that are true more often than this are pointed out: chosen by judgement."""
+"""Single candidates that are true more often than this are pointed out: chosen by judgment."""
 _ROUNDING = 1e-15
 """Shares that differ by less are the same share, rounded."""
 
@@ -186,7 +186,7 @@ def _for_learner(
     l: int | None,
     labels: Sequence[object] | None,
 ) -> Choice:
-    """Design and truth together, so that somebody who knows the distribution seldom guesses right.
+    """Design and truth together, so that an attacker who knows the distribution seldom guesses right.
 
     l  how many candidates a set has, where that is settled
     """
@@ -317,13 +317,13 @@ def _warnings(promises: Promises, whole: int, size: int, eta: int, p: float) -> 
     """
     warnings = []
     if p == 0.0:
-        warnings.append("p = 0: the sets do not depend on the values; nothing can be learnt, and nothing estimated")
+        warnings.append("p = 0: the sets do not depend on the values; nothing can be learned, and nothing estimated")
     elif p > _NEARLY_ALWAYS and eta == 1 and size > 1:
         warnings.append(f"sets of one value at p = {p:.4g}: the attribute is published as it is")
     elif eta > _LARGE_SET:
         warnings.append(f"sets of {eta:,} candidates make a large release; you can set a size, at the cost of accuracy")
     if eta == size > 1:
-        warnings.append("every set is the whole domain: nothing can be learnt, and nothing estimated")
+        warnings.append("every set is the whole domain: nothing can be learned, and nothing estimated")
     return [*promises.warnings(whole), *warnings]
 
 

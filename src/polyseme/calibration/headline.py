@@ -1,4 +1,4 @@
-"""The headline promise: how likely any candidate is, at most, to somebody who knows the mechanism and the prior."""
+"""The headline promise: the highest posterior for an attacker who knows the mechanism and the prior."""
 
 from __future__ import annotations
 

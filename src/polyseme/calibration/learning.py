@@ -62,8 +62,8 @@ def serve_learner(
         raise PolicyError(
             Problem(
                 "learner",
-                "no distribution is declared that somebody could know",
-                "prior: {by: [..], file: F.csv}, made by `polyseme prior`; or prior: [..], or reference: [..]",
+                "no distribution is declared that an attacker could know",
+                "prior: {by: [...], file: F.csv}, made by `polyseme prior`; or prior: [...], or reference: [...]",
             )
         )
     sizes = _sizes(promises, values.size) if l is None else (l,)

@@ -1,4 +1,4 @@
-"""What whoever makes a campaign should hear before people answer it."""
+"""Warnings for the maker of a campaign before people answer it."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _changing_strata(campaign: Campaign) -> Iterator[str]:
         if len(column.strata) > 1:
             names = " or ".join(f"'{name}'" for name in _deciding(column))
             yield (
-                f"sets of '{column.name}' are sticky, but drawn otherwise for each group that {names} tells apart. "
-                f"Somebody whose answer to {names} changes between two waves sends another set, and both can be "
+                f"sets of '{column.name}' are sticky, but each group of {names} has its own mechanism. "
+                f"A respondent whose answer to {names} changes between two waves sends another set, and both can be "
                 "intersected: ask for what does not change, or declare nothing impossible and no prior by group."
             )
 

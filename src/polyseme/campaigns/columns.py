@@ -1,6 +1,6 @@
 """From a campaign document to the columns and the manifest of a release of what was collected.
 
-The parameters of each design are made from its sampling document, so that whoever estimates uses the weights from which
+The parameters of each design are made from its sampling document, so that analysts estimate with the weights from which
 devices drew.
 """
 

@@ -29,4 +29,4 @@ def open_campaign(path: Path) -> Campaign:
     try:
         return Campaign.read(file.read_bytes())
     except FileNotFoundError:
-        raise CampaignError(f"{file}: no such campaign", "make one with: polyseme campaign new POLICY ..") from None
+        raise CampaignError(f"{file}: no such campaign", "make one with: polyseme campaign new POLICY ...") from None

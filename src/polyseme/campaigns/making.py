@@ -86,7 +86,7 @@ def _require_simple(policy: Policy) -> None:
     """Refuse what cannot be decided by each device for itself."""
     problems = []
     if policy.grouping is not None:
-        what = f"'{policy.grouping.name}' puts records into groups, for which somebody has to see all of them"
+        what = f"'{policy.grouping.name}' forms groups of records, which needs all records in one place"
         problems.append(Problem("$.method", what, "a campaign draws sets on each device: leave `method` out"))
     for item in policy.attributes:
         if item.shared_by:
@@ -116,7 +116,7 @@ def _open_domains(policy: Policy, problems: list[Problem]) -> dict[str, Domain]:
         domain = declared_domain(item, policy, reader)
         if domain is None:
             what = "published as it is, but its values are not declared: people could write anything into it"
-            reader.problem(what, f"{item.name}: {{role: {item.role.value}, domain: [..]}}")
+            reader.problem(what, f"{item.name}: {{role: {item.role.value}, domain: [...]}}")
         else:
             found[item.name] = domain
     return found

@@ -79,7 +79,7 @@ def read_questions(
     asked = {}
     for name, values in labels.items():
         if name not in inner:
-            reader.at("questions", None).problem(f"no question for '{name}'", f"{name}: {{text: ..}}")
+            reader.at("questions", None).problem(f"no question for '{name}'", f"{name}: {{text: ...}}")
         else:
             asked[name] = _question(inner[name], values, languages)
     return Questions(
@@ -122,7 +122,7 @@ def _spoken(reader: Reader, languages: Sequence[str]) -> dict[str, str]:
     given = reader.mapping(languages)
     for language in languages:
         if isinstance(reader.value, Mapping) and not (isinstance(given.get(language), str) and given[language]):
-            reader.problem(f"no text in {language}", f"{{{', '.join(f'{one}: ..' for one in languages)}}}")
+            reader.problem(f"no text in {language}", f"{{{', '.join(f'{one}: ...' for one in languages)}}}")
     return {language: str(given.get(language, "")) for language in languages}
 
 

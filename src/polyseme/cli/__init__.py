@@ -38,7 +38,7 @@ COMMANDS = {
     "campaign": "Ask people whose devices draw the sets themselves.",
     "collect": "Take the reports of devices, and turn them into a release.",
     "demo": "Run every step on generated data.",
-    "reproduce": "Run the experiments of the papers anew.",
+    "reproduce": "Reproduce the papers' experiments.",
     "key": "Make a secret key for sticky decoys.",
     "taxonomy": "List, show and check the built-in taxonomies.",
     "hierarchy": "Show, check and build generalization hierarchies.",
@@ -85,7 +85,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @click.pass_context
 def cli(context: click.Context, verbose: int, progress: str) -> None:
-    """Share personal records without giving anybody away, and still count right.
+    """Share personal records without revealing anyone's secrets, and still get the statistics right.
 
     Every published cell is a set of candidates that are far apart in meaning; the true cross-tabulations
     are recovered from the sets, with error bars.
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say(error)
         sys.exit(error.exit_code)
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does: no fault of ours.
+        # The reader of our output has closed the pipe, as `head` does: not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:
@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _leave(interruption: Interruption) -> NoReturn:
-    """Somebody wanted us to stop: say so, and with what code."""
+    """Say that the run was stopped, and exit with the code for it."""
     click.echo("Stopped.", err=True)
     sys.exit(interruption.exit_code)
 

@@ -259,7 +259,7 @@ def _require_terminal(forced: bool, as_json: bool) -> None:
     if not forced and not sys.stdout.isatty():
         raise QuestionError(
             "--preview shows values of the original table, and the output is no terminal",
-            "run it on a terminal, or add --force-preview if whoever reads the output may see them",
+            "run it on a terminal, or add --force-preview if every reader of the output may see them",
         )
 
 

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import PathType, TableType, busy, json_option, print_json, show, text_table_options
+from polyseme.cli.console import (
+    PathType,
+    TableType,
+    busy,
+    explain_option,
+    json_option,
+    print_json,
+    show_explained,
+    text_table_options,
+)
 from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
@@ -29,6 +38,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1),
     help="With --engine spark, about how many random records to look at (default: 100,000).",
 )
+@explain_option
 @json_option
 def command(
     release: Path,
@@ -38,10 +48,11 @@ def command(
     engine: str,
     master: str | None,
     sample: int | None,
+    explain: bool,
     as_json: bool,
     **written: Unpack[TableOptions],
 ) -> None:
-    """Run the adversaries against a RELEASE: who, what they know, what they gain, what was promised.
+    """Run the attacks against a RELEASE: how often each attacker guesses right, and what was promised.
 
     \b
     Example:
@@ -62,7 +73,7 @@ def command(
     if as_json:
         print_json(findings.to_dict())
     else:
-        show(findings)
+        show_explained(findings, explain)
 
 
 def _by_spark(release: Path, master: str | None, sample: int | None) -> Findings:

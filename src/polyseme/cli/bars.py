@@ -46,7 +46,7 @@ class _OfTotal(ProgressColumn):
 
 
 class _Bars:
-    """Whoever is told of stages draws a bar for each, as long as it lasts."""
+    """Draws a bar for each stage, as long as it lasts."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
@@ -72,7 +72,7 @@ def shown_progress(label: str) -> Iterator[None]:
         _OfTotal(TimeRemainingColumn()),
         _OfTotal(TimeElapsedColumn(), known=False),
     )
-    # Whoever reads standard output from a pipe gets what is written there, and nothing of it goes to the bars.
+    # Where standard output is a pipe, its text goes there, and nothing of it goes to the bars.
     shared = sys.stdout.isatty()
     display = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=shared)
     with display as bars, listening(_Bars(bars)):

@@ -26,7 +26,7 @@ host_option = click.option("--host", default="127.0.0.1", show_default=True, hel
 def relay(address: str, host: str, port: int) -> None:
     """Run a relay: hand sealed reports to a gateway, and nothing that names who sent them.
 
-    It protects only where somebody else runs it than the collector. TLS belongs in front of it, with no log.
+    It protects only if the collector does not run it. Put TLS in front of it, without a log.
 
     \b
     Example:
@@ -148,8 +148,8 @@ def issuer_key(file: Path) -> None:
 def issuer_invite(number: int, campaign: str, out: Path, hashes: Path) -> None:
     """Make NUMBER invitations, each good for one blind token.
 
-    The issuer needs only the hashes. Delete the codes when they are handed out: whoever keeps a list of who got
-    which code can tell who fetched a token.
+    The issuer needs only the hashes. Delete the codes after you have handed them out: a list of who got which
+    code shows who fetched a token.
 
     \b
     Example:

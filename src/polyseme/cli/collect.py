@@ -20,8 +20,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def command() -> None:
     """Take the reports of devices, and turn them into a release.
 
-    Devices draw their sets themselves and send nothing else, so whoever collects learns no true value. Reports
-    are acknowledged when they are on the disk, and stored once however often they are sent.
+    Devices draw their sets themselves and send nothing else, so the collector learns no true value. Reports
+    are acknowledged when they are on disk, and stored once however often they are sent.
 
     \b
     Example:

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import click
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from polyseme.errors import Problem
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "allow_outside_option",
     "busy",
     "chart_place",
+    "explain_option",
     "force_option",
     "json_option",
     "names",
@@ -32,6 +35,8 @@ __all__ = [
     "say",
     "screen_width",
     "show",
+    "show_explained",
+    "show_hint",
     "show_offending",
     "show_values_option",
     "text_table_options",
@@ -39,6 +44,14 @@ __all__ = [
 ]
 
 PathType = click.Path(path_type=Path)
+
+
+class Explained(Protocol):
+    """A result that can say what its rows mean."""
+
+    def view(self, explain: bool = False) -> RenderableType:
+        """The tables for a terminal."""
+        ...
 
 
 class _Table(click.ParamType[Path | str]):
@@ -57,6 +70,11 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def json_option(command: Command) -> Command:
     """`--json`: one JSON document on standard output and nothing else there."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
+
+
+def explain_option(command: Command) -> Command:
+    """`--explain`: below a table, what each of its rows and columns means."""
+    return click.option("--explain", is_flag=True, help="Also print what each row and column means.")(command)
 
 
 def allow_outside_option(command: Command) -> Command:
@@ -122,7 +140,7 @@ def show_values_option(command: Command) -> Command:
 
     text = "Also list the values that a problem is about, on a terminal only; they are values of your table."
     asked = click.option("--show-values", is_flag=True, help=text)
-    text = "List them although nobody watches a terminal."
+    text = "List them even if the output is not a terminal."
     return asked(click.option("--force-show-values", is_flag=True, help=text)(cast("Command", shown)))
 
 
@@ -132,7 +150,7 @@ def _require_watcher() -> None:
     if not sys.stderr.isatty():
         raise QuestionError(
             "--show-values shows values of the table, and they would not go to a terminal",
-            "run it on a terminal, or use --force-show-values if whoever reads the output may see them",
+            "run it on a terminal, or use --force-show-values if every reader of the output may see them",
         )
 
 
@@ -184,7 +202,7 @@ def _encoding(ctx: click.Context, parameter: click.Parameter, value: str) -> str
     try:
         "".encode(value)
     except (LookupError, ValueError):
-        raise click.BadParameter(f"no encoding '{value}'; utf-8, latin-1, cp1252 ..", ctx, parameter) from None
+        raise click.BadParameter(f"no encoding '{value}'; utf-8, latin-1, cp1252 ...", ctx, parameter) from None
     return value
 
 
@@ -220,7 +238,7 @@ def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 
 
 _PIPE_WIDTH = 120
-"""Characters in a line of a table that nobody sees on a terminal, unless COLUMNS says otherwise."""
+"""Characters in a line of a table outside of a terminal, unless COLUMNS says otherwise."""
 
 
 def screen_width(stream: IO[str]) -> int | None:
@@ -247,7 +265,7 @@ def say(text: str, err: bool = False, hang: int = 0) -> None:
 
 
 def _broken(line: str, width: int, hang: int) -> list[str]:
-    """A line in lines that fit; colours take no room, and a word that is too long stays whole."""
+    """A line in lines that fit; colors take no room, and a word that is too long stays whole."""
     indent = " " * (len(line) - len(line.lstrip()) + hang)
     lines = [""]
     for word in re.split(r"(?<=\S)(?=\s)", line):
@@ -266,6 +284,18 @@ def show(view: Any) -> None:
     if not console.is_terminal:
         console = Console(highlight=False, width=screen_width(sys.stdout) or _PIPE_WIDTH)
     console.print(view)
+
+
+def show_explained(result: Explained, explain: bool) -> None:
+    """A result on standard output: with what its rows mean, or with how to see that."""
+    show(result.view(explain))
+    if not explain:
+        show_hint()
+
+
+def show_hint() -> None:
+    """How to see what the rows above mean."""
+    click.secho("Add --explain for what each row means.", dim=True)
 
 
 def write_text(

@@ -53,7 +53,7 @@ def command() -> None:
 @click.option("--values", type=TableType, help="A table with the values to show.")
 @click.option("--column", help="The column of that table.")
 @click.option("--level", type=int, help="Show this level only.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print it as ARX writes it: leaf;..;root.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print it as ARX writes it: leaf;...;root.")
 @json_option
 @text_table_options
 def show(
@@ -154,7 +154,7 @@ def build(
     force: bool,
     **written: Unpack[TableOptions],
 ) -> None:
-    """Write a hierarchy for the values of a column, as ARX has it: leaf;..;root. It can then be edited by hand.
+    """Write a hierarchy for the values of a column, as ARX has it: leaf;...;root. It can then be edited by hand.
 
     LEVELS are widths (5,10,20), periods (month,year), or for prefixes a number of characters or the lengths left.
     The file lists values of the table: treat it like the table.

@@ -19,7 +19,7 @@ def new(file: Path) -> None:
 
     Keep it: with the same key and the same policy the same person reporting the same value gives the same
     set again, so that repeated releases cannot be intersected. When the values, l, d or another promise of
-    an attribute change, its sets change. Whoever has the key can tell decoys from truth.
+    an attribute change, its sets change. An attacker who has the key can tell decoys from true values.
 
     \b
     Example:

@@ -27,7 +27,7 @@ def add(ledger: Path, release: Path, people: str) -> None:
     """Record a RELEASE that was published, in the file LEDGER; a new file is begun where there is none.
 
     The ledger holds public things only: the manifest's checksum, how each column was published and the distributions
-    that anybody can estimate from the release. Only --people is yours: choose a name that may be read.
+    that every reader can estimate from the release. Only --people is yours: choose a name that may be read.
 
     \b
     Example:
@@ -49,7 +49,7 @@ def show_command(ledger: Path, people: str | None, as_json: bool) -> None:
     """Say what all releases of a LEDGER tell together.
 
     For each attribute: how many different sets a person has, the sum of the epsilons, how often only the true value is
-    in all sets, and how often somebody guesses right who knows the distribution of the values and has every release.
+    in all sets, and how often an attacker who knows the distribution and has every release guesses right.
 
     \b
     Example:

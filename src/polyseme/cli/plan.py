@@ -12,11 +12,13 @@ from polyseme.cli.console import (
     allow_outside_option,
     busy,
     chart_place,
+    explain_option,
     force_option,
     json_option,
     policy_places,
     print_json,
     show,
+    show_hint,
     show_offending,
     show_values_option,
 )
@@ -26,9 +28,7 @@ from polyseme.errors import PolicyError
 @click.command("plan")
 @click.argument("policy", type=PathType)
 @click.option("--records", type=click.IntRange(min=1), help="How many records to expect, for the expected error.")
-@click.option(
-    "--data", type=TableType, help="A table, for open domains and for what its distributions let somebody guess."
-)
+@click.option("--data", type=TableType, help="A table, for open domains and for attackers who know its distributions.")
 @click.option(
     "--distribution",
     multiple=True,
@@ -46,6 +46,7 @@ from polyseme.errors import PolicyError
 @click.option("--learner", type=float, default=0.5, show_default=True, help="For --advise: what a learner may reach.")
 @allow_outside_option
 @force_option
+@explain_option
 @json_option
 @show_values_option
 @policy_places
@@ -61,17 +62,18 @@ def command(
     learner: float,
     allow_outside: bool,
     force: bool,
+    explain: bool,
     as_json: bool,
     show_values: bool,
 ) -> None:
-    """Say what POLICY comes to before any record is touched.
+    """Show the risk and the error of POLICY before you publish.
 
     Is it possible? Can the distributions be recovered? What can an attacker learn at worst, and how large
     will the error be? When a setting is impossible or cannot be estimated, the nearest ones that work are
     named and the exit code is 2. With --data it is 1 where `anonymize` would refuse the table.
 
-    For every protected attribute attackers guess: one expects what the prior says, one knows how the values
-    are distributed, one knows it given untouched columns, and one reads the sets of other attributes, too.
+    For every protected attribute attackers guess: one has the public prior, one knows the distribution of the
+    values, one knows it given the untouched columns, and one also reads the sets of other attributes.
     What they know comes from --distribution, or --data, or the policy. From --data it describes your records:
     do not publish it. When the last one breaks a promise about learners, the exit code is 2.
 
@@ -106,13 +108,15 @@ def command(
     else:
         from polyseme.results.views.terminal import advice_view, frontier_view, tradeoff_view
 
-        show(made)
+        show(made.view(explain))
         for name, settings in grid.items():
-            show(frontier_view(name, settings))
+            show(frontier_view(name, settings, explain))
         for name, several in tried.items():
-            show(tradeoff_view(name, several))
+            show(tradeoff_view(name, several, explain))
         for one in advice:
             show(advice_view(one))
+        if not explain:
+            show_hint()
     if chart and grid:
         from polyseme.files.whole import whole_file
         from polyseme.reports.charts import frontier_chart, save_chart

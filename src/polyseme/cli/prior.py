@@ -1,4 +1,4 @@
-"""`polyseme prior`: a file for `prior: {by: [..], file: F.csv}`."""
+"""`polyseme prior`: a file for `prior: {by: [...], file: F.csv}`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _out = click.option("--out", type=PathType, help="Write the CSV file there inste
 
 @click.group("prior", short_help="A prior file, from an earlier release or from a table.")
 def command() -> None:
-    """Make a file with the distribution of an attribute by others, for `prior: {by: [..], file: F.csv}`.
+    """Make a file with the distribution of an attribute by others, for `prior: {by: [...], file: F.csv}`.
 
     \b
     Example:
@@ -34,7 +34,7 @@ def command() -> None:
 @_out
 @click.option("--force", is_flag=True, help="Replace an earlier prior.")
 def from_release(release: Path, of: str, by: tuple[str, ...], out: Path | None, force: bool) -> None:
-    """The estimate of an earlier RELEASE. Anybody can make it, so nothing new is published with it.
+    """The estimate of an earlier RELEASE. Every reader can make it, so it reveals nothing new.
 
     \b
     Example:

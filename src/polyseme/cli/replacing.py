@@ -1,4 +1,4 @@
-"""What `--force` may replace: a file of the kind that the command writes, or an empty one; never somebody's table."""
+"""What `--force` may replace: a file of the kind that the command writes, or an empty one; never a user's table."""
 
 from __future__ import annotations
 

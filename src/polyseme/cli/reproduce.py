@@ -41,7 +41,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
 def command(
     names: tuple[str, ...], out: Path, quick: bool, data: dict[str, str], jobs: int | None, listing: bool
 ) -> None:
-    """Run the experiments of the papers anew: a page for each, and an index with what came of every claim.
+    """Reproduce the papers' experiments: a page for each, and an index with the verdict on every claim.
 
     All studies are run unless some are named. What is measured is kept in the folder: a run that was stopped goes on
     where it was.
@@ -58,14 +58,14 @@ def command(
             click.echo(f"{study.name:22} {study.source}: {study.title}")
         return
     work = prepare(names, out, quick, data)
-    for line in _beforehand(work):
+    for line in _announced(work):
         click.echo(line, err=True)
     with _progress(work) as advance:
         done = reproduce(work, jobs or os.cpu_count() or 1, advance, current_cancellation())
     _tell(done)
 
 
-def _beforehand(work: Work) -> list[str]:
+def _announced(work: Work) -> list[str]:
     many = "1 study" if len(work.studies) == 1 else f"{len(work.studies)} studies"
     kept = f", {work.kept} of them measured already" if work.kept else ""
     return [

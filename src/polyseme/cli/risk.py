@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     callback=names,
     help="Columns that others may know, as A,B; guessed as `init` does when omitted.",
 )
-@click.option("--sensitive", multiple=True, callback=names, help="Columns that nobody should learn, as A,B.")
+@click.option("--sensitive", multiple=True, callback=names, help="Columns that must stay secret, as A,B.")
 @click.option(
     "--person",
     metavar="COLUMN",

@@ -10,10 +10,11 @@ from polyseme.cli.console import (
     TableType,
     allow_outside_option,
     busy,
+    explain_option,
     json_option,
     policy_places,
     print_json,
-    show,
+    show_explained,
     show_offending,
     show_values_option,
 )
@@ -34,6 +35,7 @@ from polyseme.errors import Problem, QuestionError
 @click.option("--person", metavar="COLUMN", help="With --original: the column that says whose each record is.")
 @allow_outside_option
 @engine_options
+@explain_option
 @json_option
 @show_values_option
 @policy_places
@@ -46,6 +48,7 @@ def command(
     allow_outside: bool,
     engine: str,
     master: str | None,
+    explain: bool,
     as_json: bool,
     show_values: bool,
 ) -> None:
@@ -84,7 +87,7 @@ def command(
     if as_json:
         print_json(result.to_dict())
     else:
-        show(result)
+        show_explained(result, explain)
     if show_values:
         show_offending(result.offending)
     if not result.holds:

@@ -99,7 +99,7 @@ def _at_once(body: bytes) -> Receive:
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:
-        # Whoever waits for the end of the connection waits until the answer is there: nobody hangs up in here.
+        # A caller that waits for the end of the connection waits until the answer is there: it never ends in here.
         return messages.pop() if messages else await asyncio.get_running_loop().create_future()
 
     return receive

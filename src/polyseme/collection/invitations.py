@@ -1,7 +1,7 @@
 """Invitations: codes that are handed to people, each good for one report or for one blind token.
 
 A code has 19 random characters (94 bits) and one that catches every mistyped character and every two that changed
-places. The collector keeps a hash of each; at 94 bits nobody finds a code from its hash, so a plain one will do. Codes
+places. The collector keeps a hash of each; at 94 bits a hash does not reveal its code, so a plain one will do. Codes
 are looked up by their hash: how long that takes says something about hashes, and nothing about codes.
 
 What a store needs: one table, apart from the reports, with no column that leads to one:
@@ -9,7 +9,7 @@ What a store needs: one table, apart from the reports, with no column that leads
     invitations (campaign, code, spent)   key (campaign, code); `code` is the 32 bytes of `code_hash`
 
 Its rows are there before the first report and are never inserted with one, so their order says nothing. Spending is
-`UPDATE .. SET spent = 1 WHERE campaign = ? AND code = ? AND spent = 0` in the transaction that stores the report, and
+`UPDATE ... SET spent = 1 WHERE campaign = ? AND code = ? AND spent = 0` in the transaction that stores the report, and
 counts when it changed one row; a report that is there already under its id is answered before that. A withdrawn
 report does not give its code back: nothing leads from one to the other.
 """
@@ -40,7 +40,7 @@ def new_codes(count: int) -> list[str]:
 
 
 def read_code(text: str) -> str | None:
-    """A code as somebody typed it, without the strokes between groups; None where it cannot be one.
+    """A code as a respondent typed it, without the dashes between groups; None where it cannot be one.
 
     >>> read_code("22222-22222-22222-22222")
     '22222222222222222222'

@@ -1,10 +1,10 @@
 """The issuer of blind tokens (RFC 9474): signs one blinded message for every invitation, and never sees a report.
 
-It is better run by somebody else than the collector's people: an issuer knows who was invited, the collector what was
-reported. Blinding keeps the two apart even where one organisation has both; then only times and addresses connect
+A party other than the collector should run it: an issuer knows who was invited, the collector what was
+reported. Blinding keeps the two apart even where one organization has both; then only times and addresses connect
 them, which is why devices wait and use a relay.
 
-Python's `pow` takes longer for some numbers than for others. So it never sees the number that somebody sent nor the
+Python's `pow` takes longer for some numbers than for others. So it never sees the number that a device sent nor the
 same exponent twice: base and exponents are blinded by fresh random numbers. What comes out is checked against the
 public key before it leaves, since one wrong half of it would give the key away.
 """

@@ -1,4 +1,4 @@
-"""Issuing tokens over HTTP: one blind signature for every invitation, the same one again to whoever lost the answer.
+"""Issuing tokens over HTTP: one blind signature for every invitation, the same one if a device asks again.
 
     POST /v1/campaigns/ID/tokens     {"invitation": CODE, "blinded": base64url}
     200 {"signature": base64url}     401 no such invitation     409 used for another token     400 anything else
@@ -113,7 +113,7 @@ class Issuer:
         """Answer the body of a request for a token of this campaign."""
         try:
             code, blinded = _request(self.campaign, body)
-            # A message that cannot be signed uses no invitation up, and nobody is signed for who has none.
+            # A message that cannot be signed uses up no invitation, and a device without one gets no signature.
             self.key.check(blinded)
         except ChannelError:
             return _problem(400, "Expected an invitation and a blinded message")

@@ -7,8 +7,8 @@ same blinded token, and each of these is the same thing done once. A gateway nee
 a relay that replays a request only learns the length of an answer, which is that of all others.
 
 Keys rotate with campaigns: a campaign's document pins the key configurations, so that no respondent can be given a
-key of their own and be recognised by it. New campaigns pin the new key, and an old one is dropped when the last
-campaign that names it has closed; nobody can open what was recorded before then.
+key of their own and be recognized by it. New campaigns pin the new key, and an old one is dropped when the last
+campaign that names it has closed; what was recorded before then can no longer be opened.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def add_gateway_key(file: Path) -> Gateway:
 
 
 def drop_gateway_key(file: Path, number: int) -> Gateway:
-    """Forget a key: from then on nobody can open what was sealed for it."""
+    """Forget a key: from then on nothing that was sealed for it can be opened."""
     gateway = read_gateway(file)
     kept = Gateway(tuple(key for key in gateway.keys if key.number != number))
     if len(kept.keys) == len(gateway.keys):

@@ -124,7 +124,7 @@ def invite(store: Store, campaign: str, count: int) -> Sequence[str]:
     if Survey.read(kept.document).tokens != "invitation":
         raise CollectionError(Problem(f"campaign {campaign}", "it does not ask for invitations"))
     if kept.state not in (State.DRAFT, State.OPEN):
-        raise CollectionError(Problem(f"campaign {campaign}", f"it is {kept.state.value}: nobody can report any more"))
+        raise CollectionError(Problem(f"campaign {campaign}", f"it is {kept.state.value} and takes no more reports"))
     if not 1 <= count <= MOST_INVITATIONS:
         raise CollectionError(Problem("count", f"expected a number from 1 to {MOST_INVITATIONS:,}"))
     codes = new_codes(count)

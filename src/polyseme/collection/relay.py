@@ -1,8 +1,8 @@
 """A relay (RFC 9458): hands sealed requests to one gateway, and nothing that names who sent them.
 
 What goes on is the body and its media type. The address, the agent, cookies and every other header end here, and no
-log is written. It protects only where it is run by somebody else than the collector: a relay and a gateway that put
-together what each of them sees know who sent what.
+log is written. It protects only if the collector does not run it: a relay and a gateway that combine
+what each of them sees know who sent what.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.campaigns import manifest_of
 from polyseme.collection.store import State, Store
 from polyseme.collection.survey import Survey
@@ -98,7 +98,7 @@ def _tables(survey: Survey, matrix: Ints, folder: Path) -> Iterator[pa.Table]:
     """The rows in random order, with labels in place of codes."""
     with Shuffler(StreamKey.fresh().partitions(), folder, rows=len(matrix)) as shuffler:
         for start in range(0, len(matrix), _PIECE):
-            piece = pa.array(matrix[start : start + _PIECE].reshape(-1))
+            piece = arrow(matrix[start : start + _PIECE].reshape(-1))
             rows = pa.FixedSizeListArray.from_arrays(piece, survey.width)
             shuffler.add(pa.record_batch([rows], names=["codes"]))
         for table in shuffler.tables():

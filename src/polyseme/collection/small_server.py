@@ -51,7 +51,7 @@ class SmallServer(ThreadingHTTPServer):
             self._places.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Somebody hung up: nothing to say, and above all not from where."""
+        """A client hung up: nothing is logged, least of all its address."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -65,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isascii() or not length.isdigit():
             self._refuse(411)
         elif int(length) > _LONGEST:
-            # Whoever closes on unread bytes takes the answer back; somewhat too much is read and dropped.
+            # Closing on unread bytes would discard the answer; a little too much is read and dropped.
             self.rfile.read(min(int(length), _DROPPED))
             self._refuse(413)
         else:

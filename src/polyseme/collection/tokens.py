@@ -1,6 +1,6 @@
 """Tokens: who may use the admin listener. Only hashes are kept.
 
-They are random and long, so a plain SHA-256 is enough: nobody can try them out.
+They are random and long, so a plain SHA-256 is enough: they cannot be tried out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TOKEN_BYTES = 32
 
 
 def new_credential(name: str, role: str) -> tuple[Credential, str]:
-    """What the store keeps of a new token, and the token itself, which nobody can ever show again."""
+    """What the store keeps of a new token, and the token itself, which is shown only this once."""
     if role not in ROLES:
         raise CollectionError(f"no role '{role}'", nearest(role, ROLES))
     if not name.isprintable() or not 0 < len(name.strip()) <= 100:
@@ -31,7 +31,7 @@ def new_credential(name: str, role: str) -> tuple[Credential, str]:
 
 
 def role_of(token: str, credentials: Iterable[Credential]) -> str | None:
-    """The role that a token has; None for one that nobody has issued."""
+    """The role that a token has; None for one that was not issued."""
     given, found = _hash(token), None
     for credential in credentials:
         if hmac.compare_digest(given, credential.hash):

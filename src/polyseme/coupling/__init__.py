@@ -1,8 +1,8 @@
 """Sticky sets of people whose stratum changes: as far the same as the mechanisms allow.
 
 Values that are impossible for a record give it a mechanism of its own (see `strata`), and another mechanism draws other
-sets. Whoever sees the same person in two strata could intersect them, so the sets of a stratum are not drawn afresh but
-made from those of its *parent*, the stratum with most of the same values impossible:
+sets. The sets of a person in two strata could be intersected, so the sets of a stratum are not drawn afresh but made
+from those of its *parent*, the stratum with most of the same values impossible:
 
     R        the set that the parent's mechanism draws for the person: P_t(R | v)
     R'       a proposal made from R; its law given v is then some P~(R' | v)

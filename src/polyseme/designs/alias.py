@@ -18,7 +18,7 @@ from polyseme.arrays import Floats, Ints
 __all__ = ["CHUNK", "TABLE_LIMIT", "SetTable", "alias_cells"]
 
 TABLE_LIMIT = 4_000_000
-"""Largest number of (value, set) pairs for which a table is built: 64 MB at 16 bytes each, chosen by judgement."""
+"""Largest number of (value, set) pairs for which a table is built: 64 MB at 16 bytes each, chosen by judgment."""
 
 _CELL = np.dtype([("keep", "<f8"), ("own", "<u4"), ("alias", "<u4")])
 CHUNK = 1 << 15

@@ -34,7 +34,7 @@ _SLACK = 1e-11
 _EVEN = 1e-15
 """Shares that differ by less are the same share, rounded."""
 _RARE = 1e-6
-"""Shares of the prior that are near the tolerance of a linear programme (1e-7)."""
+"""Shares of the prior that are near the tolerance of a linear program (1e-7)."""
 
 
 def proper_prior(prior: Floats | None, size: int) -> Floats:
@@ -92,7 +92,7 @@ def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence
     if possible.size == 0 or len(np.unique(sets[possible])) < structure.size:
         if len(sets) == 0 or pi.min() > _RARE:
             raise _impossible(structure, l, pi, labels)
-        # A linear programme takes so small a share for none; the fit does not, and refuses what it does not reach.
+        # A linear program takes so small a share for none; the fit does not, and refuses what it does not reach.
         possible = np.arange(len(sets), dtype=np.int64)
         try:
             return fit_listed(structure, l, sets, possible, l * pi)

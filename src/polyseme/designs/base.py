@@ -31,7 +31,7 @@ from polyseme.errors import ImpossibleError
 __all__ = ["LEAST_SHARE", "SET_LIMIT", "Design", "Trade", "heaviest_outside"]
 
 SET_LIMIT = 2_000_000
-"""Largest number of valid sets that is ever listed: 80 MB for sets of five, chosen by judgement."""
+"""Largest number of valid sets that is ever listed: 80 MB for sets of five, chosen by judgment."""
 
 LEAST_SHARE = 1e-100
 """A value that is rarer is never drawn, and its likelihoods run over what numbers hold."""
@@ -61,7 +61,7 @@ class Design(ABC):
     """
 
     name: str
-    """The policy's word for it: balanced, simple, duplicate .."""
+    """The policy's word for it: balanced, simple, duplicate ..."""
 
     structure: Structure
     l: int
@@ -222,7 +222,7 @@ class Design(ABC):
     def leading(self, score: Floats, least: float = -inf) -> Floats | None:
         """For each value, the probability that it has the highest score of a set drawn from P, and one above `least`.
 
-        Ties go to any one of the tied. In a domain of very many values neighbouring scores may be taken together, so
+        Ties go to any one of the tied. In a domain of very many values neighboring scores may be taken together, so
         that an expected score comes out too high, never too low. None where sets would have to be listed and are too
         many, and where they do not follow one distribution.
         """

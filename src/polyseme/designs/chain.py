@@ -1,4 +1,4 @@
-"""Sets as chains of places: the dynamic programme behind lines and clusters.
+"""Sets as chains of places: the dynamic program behind lines and clusters.
 
 A set of `l` places in ascending order is a chain in which each place is followed by one of its `next` places. With
 weights `w`, `P(R)` is proportional to the product of `w` over the chain, and everything follows from two tables
@@ -27,7 +27,7 @@ __all__ = ["Chain", "EvenChain", "Steps"]
 _LARGEST_LOG = 700.0
 """Largest logarithm whose exponential is still a number (709), rounded down."""
 _CELLS = 20_000_000
-"""Largest number of places times members for which tables are filled: four of 160 MB, chosen by judgement."""
+"""Largest number of places times members for which tables are filled: four of 160 MB, chosen by judgment."""
 
 
 class Steps:

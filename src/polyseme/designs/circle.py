@@ -2,7 +2,7 @@
 
 Turning the circle maps valid sets to valid sets, so drawing all of them alike gives every value the same inclusion
 probability: the uniform design is balanced. Seen from a member, the others form a chain of `l - 1` places on the line
-that is left when its own neighbourhood is cut out, the same line for every member; so `Q` is circulant.
+that is left when its own neighborhood is cut out, the same line for every member; so `Q` is circulant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Lowering the worst posterior over the inclusion probabilities within reach.
 
 With `c = pi / rho` the posterior of a member v of R is `c_v / c(R)`, where `c(R)` adds up `c` over R. Its logarithm is
-smooth in `rho`, so the largest of them is lowered by a sequence of linear programmes: take each value with its lightest
+smooth in `rho`, so the largest of them is lowered by a sequence of linear programs: take each value with its lightest
 sets, replace the logarithms by their tangents, and trust these as long as no `rho_v` changes by more than some factor.
 A step that does not lower the worst posterior is taken back and tried again with the sets that spoilt it; after a few
 such tries less is trusted.
@@ -25,7 +25,7 @@ __all__ = ["lower_risk"]
 _WORK = 3_000
 """Rounds times values, or times twentieths of the listed sets: what is large gets fewer rounds."""
 _ROUNDS = (6, 30)
-"""Fewest and most rounds. This and the other numbers here were chosen by judgement; `tests/designs/test_least_risk.py`
+"""Fewest and most rounds. This and the other numbers here were chosen by judgment; `tests/designs/test_least_risk.py`
 holds how near to the floor they come."""
 _TRUST = 2.0
 """By what factor, less one, an inclusion probability may change in the first step."""
@@ -36,7 +36,7 @@ _TRIES = 4
 _GAIN = 1e-3
 """A step that lowers the worst posterior by a smaller part than this is a small one."""
 _MARGIN = 4.0
-"""Sets whose log posterior is this many trust radii below the worst one are left out of a programme."""
+"""Sets whose log posterior is this many trust radii below the worst one are left out of a program."""
 
 
 def lower_risk(reach: Reach, prior: Floats, rho: Floats, floor: float) -> Floats:
@@ -69,7 +69,7 @@ def _lightest(reach: Reach, prior: Floats, rho: Floats) -> tuple[Ints, Ints]:
 
 
 def _step(reach: Reach, prior: Floats, rho: Floats, pairs: tuple[Ints, Ints], trust: float) -> Floats | None:
-    """The best point that the tangents see within the trusted region; None when the programme fails."""
+    """The best point that the tangents see within the trusted region; None when the program fails."""
     members, sets = pairs
     cost = prior / rho
     total = cost[sets].sum(axis=1)

@@ -1,6 +1,6 @@
 """The design that a sampling document describes.
 
-Its weights are those of the document, so that whoever estimates uses the channel from which devices drew.
+Its weights are those of the document, so that analysts estimate with the channel from which devices drew.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Designs that are one distribution over valid sets, the same whoever the true value belongs to.
+"""Designs that are one distribution over valid sets, the same for every person.
 
     K(R | v) = P(R) [v in R] / rho_v,   B = P
 
@@ -24,7 +24,7 @@ _EQUAL = 1e-12
 """Scores that differ by a smaller part are one score that was computed in several ways."""
 
 _MATCHES = 1e-7
-"""Relative errors up to which a prior is the one a design was fitted to: fits are good to 1e-9. Chosen by judgement."""
+"""Relative errors up to which a prior is the one a design was fitted to: fits are good to 1e-9. Chosen by judgment."""
 
 _STORED = 1e-6
 """How far inclusion probabilities from a manifest may be from adding up to l: they are written with 15 digits, and a
@@ -32,7 +32,7 @@ chain of them loses a few."""
 
 
 class SetDistribution(Design):
-    """One distribution over valid sets, the same whoever the true value belongs to."""
+    """One distribution over valid sets, the same for every person."""
 
     @abstractmethod
     def log_probability(self, sets: Ints) -> Floats:

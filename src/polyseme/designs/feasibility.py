@@ -11,7 +11,7 @@ polytope is a mixture of them.
 With `rho = l * pi` the condition reads: no crowd of values that are mutually too close holds more than `1/l` of the
 prior. A window that holds exactly `1/l` is *tight*: every possible set then has one member in it.
 
-On a circle or a graph the windows are only necessary; there a linear programme over the listed sets decides.
+On a circle or a graph the windows are only necessary; there a linear program over the listed sets decides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from polyseme.arrays import Floats, Ints
@@ -46,12 +45,12 @@ __all__ = [
 ]
 
 LISTED_LIMIT = 50_000
-"""Largest number of sets over which a linear programme is solved: chosen by judgement."""
+"""Largest number of sets over which a linear program is solved: chosen by judgment."""
 
 _SLACK = 1e-11
 """By how much a mass may exceed one: sums of 70,000 rounded shares are good to about 1e-11."""
 _SEEDS = 200
-"""Values from which a heavy crowd of a graph is grown: chosen by judgement, it only serves a message and a bound."""
+"""Values from which a heavy crowd of a graph is grown: chosen by judgment, it only serves a message and a bound."""
 _EVEN = 1e-12
 """Shares that differ by less are the same share, rounded."""
 
@@ -66,7 +65,7 @@ class Crowd:
     def name(self, labels: Sequence[object] | None = None) -> str:
         """The values in words, the middle ones left out when there are many."""
         names = [str(code if labels is None else labels[code]) for code in self.codes.tolist()]
-        shown = names if len(names) <= 8 else [*names[:4], "..", *names[-2:]]
+        shown = names if len(names) <= 8 else [*names[:4], "...", *names[-2:]]
         return ", ".join(shown)
 
 
@@ -156,7 +155,7 @@ def best_l(structure: Structure, prior: Floats | None = None) -> int:
 def possible_sets(sets: Ints, target: Floats) -> Ints:
     """Numbers of the sets that some distribution with inclusion `target` draws; none when there is none.
 
-    One linear programme: with `A` the membership of values in sets, maximise `sum t` subject to
+    One linear program: with `A` the membership of values in sets, maximize `sum t` subject to
     `A (t + e) = s * target`, `0 <= t <= 1`, `e, s >= 0`. As `s` is free, every set that can have any probability at all
     reaches `t = 1`.
     """
@@ -178,7 +177,7 @@ def membership(sets: Ints, size: int) -> csr_array:
 
 
 def few_sets(structure: Structure, l: int) -> Ints:
-    """The valid sets, where they are few enough for a linear programme."""
+    """The valid sets, where they are few enough for a linear program."""
     sets = list_sets(structure, l)
     if len(sets) > LISTED_LIMIT:
         raise ImpossibleError(
@@ -191,7 +190,7 @@ def few_sets(structure: Structure, l: int) -> Ints:
 def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
     """Inclusion probabilities within reach whose ratios to the prior are as even as can be.
 
-    Minimise `s` subject to `pi_v <= y_v <= s pi_v` where `rho = y / k` is within reach for some scale `k`; then no
+    Minimize `s` subject to `pi_v <= y_v <= s pi_v` where `rho = y / k` is within reach for some scale `k`; then no
     posterior exceeds `s / (s + l - 1)`.
     """
     if isinstance(structure, Line):
@@ -213,7 +212,7 @@ def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
 def _least_uneven_line(line: Line, l: int, prior: Floats) -> Floats:
     size = line.size
     pi = prior[line.order]
-    # Unknowns: the sums c_0 .. c_F of y along the line, then the scale k, then s.
+    # Unknowns: the sums c_0 ... c_F of y along the line, then the scale k, then s.
     places, rows = np.arange(size), np.arange(size)
     ones, width = np.ones(size), size + 3
     crowd = _rows([(line.ahead, ones), (places, -ones), (np.full(size, size + 1), -ones)], rows, width)
@@ -241,7 +240,9 @@ def _rows(entries: list[tuple[Ints, Floats]], rows: Ints, width: int) -> csr_arr
 
 
 def programme(cost: Floats, **conditions: Any) -> Floats:
-    """The solution of a linear programme."""
+    """The solution of a linear program."""
+    from scipy.optimize import linprog
+
     solution = linprog(cost, method="highs", **conditions).x
     if solution is None:
         raise ImpossibleError("some values are in no valid set", "a smaller l or d leaves more room")

@@ -1,6 +1,6 @@
 """Maximum entropy: log weights that give prescribed inclusion probabilities.
 
-Minimise `f(x) = ln Z(x) - sum_v rho_v x_v` over log weights `x`: convex, with gradient (inclusion minus target) and
+Minimize `f(x) = ln Z(x) - sum_v rho_v x_v` over log weights `x`: convex, with gradient (inclusion minus target) and
 Hessian the covariance of membership. Newton steps with a line search; each step by conjugate gradients, or by a dense
 factorisation where these are slow and the domain is small.
 """
@@ -25,7 +25,7 @@ TOLERANCE = 1e-9
 _AIM = 1e-11
 """Where the method stops of itself: what rounding allows, with a digit to spare."""
 _DENSE = 2_000
-"""Largest system that is solved directly where conjugate gradients do not settle: 32 MB, chosen by judgement."""
+"""Largest system that is solved directly where conjugate gradients do not settle: 32 MB, chosen by judgment."""
 _ROUNDS = 200
 """Most Newton steps. Measured (F = 1,000, l = 5): 4 on a roomy line, 10 on a crowded one (d = 190)."""
 _CONJUGATE = (60, 500)
@@ -95,7 +95,7 @@ def _error(inclusion: Floats, target: Floats) -> float:
 def _search(
     family: Callable[[Floats], Family], weights: Floats, here: Family, step: Floats, target: Floats
 ) -> tuple[Floats, Family] | None:
-    """The first of the steps 1, 1/2, 1/4 .. that lowers the objective or, near the end, the gradient."""
+    """The first of the steps 1, 1/2, 1/4 ... that lowers the objective or, near the end, the gradient."""
     gradient = here.inclusion - target
     slope = float(gradient @ step)
     value = here.log_partition - float(target @ weights)

@@ -36,7 +36,7 @@ __all__ = [
 
 INFORMATION_LIMIT = 1_500
 """Most values (or clusters) for which the information is computed: some forty joint matrices of 18 MB, one after the
-other. Chosen by judgement."""
+other. Chosen by judgment."""
 
 _ACCURACY = 1e-9
 """Relative error of `1 / m` as a sum of exponentials: what a fit is good to."""
@@ -44,7 +44,7 @@ _TERMS = range(8, 49, 4)
 """How many exponentials are tried. Measured: 20 reach `_ACCURACY` where the largest m is 10 times the smallest, 32 at
 1,000 times; at 10,000 times 48 reach 2e-9, at a million times 2e-8, and that is what is then taken."""
 _SINGULAR = 1e10
-"""Scaled variances beyond this are those of values that cannot be distinguished: chosen by judgement."""
+"""Scaled variances beyond this are those of values that cannot be distinguished: chosen by judgment."""
 
 
 Sums = tuple[float, Floats, Floats]

@@ -5,7 +5,7 @@ Order the values by score. The k-th one leads exactly when it is in the set and 
     P(the k-th leads) = Z(without the first k - 1) / Z - Z(without the first k) / Z
 
 where `Z` is the total weight of the valid sets of a design in the shape of a product of weights, here with some weights
-set to zero. On a line and over clusters it is a dynamic programme of `O(F l)`, on a circle one for each way of cutting
+set to zero. On a line and over clusters it is a dynamic program of `O(F l)`, on a circle one for each way of cutting
 it; all of them are computed side by side. Other designs go through their listed sets. `Design.leading` picks the way.
 """
 
@@ -38,7 +38,7 @@ Within = Callable[[Floats], Floats]
 def peeled(score: Floats, least: float, unit: Ints, share: Floats, within: Within, work: int) -> Floats:
     """For each value, the probability that it leads with a score above `least`: taken away from the highest score down.
 
-    Where that would be too much work (`_WORK`) neighbouring scores are taken together and the highest of them is named.
+    Where that would be too much work (`_WORK`) neighboring scores are taken together and the highest of them is named.
 
     unit    the place or the cluster of each value, of whose weight it has `share`
     work    cells that one step takes

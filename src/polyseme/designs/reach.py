@@ -49,7 +49,7 @@ class Reach(ABC):
         """For each value the valid set of least total cost that holds it: (F, l)."""
 
     def solve(self, cost: Floats, rows: csr_array | Floats, limits: Floats) -> Floats:
-        """The unknowns that minimise `cost` under the conditions and `rows @ (y, extra) <= limits`."""
+        """The unknowns that minimize `cost` under the conditions and `rows @ (y, extra) <= limits`."""
         given = dict(self._given(len(cost) - self.expand.shape[1]))
         above, most = given.pop("A_ub"), np.concatenate([given.pop("b_ub"), limits])
         if isinstance(rows, np.ndarray):

@@ -9,11 +9,11 @@ Places are numbered along the ring and unrolled: `k + size` is place `k` one tur
     ahead[k]    first place after k that may share a set with k
     behind[k]   last place before k that may share a set with k
 
-Everything rests on one fact. Fill the gap between two members greedily from the left, giving `L_1 < .. < L_m`, and from
-the right, giving `R_1 < .. < R_m`: no more than `m` values fit. A value fits *without costing a place* exactly when it
-lies in some `[L_k, R_k]` (put `L_1 .. L_{k-1}` before and `R_{k+1} .. R_m` behind it; and whatever stands k-th lies
+One fact: fill the gap between two members greedily from the left, giving `L_1 < ... < L_m`, and from
+the right, giving `R_1 < ... < R_m`: no more than `m` values fit. A value fits *without costing a place* exactly when it
+lies in some `[L_k, R_k]` (put `L_1 ... L_{k-1}` before and `R_{k+1} ... R_m` behind it; and whatever stands k-th lies
 between the two greedy ones). Any other compatible value costs exactly one place, because it pushes out at most two
-neighbours and fills one. The intervals do not overlap, or `m + 1` values would fit.
+neighbors and fills one. The intervals do not overlap, or `m + 1` values would fit.
 """
 
 from __future__ import annotations

@@ -30,14 +30,14 @@ from polyseme.errors import ImpossibleError
 __all__ = ["ROOTED_LIMIT", "RootedDesign", "fit_rooted"]
 
 ROOTED_LIMIT = 1_000
-"""Largest circle for which a line is kept for each of its values: matrices of 8 MB, chosen by judgement."""
+"""Largest circle for which a line is kept for each of its values: matrices of 8 MB, chosen by judgment."""
 
 _CELLS = 50_000_000
-"""Largest number of pairs of values times members for which tables are filled: 400 MB, chosen by judgement."""
+"""Largest number of pairs of values times members for which tables are filled: 400 MB, chosen by judgment."""
 
 
 class Lines:
-    """For each place v of a circle, the line of offsets 0 .. F-1 from it.
+    """For each place v of a circle, the line of offsets 0 ... F-1 from it.
 
     place       the place at each offset (F, F)
     low, high   the first offset compatible with the one given, and one past the last one before it (F, F)

@@ -24,7 +24,7 @@ domains of 200 to 1,000 values, between 30 and 60 in one of 4,096."""
 _SWAP_PLACES = 4_096
 """Largest domain for that, unless sets are larger than its root: a row of all places has to be laid out."""
 _SWAP_BYTES, _SWAP_ROWS = 1 << 20, 512
-"""Bytes of such rows at a time, and least rows: chosen by judgement, half of a common second-level cache."""
+"""Bytes of such rows at a time, and least rows: chosen by judgment, half of a common second-level cache."""
 _NETWORK = 4
 """Widest rows that are sorted by column swaps: measured, twice as quick for 4 columns, level with a sort at 5."""
 _GUIDE_ROUNDING = 1e-12

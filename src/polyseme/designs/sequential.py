@@ -31,10 +31,10 @@ from polyseme.errors import ImpossibleError
 __all__ = ["Sequential", "Simple"]
 
 SEQUENTIAL_LIMIT = 12
-"""Most candidates of a sequential design: its likelihoods go through all 2^12 subsets of a set. Chosen by judgement."""
+"""Most candidates of a sequential design: its likelihoods go through all 2^12 subsets of a set. Chosen by judgment."""
 
 _CELLS = 1 << 24
-"""Most subsets that are looked at together: 128 MB of numbers, chosen by judgement."""
+"""Most subsets that are looked at together: 128 MB of numbers, chosen by judgment."""
 
 
 class Sequential(Design):

@@ -4,7 +4,7 @@ With `Pi[v, u]` the probability that v and u are both in the set and `D = diag(r
 estimated shares at the truth `pi = rho / l` is `(tr D Pi^-1 D - 1) / N` at p = 1, and at every p it grows with the same
 trace (`analysis/precision.py`). `Pi` is linear in the probabilities, so this is a convex problem:
 
-    minimise  phi(P) = tr D Pi(P)^-1 D      subject to  sum over R with v of P(R) = rho_v,  P >= 0
+    minimize  phi(P) = tr D Pi(P)^-1 D      subject to  sum over R with v of P(R) = rho_v,  P >= 0
 
 Its gradient is `-g_R = -1_R' G 1_R` with `G = Pi^-1 D^2 Pi^-1`. It is solved by a primal-dual interior-point method.
 The Hessian has the rank of the number of pairs that can share a set, not that of the number of sets.
@@ -29,7 +29,7 @@ __all__ = ["Sharpened", "sharpen"]
 GAP = 1e-6
 """Where the method stops: the share of the error by which the optimum can be lower at most."""
 _ROUNDS = 60
-"""Most steps. Each aims at a tenth of the gap, so far fewer are usual; chosen by judgement."""
+"""Most steps. Each aims at a tenth of the gap, so far fewer are usual; chosen by judgment."""
 _CENTRING = 0.1
 """How much of the gap is aimed at: the usual choice of such methods."""
 _BACK = 0.98

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 DENSE = 1_500
-"""Largest matrix that is decomposed: chosen by judgement. Measured on one core, its singular values take 0.8 s, its
+"""Largest matrix that is decomposed: chosen by judgment. Measured on one core, its singular values take 0.8 s, its
 inverse 0.3 s."""
 
 _ZERO = 1e-10
@@ -48,7 +48,7 @@ _EQUAL_SHARES = 1e-12
 """Shares of a cluster that differ by less are equal, but for rounding."""
 
 _LINKED = 1e-7
-"""Entries of the projector on the null space beyond this link two values: chosen by judgement, far above rounding."""
+"""Entries of the projector on the null space beyond this link two values: chosen by judgment, far above rounding."""
 
 
 @dataclass(frozen=True)

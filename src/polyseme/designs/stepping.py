@@ -52,7 +52,7 @@ _NEAR_FLOOR = 1.01
 _HALVINGS = 10
 """How often the way to the last bearable step is halved: to a thousandth of a step of the grid."""
 _COARSE = 1e-5
-"""Inclusion probabilities below this are lost in the tolerances of a linear programme (1e-7)."""
+"""Inclusion probabilities below this are lost in the tolerances of a linear program (1e-7)."""
 
 _NONE = np.empty(0, dtype=np.int64)
 _NAME = "least-risk"
@@ -175,7 +175,7 @@ def _lowest(reach: Reach, prior: Floats, floor: float, starts: list[Floats]) -> 
 
 
 def _lifted(rho: Floats, prior: Floats) -> Floats:
-    """The same with rare values, for which a linear programme is too coarse, in proportion to the prior at least."""
+    """The same with rare values, for which a linear program is too coarse, in proportion to the prior at least."""
     clear = rho >= _COARSE
     lifted = np.maximum(rho, prior * float((rho[clear] / prior[clear]).min()))
     return np.asarray(lifted * (rho.sum() / lifted.sum()))

@@ -30,7 +30,7 @@ DESIGNS = ("balanced", "sharp", "least-risk", "simple", "duplicate")
 
 _TOLERANCE = 1e-6
 """How far shares or probabilities from a manifest may be from adding up to one: they are written with 15 digits, and
-other programs may round more. Chosen by judgement."""
+other programs may round more. Chosen by judgment."""
 
 
 def design_from(name: str, structure: Structure, l: int, parameters: Mapping[str, Any]) -> Design:

@@ -1,7 +1,7 @@
 """Designs between the uniform reference prior and the true distribution.
 
 A design that is balanced for the reference prior `q_v` proportional to `pi_v^alpha` is uniform at alpha = 0 and, at
-alpha = 1, gives somebody who knows `pi` exactly 1/l. In between, a learner's success falls as alpha rises and the
+alpha = 1, gives an attacker who knows `pi` exactly 1/l. In between, a learner's success falls as alpha rises and the
 expected error grows: rare values are drawn rarely.
 
 Where a crowd holds more than 1/l of `q` no balanced design exists. Then the target `l q` is approached from the *plain*
@@ -32,7 +32,7 @@ from polyseme.errors import ImpossibleError
 __all__ = ["RAREST", "REACH", "near_floor", "tempered", "tempered_prior"]
 
 RAREST = 1e-6
-"""Shares below this are taken for it: a value that nobody in a group has must still be able to be a decoy."""
+"""Shares below this are taken for it: a value that no person in a group has must still be able to be a decoy."""
 
 REACH = 0.5
 """How far towards the edge of what is possible a design goes where no balanced one exists.

@@ -1,7 +1,7 @@
 """The campaign document as a device reads it: pinned by its hash, and nothing in it taken on trust.
 
-The id of a campaign is the SHA-256 of the document's bytes. Whoever has the id from a trusted place, such as the link
-in an invitation, knows that the document is the one that was meant.
+The id of a campaign is the SHA-256 of the document's bytes. A device that has the id from a trusted place, such as the
+link in an invitation, knows that the document is the one that was meant.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ class Campaign:
     def read(cls, data: bytes, id: str | None = None) -> Campaign:  # noqa: A002 - the contract's own word
         """Check the hash, the format and every number; raises `CampaignError` with all that is wrong.
 
-        id  what the link says; None where nobody pinned it
+        id  what the link says; None where it is not pinned
         """
         found = campaign_id(data)
         if id is not None and id != found:
             raise CampaignError(
                 "this is not the campaign that the link names: the document was changed",
-                "nothing was sent; ask for a new link from whoever runs the campaign",
+                "nothing was sent; ask the people who run the campaign for a new link",
             )
         document = _parse(data)
         if b"\\ud" in data.lower():

@@ -1,6 +1,6 @@
 """Sets as chains of places, in whole numbers: what lines, circles and clusters with weights have in common.
 
-A set of `l` places in ascending order is a chain in which place k is followed by one of `low[k] .. high[k] - 1`. Its
+A set of `l` places in ascending order is a chain in which place k is followed by one of `low[k] ... high[k] - 1`. Its
 weight is the product of the weights of its places, and a chain is drawn in proportion to its weight. With
 
     before(r, k)   total weight of r places that can stand before k

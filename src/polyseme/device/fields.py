@@ -1,4 +1,4 @@
-"""Reading the fields of a document that somebody else wrote: nothing is taken on trust, and every problem is found.
+"""Reading the fields of an untrusted document: nothing is taken on trust, and every problem is found.
 
 A `Fields` collects what is wrong. Its methods return something harmless where a field is wrong, so that the fields
 after it are read too; `done` raises.

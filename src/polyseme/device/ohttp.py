@@ -1,4 +1,4 @@
-"""The device's side of oblivious HTTP (RFC 9458): the relay sees who sends, the collector sees what, nobody sees both.
+"""The device's side of oblivious HTTP (RFC 9458): the relay sees who sends, the collector sees what, neither sees both.
 
 A request is sealed for the key configuration of the collector's gateway and posted to the relay. All requests of a
 campaign have one length, whatever they are for, so that a relay cannot tell a report from a withdrawal.

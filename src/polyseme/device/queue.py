@@ -3,7 +3,7 @@
 A report is sent as often as it takes, always the same bytes under the same id, and the collector stores it once. So
 nothing is lost, and nothing counted twice, whenever the device dies.
 
-The file holds sets and ids, never a true value. Whoever has the id of a report can withdraw it, so only the owner may
+The file holds sets and ids, never a true value. The id of a report is enough to withdraw it, so only the owner may
 read the file. It also holds which questions were answered: a second campaign that asks the same is noticed.
 """
 
@@ -136,7 +136,7 @@ class Queue:
         return [Queued(*row) for row in rows]
 
     def claim(self, now: float, lease: float) -> Queued | None:
-        """A report that is due, which nobody else is given for `lease` seconds; None where there is none."""
+        """A report that is due, reserved for this caller for `lease` seconds; None where there is none."""
         with self._writing() as connection:
             row = connection.execute(
                 "SELECT id FROM reports WHERE state = 'waiting' AND (due <= ? OR due > ?) ORDER BY due LIMIT 1",

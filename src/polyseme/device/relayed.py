@@ -83,7 +83,7 @@ def require_address(address: str) -> None:
 
 
 def posted(address: str, media_type: str, body: bytes, timeout: float) -> Response:
-    """Post a body with no header that tells about the sender; raise `OSError` where nobody answers."""
+    """Post a body with no header that tells about the sender; raise `OSError` where there is no answer."""
     headers = {"Content-Type": media_type, "User-Agent": "polyseme-device", "Accept": "*/*"}
     request = urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 - see `require_address`
     try:
@@ -102,7 +102,7 @@ def _read(status: int, headers: Message, content: IO[bytes]) -> Response:
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Nobody is sent elsewhere: a relay could name the collector, which would then see the sender."""
+    """Follows no redirect: a relay could name the collector, which would then see the sender."""
 
     def redirect_request(self, *_: object) -> None:
         return None

@@ -30,7 +30,7 @@ _TOKEN_ROOM = {"none": 0, "invitation": 64, "blind-rsa": 1_024}
 class Report:
     """What leaves the device.
 
-    id    16 random bytes in base64url; whoever knows it can withdraw the report
+    id    16 random bytes in base64url; enough to withdraw the report
     open  code of each open column
     sets  codes of the candidates of each protected column, ascending
     """

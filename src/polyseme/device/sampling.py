@@ -1,6 +1,6 @@
 """Sampling documents: the integers from which Python and JavaScript draw the same sets.
 
-    {"kind": .., "l": .., "p53": .., and the fields of the kind in their order}
+    {"kind": ..., "l": ..., "p53": ..., and the fields of the kind in their order}
 
 `p53` is the truth probability in units of 2^-53. Where it is below one, a coin is drawn first: a number below 2^53 that
 is less than `p53` says that the set is drawn given that it holds the true value; otherwise it is drawn blindly.

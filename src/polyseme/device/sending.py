@@ -97,7 +97,7 @@ class Direct:
 
 
 def _own(status: int, headers: object, body: bytes) -> Reply:
-    """The collector's answer; `OSError` for a yes or a no of somebody else.
+    """The collector's answer; `OSError` for an answer of another server.
 
     The page of a hotel's network answers everything with 200, a proxy with a 403 of its own: neither has the report.
     """
@@ -166,7 +166,7 @@ def send(
 
 
 def _lease(way: Transport) -> float:
-    """Longer than a try takes: whoever else sends from this queue leaves the report alone so long."""
+    """Longer than a try takes: other senders of this queue leave the report alone so long."""
     return 2.0 * float(getattr(way, "timeout", _TIMEOUT)) + 5.0
 
 

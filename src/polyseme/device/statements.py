@@ -30,20 +30,20 @@ TOLD: dict[str, dict[str, str]] = {
         "sie verbinden.",
     },
     "none": {
-        "en": "Nobody checks how often a person answers. Please answer once.",
-        "de": "Niemand prüft, wie oft eine Person antwortet. Bitte antworten Sie nur einmal.",
+        "en": "How often a person answers is not checked. Please answer once.",
+        "de": "Es wird nicht geprüft, wie oft eine Person antwortet. Bitte antworten Sie nur einmal.",
     },
     "invitation": {
-        "en": "Your invitation code goes with your answer and can be used once. Whoever noted which code you got "
-        "could see which answer is yours.",
-        "de": "Ihr Einladungscode wird mit der Antwort gesendet und gilt einmal. Wer notiert hat, welchen Code Sie "
-        "bekommen haben, könnte sehen, welche Antwort von Ihnen ist.",
+        "en": "Your invitation code goes with your answer and can be used once. A person who noted which code you "
+        "got could see which answer is yours.",
+        "de": "Ihr Einladungscode wird mit der Antwort gesendet und gilt einmal. Eine Person, die notiert hat, "
+        "welchen Code Sie bekommen haben, könnte sehen, welche Antwort von Ihnen ist.",
     },
     "blind-rsa": {
-        "en": "Your invitation code is exchanged for a token that nobody can trace back to it. The token goes with "
+        "en": "Your invitation code is exchanged for a token that cannot be traced back to it. The token goes with "
         "your answer and can be used once.",
-        "de": "Ihr Einladungscode wird gegen eine Marke getauscht, die niemand auf ihn zurückführen kann. Die Marke "
-        "wird mit der Antwort gesendet und gilt einmal.",
+        "de": "Ihr Einladungscode wird gegen eine Marke getauscht, die sich nicht auf ihn zurückführen lässt. Die "
+        "Marke wird mit der Antwort gesendet und gilt einmal.",
     },
 }
 """What a respondent is told, by setting and language."""
@@ -54,7 +54,7 @@ REPORTED = {
     "unless it worked together with the relay.",
     "none": "Nothing kept a person from reporting more than once; counts are of reports, not of people.",
     "invitation": "Each report used up an invitation, so there is at most one for each. "
-    "Whoever knows who got which code could tell whose report is whose as they arrived.",
+    "A person who knows who got which code could tell whose report is whose as they arrived.",
     "blind-rsa": "Each report used up a blindly signed token, one for each invitation. "
     "Neither the issuer nor the collector can tell whose token it was.",
 }

@@ -1,7 +1,7 @@
 """One report a person, without saying which: tokens that are signed blind (RFC 9474).
 
 A device makes a random number, blinds it and shows the blinded one to an issuer, who signs one for every invitation.
-Unblinded, the signature is good for one report, and nobody can tell which of the issuer's signatures it was. The
+Unblinded, the signature is good for one report, and neither side can tell which of the issuer's signatures it was. The
 variant is RSABSSA-SHA384-PSS-Deterministic, whose signatures are ordinary RSA-PSS ones; its messages must be hard to
 guess, and ours hold 32 random bytes.
 

@@ -15,7 +15,7 @@ from polyseme.errors import ImpossibleError, PolicyError
 __all__ = ["MATRIX_LIMIT", "Distance", "numbers", "recognise"]
 
 MATRIX_LIMIT = 5_000
-"""Largest domain for which a full F x F matrix is ever built: 200 MB, chosen by judgement."""
+"""Largest domain for which a full F x F matrix is ever built: 200 MB, chosen by judgment."""
 
 
 class Distance(ABC):

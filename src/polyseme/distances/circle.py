@@ -48,7 +48,7 @@ class CircleDistance(Distance):
 
     @classmethod
     def ranks(cls, size: int) -> CircleDistance:
-        """The order of the domain, closed: neighbours are 1 apart, and so are the last and the first."""
+        """The order of the domain, closed: neighbors are 1 apart, and so are the last and the first."""
         return cls.equally_spaced(size, float(size))
 
     @classmethod

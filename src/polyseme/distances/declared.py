@@ -3,7 +3,7 @@
     {line: rank}                   {line: [0.5, 1.5, 3]}           {line: value}
     {circle: rank}                 {circle: {length: 24}}          {circle: {length: 24, positions: [0, 6, 12]}}
     {tree: file.csv}               {tree: {file: tree.yaml, measure: path}}
-    {tree: {lung: [flu, asthma]}}  {tree: {nested: {..}, measure: path}}
+    {tree: {lung: [flu, asthma]}}  {tree: {nested: {...}, measure: path}}
     {tree: {prefixes: [1, 3]}}     {tree: {separator: "."}}
     {lattice: {node: [parents]}}   {lattice: file.yaml}
     {matrix: [[0, 1], [1, 0]]}     {matrix: file.csv}
@@ -62,7 +62,7 @@ def _line(argument: Any, values: Values, _: Folder) -> Distance:
 def _circle(argument: Any, values: Values, _: Folder) -> Distance:
     if argument == "rank":
         return CircleDistance.ranks(len(values))
-    options = _options(argument, ("length", "positions"), "a circle is 'rank' or {length: .., positions: [..]}")
+    options = _options(argument, ("length", "positions"), "a circle is 'rank' or {length: ..., positions: [...]}")
     length = options.get("length")
     if isinstance(length, bool) or not isinstance(length, int | float):
         raise PolicyError(Problem("length", "a circle needs a number for its length", "24 for hours, 360 for degrees"))
@@ -194,7 +194,7 @@ def _cell(line: int, cells: Sequence[str], column: int, file: str) -> float:
 def _taxonomy(argument: Any, values: Values, _: Folder) -> Distance:
     if isinstance(argument, str):
         return taxonomy_distance(argument, values)
-    options = _options(argument, ("name", "measure"), "a taxonomy is a name, or {name: .., measure: ..}")
+    options = _options(argument, ("name", "measure"), "a taxonomy is a name, or {name: ..., measure: ...}")
     return taxonomy_distance(str(options.get("name")), values, options.get("measure", "ancestor"))
 
 

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
-from scipy.spatial.distance import squareform
 
 from polyseme.arrays import Floats, Ints
 
@@ -54,6 +52,9 @@ class Dendrogram:
     @classmethod
     def linked(cls, matrix: Floats) -> Dendrogram:
         """By complete linkage of pairwise distances: no two values meet lower than they are apart."""
+        from scipy.cluster.hierarchy import linkage
+        from scipy.spatial.distance import squareform
+
         size = len(matrix)
         if size < 2:
             return _in_order(np.full(1, -1), np.zeros(1), np.arange(size))
@@ -72,7 +73,7 @@ class Dendrogram:
         return tuple(steps)
 
     def _sums(self, values: Floats) -> Floats:
-        """Sums over the values below each node: (.., F) -> (.., nodes)."""
+        """Sums over the values below each node: (..., F) -> (..., nodes)."""
         sums = np.zeros((*values.shape[:-1], len(self.parents)))
         sums[..., self.leaves] = values
         for nodes, first, parents in self._steps:
@@ -89,7 +90,7 @@ class Dendrogram:
         return climbed
 
     def moved(self, difference: Floats) -> Floats:
-        """The earth mover's distance for differences of distributions: (.., F) -> (..)."""
+        """The earth mover's distance for differences of distributions: (..., F) -> (...)."""
         return np.asarray(np.abs(self._sums(difference)) @ self.weights)
 
     def moved_entries(self, owner: Ints, value: Ints, share: Floats, whole: Floats, rows: int) -> Floats:

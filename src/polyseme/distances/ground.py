@@ -38,7 +38,7 @@ __all__ = ["GROUNDS", "ClassCounts", "Equal", "Ground", "Hierarchical", "Ordered
 GROUNDS = ("equal", "ordered", "hierarchical")
 
 _CHUNK = 4_000_000
-"""Probabilities in memory at a time: 32 MB, chosen by judgement."""
+"""Probabilities in memory at a time: 32 MB, chosen by judgment."""
 
 
 class ClassCounts(Protocol):
@@ -76,7 +76,7 @@ class Ground(ABC):
 
     @abstractmethod
     def work(self, difference: Floats) -> Floats:
-        """The earth mover's distance for differences `b - a` of distributions: (.., F) -> (..)."""
+        """The earth mover's distance for differences `b - a` of distributions: (..., F) -> (...)."""
 
     def of_classes(self, counts: ClassCounts) -> Floats:
         """The earth mover's distance of each class from the whole table."""

@@ -20,7 +20,7 @@ from polyseme.spelling import Label, spellings, written
 __all__ = ["LatticeDistance"]
 
 _CELLS = 20_000_000
-"""Most pairs of a node and a value below it: 160 MB of numbers, chosen by judgement."""
+"""Most pairs of a node and a value below it: 160 MB of numbers, chosen by judgment."""
 
 
 class LatticeDistance(Distance):

@@ -16,7 +16,7 @@ __all__ = ["LineDistance"]
 
 
 class LineDistance(Distance):
-    """`|x_u - x_v|` for positions `x`, one for each value of the domain; by default the ranks 0, 1, 2 ..
+    """`|x_u - x_v|` for positions `x`, one for each value of the domain; by default the ranks 0, 1, 2 ...
 
     >>> LineDistance([0.5, 1.5, 3.5]).between(np.array([0]), np.array([2]))
     array([3.])
@@ -38,7 +38,7 @@ class LineDistance(Distance):
 
     @classmethod
     def ranks(cls, size: int) -> LineDistance:
-        """The order of the domain itself: neighbours are 1 apart."""
+        """The order of the domain itself: neighbors are 1 apart."""
         return cls(np.arange(size, dtype=np.float64))
 
     @property

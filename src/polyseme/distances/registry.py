@@ -29,7 +29,7 @@ class Restore(Protocol):
     """Builds the distance that a manifest describes."""
 
     def __call__(self, argument: Any, size: int, /) -> Distance:
-        """The distance over `size` values; `argument` is what `parameters` gave, as anybody may have written it."""
+        """The distance over `size` values; `argument` is what `parameters` gave, untrusted."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Distances from their parameters as a manifest stores them, which anybody may have written."""
+"""Distances from their parameters as a manifest, which is not trusted, stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of numbers as a manifest stores them, taken for nothing better than what anybody may have written there."""
+"""Lists of numbers as a manifest, which is not trusted, stores them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from polyseme.errors import PolicyError, Problem
 __all__ = ["stored_floats", "stored_ints"]
 
 _LARGEST = 1e300
-"""Numbers beyond this would overflow when they are added up or squared; nobody means them."""
+"""Numbers beyond this would overflow when they are added up or squared; no manifest needs them."""
 
 
 def stored_floats(given: Any, where: str, size: int | None = None) -> Floats:

@@ -8,7 +8,7 @@ everything, and a design needs nothing else:
 - `Clusters`: incompatibility is an equivalence; a set takes at most one value of each cluster.
 - `Graph`: anything else, as a boolean matrix.
 
-Values are named by their codes 0 .. F-1 everywhere.
+Values are named by their codes 0 ... F-1 everywhere.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Circle:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """`labels[v]` is the cluster (0 .. C-1) of value `v`; values are compatible when their clusters differ."""
+    """`labels[v]` is the cluster (0 ... C-1) of value `v`; values are compatible when their clusters differ."""
 
     labels: Ints
 

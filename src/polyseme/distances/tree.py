@@ -20,7 +20,7 @@ __all__ = ["Measure", "TreeDistance"]
 Measure = Literal["ancestor", "path"]
 
 _CELLS = 20_000_000
-"""Most nodes times levels of a tree: 160 MB of numbers, chosen by judgement."""
+"""Most nodes times levels of a tree: 160 MB of numbers, chosen by judgment."""
 
 
 class TreeDistance(Distance):

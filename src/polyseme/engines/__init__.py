@@ -31,7 +31,7 @@ ENGINES: Mapping[str, str] = {"local": "polyseme.engines.local", "spark": "polys
 
 
 class Watch(Protocol):
-    """Somebody who looks at the rows on their way out.
+    """An observer of the rows on their way out.
 
     names  the columns by which people can be told apart; nothing else is looked at
     safe   records that should share a combination of them
@@ -53,7 +53,7 @@ class Watch(Protocol):
 class Target(Protocol):
     """Where published rows go: a release on its way into a folder, or a table in memory.
 
-    folder  for temporary files, which must be gone at the end; None where files cannot be left to anybody
+    folder  for temporary files, which must be gone at the end; None where there is no place for files
     """
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.coupling import Coupled
 from polyseme.engines.conditions import Fulfilled
 from polyseme.engines.people import fingerprint_seed
@@ -196,7 +196,7 @@ class _Records:
             return self
         return _Records(
             self.rows[rows],
-            {name: column.take(pa.array(rows)) for name, column in self.untouched.items()},
+            {name: column.take(arrow(rows)) for name, column in self.untouched.items()},
             {name: column[rows] for name, column in self.codes.items()},
             {name: column[rows] for name, column in self.places.items()},
             None if self.keys is None else self.keys.gather(rows),
@@ -208,7 +208,7 @@ def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
     """The records of a batch, none of them when something in it is wrong; and what is counted of them in any case."""
     problems, rows = Problems(), batch.num_rows
     kept = _not_dropped(job, batch)
-    batch = batch if kept.all() else batch.filter(pa.array(kept))
+    batch = batch if kept.all() else batch.filter(arrow(kept))
     there = np.flatnonzero(kept)
     coded = {item.name: _code(item, batch, job, problems, there) for item in job.sets}
     keys = _record_keys(job, batch, problems, there)
@@ -269,7 +269,7 @@ def _untouched(item: Column, batch: pa.RecordBatch, job: Job, problems: Problems
         weights, flaws = read_weights(as_series(column, job.missing_values))
         for (what, hint), count in flaws.items():
             problems.add(name, count, what, hint)
-        return pa.array(item.attribute.weighting.applied(weights))
+        return arrow(item.attribute.weighting.applied(weights))
     if name not in job.types:
         return plain(column)
     series = as_series(column, job.missing_values)
@@ -283,7 +283,7 @@ def _untouched(item: Column, batch: pa.RecordBatch, job: Job, problems: Problems
 
 
 def _fulfilled(job: Job, found: Mapping[str, Found], kept: Ints) -> Fulfilled:
-    """Which conditions the records that are kept fulfil."""
+    """Which conditions the records that are kept fulfill."""
     parts = (Fulfilled.of(item.name, item.strata.placing, found[item.name], kept) for item in job.sets)
     return reduce(add, parts, Fulfilled())
 
@@ -377,5 +377,5 @@ def _draw(item: Sets, codes: Ints, places: Ints, stream: RecordStream) -> Ints:
 
 def _set_column(sets: Ints, size: int) -> pa.Array:
     """Sets of codes (n, l) as a small Arrow column that is quick to shuffle."""
-    flat = pa.array(sets.reshape(-1).astype(code_type(size)))
+    flat = arrow(sets.reshape(-1).astype(code_type(size)))
     return pa.FixedSizeListArray.from_arrays(flat, sets.shape[1])

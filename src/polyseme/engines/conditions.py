@@ -1,6 +1,6 @@
-"""Whether records fulfil the conditions that a policy declares.
+"""Whether records fulfill the conditions that a policy declares.
 
-A condition that nobody fulfils does nothing: most likely its values are written otherwise in the table, and decoys that
+A condition without records does nothing: most likely its values are spelled otherwise in the table, and decoys that
 were declared impossible would be published. So it is refused, unless the policy says that it may be empty.
 """
 
@@ -16,7 +16,7 @@ from polyseme.strata import Found, Placing
 
 __all__ = ["Fulfilled", "absent_values", "require_fulfilled", "unfulfilled"]
 
-_HINT = "check how the values are spelled in the table, or allow it to match nobody: may-be-empty: true"
+_HINT = "check how the values are spelled in the table, or allow it to match no record: may-be-empty: true"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Fulfilled:
 
 
 def unfulfilled(attributes: Iterable[Attribute], found: Fulfilled) -> list[Problem]:
-    """The conditions that no record meets, apart from those that may be empty, and priors that are about nobody."""
+    """The conditions that no record meets, apart from those that may be empty, and priors that match no record."""
     attributes = tuple(attributes)
     return [*_impossible(attributes, found), *_priors(attributes, found)]
 
@@ -54,7 +54,7 @@ def _priors(attributes: Iterable[Attribute], found: Fulfilled) -> Iterator[Probl
                 listed.setdefault(name, set()).update(texts)
         for name, known in listed.items():
             if not any((name, text) in found.values for text in known):
-                what = f"no record has a value of '{name}' that the prior lists, so that it is about nobody"
+                what = f"no record has a value of '{name}' that the prior lists, so the prior has no effect"
                 hint = "a prior lists values as they are published, after generalization; check how they are spelled"
                 yield Problem(f"$.attributes.{attribute.name}.prior", what, hint)
 

@@ -68,7 +68,7 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
         Problems(total.problems, total.seen).raise_any(source)
         fill(run.outcome, job, total, people.counted())
         with stage("write", "Writing", run.outcome.rows) as told:
-            # One thread is enough: whoever encodes the rows, in another one, takes longer.
+            # One thread is enough: encoding the rows, in another one, takes longer.
             for table in ahead(labelled(job, piece(), total.levels) for piece in shuffler.pieces()):
                 yield table
                 told.advance(table.num_rows)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.engines.batch import Job
 from polyseme.release import Sets
 from polyseme.tables.coding.codes import code_array, set_array
@@ -32,9 +33,9 @@ def expanded(job: Job, batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBa
 def _rows(job: Job, batch: pa.RecordBatch, record: Ints, picks: Mapping[str, Ints]) -> pa.RecordBatch:
     """The given records, with one candidate of each set."""
     columns = [
-        pa.array(_members(column, item.l)[record, picks[item.name]])
+        arrow(_members(column, item.l)[record, picks[item.name]])
         if isinstance(item, Sets)
-        else column.take(pa.array(record))
+        else column.take(arrow(record))
         for item, column in zip(job.columns, batch.columns)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
@@ -42,12 +43,12 @@ def _rows(job: Job, batch: pa.RecordBatch, record: Ints, picks: Mapping[str, Int
 
 def _members(column: pa.Array, l: int) -> Ints:
     """Sets of codes: (n, l)."""
-    members: Ints = column.flatten().to_numpy(zero_copy_only=False)
+    members: Ints = pl.Series(column.flatten()).to_numpy()
     return members.reshape(-1, l)
 
 
 def labelled(job: Job, table: pa.Table, levels: Levels) -> pa.Table:
-    """Published rows with the labels of the domain in place of codes, and categories made anew.
+    """Published rows with the labels of the domain in place of codes, and categories rebuilt.
 
     levels  of the whole table
     """
@@ -63,4 +64,4 @@ def _column(job: Job, name: str, column: pa.Array, levels: Levels) -> pa.Array:
         return levels.encode(name, column) if name in levels else column.dictionary_encode()
     if pa.types.is_fixed_size_list(column.type):
         return set_array(_members(column, column.type.list_size), job.labels[name])
-    return code_array(column.to_numpy(zero_copy_only=False), job.labels[name])
+    return code_array(pl.Series(column).to_numpy(), job.labels[name])

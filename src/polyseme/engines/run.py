@@ -29,7 +29,7 @@ class Outcome:
     dropped: int = 0
     rows: int = 0
     fulfilled: Fulfilled = field(default_factory=Fulfilled)
-    """Which conditions of impossible combinations some record fulfils."""
+    """Which conditions of impossible combinations some record fulfills."""
     repeated: int = 0
     """Records with the record key of an earlier one; 0 where the policy names none."""
     draws: dict[str, Tallied] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Run:
 
 
 def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, Tallied]) -> None:
-    """What came of a run; refuses sets that would give people away, and conditions that are about nobody.
+    """The outcome of a run; refuses sets that would reveal values, and conditions that match no record.
 
     total   the tally of the whole table
     prints  how often fingerprints of each kind occur

@@ -71,7 +71,7 @@ class BatchTally:
 
     records, dropped  with all their values, and left out because one is missing
     problems          how often something is wrong, by column, what and hint; `seen` says where
-    fulfilled         which conditions of impossible combinations some record fulfils
+    fulfilled         which conditions of impossible combinations some record fulfills
     levels            the published categories of ordered columns
     prints            fingerprints of the records, to count how often each occurs; there are as many as records, so an
                       engine takes them away before it adds tallies up

@@ -227,7 +227,7 @@ def _counted(protected: Protected) -> int:
 
 
 def pair_chances(mine: Mechanism, other: Mechanism, belief: Floats) -> Floats | None:
-    """How often somebody is named right who has the values x and y, by an attacker who sees both sets: (F_x, F_y).
+    """How often an attacker who sees both sets is right about a person with x and y: (F_x, F_y).
 
     belief  how likely he takes each pair of values to be, up to a factor: (F_x, F_y)
 
@@ -245,10 +245,9 @@ def _chances_of_pairs(judge: Judge, hints: Judge, belief: Floats) -> Floats:
 def _pair_chances(mine: Protected, other: Protected, group: Ints, rule: Rule) -> Floats:
     """The chance of each record, over all pairs of sets."""
     chance = np.empty(len(group))
-    judges: dict[Mechanism, Judge | None] = {}
     for rows in alike(np.column_stack([group, other.places])):
         first, second = _member(mine, rows[0]), _member(other, rows[0])
-        judge, hints = (judges.setdefault(m, Judge.of(m)) for m in (first.mechanism, second.mechanism))
+        judge, hints = Judge.of(first.mechanism), Judge.of(second.mechanism)
         if judge is None or hints is None:
             raise LookupError("sets are too many to list")
         belief = (
@@ -380,7 +379,7 @@ def _values(shares: Floats, protected: Protected, random: np.random.Generator) -
 def composition(mine: Protected, others: Sequence[Protected], group: Ints) -> float:
     """How often an attacker is right who knows which combinations of true values each group has, and how many of each.
 
-    Nobody who reads the sets of a record and knows its group can do better. For two attributes it is computed where
+    No attacker who reads the sets of a record and knows its group does better. For two attributes it is computed where
     pairs of sets are few; otherwise for sets that are drawn, with an error of about a point.
     """
     if len(others) == 1 and _few_pairs(mine, others[0], group):

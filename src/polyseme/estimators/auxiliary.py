@@ -37,13 +37,13 @@ from polyseme.mechanism import Mechanism
 __all__ = ["MOST_KINDS", "Help", "with_help"]
 
 MOST_KINDS = 24
-"""Into how many kinds one column tells the records apart at first: a judgement. Kinds that do not differ are joined
+"""Into how many kinds one column tells the records apart at first: a judgment. Kinds that do not differ are joined
 later, so this only limits how long the search for them takes."""
 _SAMPLE = 20_000
-"""Rows from which it is judged how many parts several columns make together; a judgement, for speed."""
+"""Rows from which it is judged how many parts several columns make together; a judgment, for speed."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio: the usual odd multiplier for mixing numbers into one key."""
-_NOBODY = 1e-9
+_LEAST_RECORDS = 1e-9
 """Stands for no records where something is divided by them."""
 
 
@@ -72,7 +72,7 @@ def with_help(reports: Reports, helping: Sequence[Help], mechanisms: Sequence[Me
         return whole
     room, names = Room(reports, mechanisms), tuple(column.name for column in helping)
     if not room.holds(reports.cells, []):
-        # Nobody will look at the parts.
+        # The parts are not used.
         nothing = np.zeros((reports.cells, len(helping)), dtype=np.int64)
         return replace(whole, finer=Finer(names, whole, np.arange(reports.cells), nothing))
     columns = [_Column.of(column, reports, mechanisms) for column in helping]
@@ -178,8 +178,8 @@ class _Column:
         self.pair, self.least = (0, 0), np.inf
         if not len(left):
             return
-        # Whoever has no records differs from nobody.
-        records = np.maximum(self.records, _NOBODY)
+        # A part without records differs from no other.
+        records = np.maximum(self.records, _LEAST_RECORDS)
         rates = self.holding / records[:, None]
         both = (self.holding[left] + self.holding[right]) / (records[left] + records[right])[:, None]
         apart = _differences(rates[left], rates[right], both, 1.0 / records[left] + 1.0 / records[right])

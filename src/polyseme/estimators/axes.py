@@ -33,9 +33,9 @@ __all__ = [
 
 SINGULAR = 1e11
 """Condition number beyond which values count as not identifiable: with it, rounding of 1e-16 becomes an error of 1e-5,
-which is still below what any release can show. Chosen by judgement."""
+which is still below what any release can show. Chosen by judgment."""
 _NULL_SPACE = 1e-9
-"""Singular values below this share of the largest are zero in a least-norm inverse; a judgement, as for `SINGULAR`."""
+"""Singular values below this share of the largest are zero in a least-norm inverse; a judgment, as for `SINGULAR`."""
 _ROUNDING = 1e-12
 """Relative error that inclusion probabilities have from being summed. Measured on values that are alike, over every
 design of 2 to 30 values with l up to 5 and balanced ones of up to 70,000 with l up to 30: at most 2.9e-14."""
@@ -46,7 +46,7 @@ _NO_DECOYS = 1e-14
 _AT_ONCE = 20_000_000
 """Inclusion probabilities in memory at a time (160 MB)."""
 _SMALL = 64
-"""Values up to which a plain matrix is used even where there are clusters; a judgement, for speed only."""
+"""Values up to which a plain matrix is used even where there are clusters; a judgment, for speed only."""
 
 
 def along(matrix: Floats, tensor: Floats, axis: int) -> Floats:
@@ -126,7 +126,7 @@ class DenseMap(AxisMap):
 class ClusterMap(AxisMap):
     """The exact map when incompatibility is an equivalence: a system of clusters instead of one of values.
 
-    Within a cluster decoys fall on the values in fixed shares, whoever drew them, so with `W`, `X` counts by cluster
+    Within a cluster decoys fall on the values in fixed shares, for every true value, so with `W`, `X` counts by cluster
 
         w_u = p * (x_u + share_u * (W_c - X_c)) + (1 - p) * n * rho_u,     W = G^T X   at p = 1
 

@@ -24,7 +24,7 @@ class Reports:
     """Released sets of the target attributes, identical ones grouped, in cells of the untouched attributes.
 
     sets       one (n, l_j) array of codes for each target attribute j, rows ascending
-    cell       which cell of the untouched attributes each row belongs to: (n,), values 0 .. cells-1
+    cell       which cell of the untouched attributes each row belongs to: (n,), values 0 ... cells-1
     counts     how many records reported exactly this combination in this cell: (n,)
     cells      the number of cells
     paired     False for the long form, where it is not known which values were published together: then there is one
@@ -100,7 +100,7 @@ class Spread(Protocol):
     """Variances of sums of cells of an estimated table."""
 
     def __call__(self, contrasts: Floats, population: Population) -> Floats:
-        """Variance of `sum(contrast * values)` for each contrast: (k, cells, F_1, .., F_q) -> (k,)."""
+        """Variance of `sum(contrast * values)` for each contrast: (k, cells, F_1, ..., F_q) -> (k,)."""
         ...
 
 
@@ -108,7 +108,7 @@ class Limits(Protocol):
     """Interval limits of sums of cells of an estimated table, where normal ones would be wrong."""
 
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
-        """Lower and upper limits of `sum(contrast * values)`: (k, cells, F_1, .., F_q) -> two of (k,)."""
+        """Lower and upper limits of `sum(contrast * values)`: (k, cells, F_1, ..., F_q) -> two of (k,)."""
         ...
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
@@ -120,11 +120,11 @@ class Limits(Protocol):
 class Fit:
     """An estimated table.
 
-    values    estimated numbers of records: (cells, F_1, .., F_q), of the people in the table
+    values    estimated numbers of records: (cells, F_1, ..., F_q), of the people in the table
     expected  the numbers to expect of as many people of the population, where an estimator tells the two apart
     variance  of each of them about the people in the table (finite population), same shape; nan where there is none
     gap       for likelihood estimators: an upper bound on the log-likelihood per record that is still missing
-    notes     what the reader must know: not converged, too little data ..
+    notes     what the reader must know: not converged, too little data ...
     totals    how many records each cell has: (cells,)
     spread    variances of sums of cells; None where an estimator has none
     limits    interval limits that respect the boundary; None where normal limits are right
@@ -179,7 +179,7 @@ def check(reports: Reports, mechanisms: Sequence[Mechanism]) -> None:
         elif len(sets) != len(reports.counts):
             problems.append(Problem(f"sets[{place}]", f"{len(sets)} rows for {len(reports.counts)} counts"))
         elif sets.size and not (sets.min() >= 0 and sets.max() < mechanism.size):
-            problems.append(Problem(f"sets[{place}]", f"codes must lie in 0 .. {mechanism.size - 1}"))
+            problems.append(Problem(f"sets[{place}]", f"codes must lie in 0 ... {mechanism.size - 1}"))
     given = reports.distances if reports.distances is not None else (None,) * len(mechanisms)
     sizes = [mechanism.size if distance is None else distance.size for distance, mechanism in zip(given, mechanisms)]
     if len(given) != len(mechanisms) or sizes != [mechanism.size for mechanism in mechanisms]:
@@ -187,7 +187,7 @@ def check(reports: Reports, mechanisms: Sequence[Mechanism]) -> None:
     if len(reports.cell) != len(reports.counts):
         problems.append(Problem("cell", f"{len(reports.cell)} rows for {len(reports.counts)} counts"))
     elif len(reports.cell) and not (reports.cell.min() >= 0 and reports.cell.max() < reports.cells):
-        problems.append(Problem("cell", f"cells must lie in 0 .. {reports.cells - 1}"))
+        problems.append(Problem("cell", f"cells must lie in 0 ... {reports.cells - 1}"))
     if len(reports.counts) and reports.counts.min() < 0:
         problems.append(Problem("counts", "a count is negative"))
     if problems:

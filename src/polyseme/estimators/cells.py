@@ -14,7 +14,7 @@ __all__ = ["CellLikelihoods"]
 
 _KEPT = 10_000_000
 """Entries of all likelihoods together that are kept in memory: 320 MB at 32 bytes an entry (its place and its weight,
-once in rows and once in columns). Chosen by judgement; a larger table has its likelihoods made again each time."""
+once in rows and once in columns). Chosen by judgment; a larger table has its likelihoods made again each time."""
 
 
 class CellLikelihoods:

@@ -37,7 +37,7 @@ __all__ = ["Coarse", "Labelled"]
 _MOST = 20_000_000
 """Combinations of values of all distinct records together that are held (some 500 MB)."""
 _GROUPED = 300_000
-"""Cells times values up to which `shrink` tells cells apart; a judgement, for memory and speed."""
+"""Cells times values up to which `shrink` tells cells apart; a judgment, for memory and speed."""
 _RANKED = 2_000
 """Values of an attribute up to which it is checked whether its labels determine them."""
 
@@ -47,7 +47,7 @@ class Coarse(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the table: (cells, F_1, .., F_q)."""
+        """Of the table: (cells, F_1, ..., F_q)."""
         ...
 
     @property
@@ -94,7 +94,7 @@ class Coarse(Protocol):
 class Labelled:
     """Records by their labels, identical ones together.
 
-    cell      of each row: (n,), 0 .. cells-1
+    cell      of each row: (n,), 0 ... cells-1
     labels    one (n,) array for each attribute
     counts    how many records each row stands for: (n,)
     meanings  of the labels of each attribute
@@ -284,7 +284,7 @@ def _untold(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
     found = []
     if (sizes > 1).any():
         largest = [str(texts[code]) for code in np.flatnonzero(alike.ravel() == np.argmax(sizes)).tolist()]
-        shown = ", ".join(largest[:4]) + (", .." if len(largest) > 4 else "")
+        shown = ", ".join(largest[:4]) + (", ..." if len(largest) > 4 else "")
         found.append(
             f"{name}: {int(sizes[sizes > 1].sum()):,} of {len(texts):,} values cannot be told apart from others, "
             f"because they are behind the same labels ({shown}): they are given equal parts"

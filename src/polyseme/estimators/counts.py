@@ -11,7 +11,7 @@ from polyseme.arrays import Floats, Ints
 from polyseme.estimators.base import Finer, Reports
 from polyseme.mechanism import Mechanism
 
-__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "ranked", "shape_of"]
+__all__ = ["coarser", "containment", "distinct", "members", "merged", "numbered", "ranked", "shape_of", "tallied"]
 
 _CHUNK = 4_000_000
 """Numbers in memory at a time (32 MB)."""
@@ -27,7 +27,7 @@ def shape_of(mechanisms: Sequence[Mechanism]) -> tuple[int, ...]:
 
 
 def members(sets: Sequence[Ints], shape: Sequence[int]) -> Ints:
-    """Flat indices of all combinations of members of each row's sets: (n, l_1 * .. * l_q)."""
+    """Flat indices of all combinations of members of each row's sets: (n, l_1 * ... * l_q)."""
     flat = sets[0].astype(np.int64)
     for codes, size in zip(sets[1:], shape[1:]):
         width = flat.shape[1] * codes.shape[1]
@@ -63,7 +63,7 @@ def ranked(codes: Ints) -> tuple[Ints, Ints]:
     >>> ranked(np.array([7, 3, 7]))[1].tolist()
     [1, 0, 1]
     """
-    if len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes):
+    if _dense(codes):
         there = np.zeros(int(codes.max()) + 1, dtype=np.int64)
         there[codes] = 1
         return np.flatnonzero(there), (np.cumsum(there) - 1)[codes]
@@ -71,11 +71,29 @@ def ranked(codes: Ints) -> tuple[Ints, Ints]:
     return found, np.asarray(number, dtype=np.int64)
 
 
+def tallied(codes: Ints) -> tuple[Ints, Ints]:
+    """The different codes, ascending, and how often each occurs.
+
+    >>> [found.tolist() for found in tallied(np.array([7, 3, 7]))]
+    [[3, 7], [1, 2]]
+    """
+    if _dense(codes):
+        counts = np.bincount(codes)
+        found = np.flatnonzero(counts)
+        return found, counts[found]
+    return np.unique(codes, return_counts=True)
+
+
+def _dense(codes: Ints) -> bool:
+    """Whether codes are few enough for an array that has a place for each of them."""
+    return bool(len(codes) and codes.min() >= 0 and codes.max() < _DENSE * len(codes))
+
+
 def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
-    """`w`: for each cell, how many reports contain each combination of values: (cells, F_1, .., F_q).
+    """`w`: for each cell, how many reports contain each combination of values: (cells, F_1, ..., F_q).
 
     where
-        w[c, v_1, .., v_q]  = number of reports in cell c whose j-th set contains v_j for every j
+        w[c, v_1, ..., v_q]  = number of reports in cell c whose j-th set contains v_j for every j
     """
     shape = shape_of(mechanisms)
     table = int(np.prod(shape))
@@ -114,7 +132,7 @@ def merged(reports: Reports, cell: Ints, cells: int) -> Reports:
 def coarser(reports: Reports, group: Ints, cells: int, axes: Sequence[int]) -> Reports:
     """The reports of some of the target attributes, with several cells in one.
 
-    group  the new cell of each cell, 0 .. cells-1
+    group  the new cell of each cell, 0 ... cells-1
     axes   the target attributes to keep
     """
     kept = replace(

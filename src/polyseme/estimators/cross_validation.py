@@ -1,7 +1,7 @@
 """How strongly to shrink: as far as it makes reports that were left out of the fit more likely.
 
 Leaving out one report of set R changes the fitted table by `M a_R / f_R`, to first order, where `M` is the inverse
-curvature of the penalised likelihood among the tables of the same total. So the log-likelihood of all reports, each
+curvature of the penalized likelihood among the tables of the same total. So the log-likelihood of all reports, each
 under the fit without it, is
 
     sum_i c_i log f_i  -  tr(M J),      J = sum_i c_i a_i a_i' / f_i^2
@@ -23,7 +23,7 @@ For a product of margins and a great strength these are the parameters of the ma
 
 That is a statement about many records. With few of them for each cell, parts of the reports are held out instead and
 the rest is fitted again, which then costs little; so are, with one part, tables with too many cells for a matrix. The
-simpler table is then made anew from the rest, unless the part held out is small beside all reports.
+simpler table is then remade from the rest, unless the part held out is small beside all reports.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ __all__ = ["best_strength", "left_out", "towards", "used_parameters"]
 _STEPS = tuple(10.0**exponent for exponent in range(10))
 """From hardly any pull to one that no table of fewer than 10^9 records resists; steps of ten bracket the optimum."""
 _FOLDS = 4
-"""Parts of the reports of which each is held out once: few, because every one of them is a fit. A judgement."""
+"""Parts of the reports of which each is held out once: few, because every one of them is a fit. A judgment."""
 _GROUPS = 48
-"""Groups that are tried of very many, spread evenly: the strength is one for all. A judgement, for speed."""
+"""Groups that are tried of very many, spread evenly: the strength is one for all. A judgment, for speed."""
 _SMALL = 100
-"""Cells of a table from which on a fit takes so long that not every part is held out; a judgement."""
+"""Cells of a table from which on a fit takes so long that not every part is held out; a judgment."""
 _PLENTY = 20_000
-"""Records with which one held-out part, of 5,000, says enough about a large table; a judgement."""
+"""Records with which one held-out part, of 5,000, says enough about a large table; a judgment."""
 _LIMIT = 60
 """Steps of a fit under trial; what has not converged by then is judged as it is. Measured on 1,188 fits of 100,000
 records in 40 groups: 4 in the middle, 12 at the most."""
@@ -178,7 +178,7 @@ def used_parameters(likelihood: Likelihood, x: Floats, simpler: Simpler, strengt
 def left_out(likelihoods: CellLikelihoods, proportions: Floats, simpler: Simpler, strength: float) -> float:
     """The log-likelihood of all reports, each under the fit without it, to first order.
 
-    proportions  the fit: (cells, F_1, .., F_q), each cell adding up to one
+    proportions  the fit: (cells, F_1, ..., F_q), each cell adding up to one
     """
     total, everybody = 0.0, max(float(likelihoods.reports.counts.sum()), 1.0)
     for likelihood, table in zip(likelihoods, proportions):

@@ -35,14 +35,14 @@ from polyseme.mechanism import Mechanism
 __all__ = ["draw_effect", "group_effect"]
 
 _LISTED = 2_000_000
-"""Largest number of values times sets for which expectations are formed: 16 MB for each group. A judgement."""
+"""Largest number of values times sets for which expectations are formed: 16 MB for each group. A judgment."""
 _OWN = 5.0
-"""Records for each value from which on those of one weight have a distribution of their own. A judgement."""
+"""Records for each value from which on those of one weight have a distribution of their own. A judgment."""
 _ABSENT = 1e-6
 """Shares up to which a value is not in a distribution: the solver leaves that much."""
 _STATED = 2.0
 """Degrees of freedom with which the stated effect speaks: few, so that a group with many records speaks for itself.
-A judgement."""
+A judgment."""
 
 
 def group_effect(sets: Ints, counts: Ints, x: Floats, mechanism: Mechanism, stated: float) -> float:

@@ -33,9 +33,9 @@ DEFAULT = EstimateOptions()
 _CONTRASTS = 20_000_000
 """Numbers in memory at a time (160 MB), so that large tables of differences go in blocks."""
 _SCALE = 5
-"""Different numbers from which on a column of groups is a scale. A judgement."""
+"""Different numbers from which on a column of groups is a scale. A judgment."""
 _FEW_RECORDS = 100.0
-"""Effective records below which it is said that they are few. A judgement."""
+"""Effective records below which it is said that they are few. A judgment."""
 _ROUNDING = 1e-12
 """What a sum of shares may be off by."""
 
@@ -77,7 +77,7 @@ class Estimate(Table):
     # -- sums of cells -------------------------------------------------------------------------------------------
 
     def _regrouped(self, group: Ints, kept: Sequence[int], by: Mapping[str, tuple[Any, ...]]) -> Estimate:
-        """The table of these attributes with several cells in one, estimated anew.
+        """The table of these attributes with several cells in one, estimated again.
 
         group  the new cell of each cell, from 0 up; cells with -1 are left out
         """
@@ -93,7 +93,7 @@ class Estimate(Table):
         return replace(table, weight=self.weight, left_out=self.left_out).warned(*self.caveats)
 
     def sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
-        """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
+        """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, ..., F_q).
 
         Cells that all contrasts treat alike are estimated as one.
 
@@ -220,7 +220,7 @@ class Estimate(Table):
             places = np.asarray([float(place) for place in given])
         except (TypeError, ValueError):
             raise QuestionError(
-                Problem(name, "its labels are not numbers", "pass positions=[..], one number for each value")
+                Problem(name, "its labels are not numbers", "pass positions=[...], one number for each value")
             ) from None
         if len(places) != table.values.shape[1]:
             raise QuestionError(
@@ -368,7 +368,7 @@ def estimate_table(
 
     names, labels  of the protected attributes, one for each mechanism
     by_cells       the untouched attributes as columns: the value of each cell of `reports`
-    estimator ..   see `EstimateOptions`
+    estimator ...   see `EstimateOptions`
     """
     options = EstimateOptions(estimator, level, population, nonnegative)
     return estimate_parts([Part.whole(reports, mechanisms)], reports.cells, names, labels, by_cells, options)

@@ -76,7 +76,7 @@ def _maps(part: Part, own: Sequence[Floats], others: Sequence[Floats], parts: in
     maps = []
     for mine, theirs, mechanism in zip(own, others, part.mechanisms):
         most = _BORROWED * mechanism.size / max(float(theirs.sum()), 1e-300)
-        # One further record of the whole table, spread evenly, speaks where nobody else does.
+        # One further record of the whole table, spread evenly, decides where there is no other.
         even = 1.0 / (mechanism.size * parts)
         maps.append(unbiased_map(mechanism, mine + theirs * min(most, 1.0) + even))
     return tuple(maps)

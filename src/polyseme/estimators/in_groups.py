@@ -22,7 +22,7 @@ __all__ = ["InGroups"]
 class InGroups:
     """Records in groups whose values of one attribute are known, but not who has which.
 
-    cell    of each record: (n,), 0 .. cells-1, or `cells` for a record elsewhere, which only completes its group
+    cell    of each record: (n,), 0 ... cells-1, or `cells` for a record elsewhere, which only completes its group
     codes   for each further attribute, the value of each record: (n,)
     sizes   how many values each further attribute has
     axis    the place of the attribute in question among all of them

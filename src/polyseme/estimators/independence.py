@@ -48,7 +48,7 @@ _DEPARTURES = 2_000
 _ROWS = 2_000
 """Reports that are looked at together, so that with that many departures 32 MB are in memory at a time."""
 _SINGULAR = 1e-9
-"""Eigenvalues below this share of the largest are directions in which the reports say nothing; a judgement."""
+"""Eigenvalues below this share of the largest are directions in which the reports say nothing; a judgment."""
 _ROUNDING = 1e-12
 """Eigenvalues below this are zero, whatever the others are."""
 

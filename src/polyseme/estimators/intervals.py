@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 _ROOM = 0.05
-"""How far beyond a value that lies outside an interval the interval is widened, as a share of its length. A judgement:
+"""How far beyond a value that lies outside an interval the interval is widened, as a share of its length. A judgment:
 enough to be seen, and too little to change how often the interval holds the truth."""
 
 
@@ -58,7 +58,7 @@ def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") 
 def sum_intervals(
     fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite"
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, .., F_q)."""
+    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, ..., F_q)."""
     values = np.tensordot(contrasts, fit.values, axes=fit.values.ndim)
     if fit.spread is None:
         missing = np.full(len(contrasts), np.nan)

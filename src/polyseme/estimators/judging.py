@@ -1,7 +1,7 @@
 """How often a rule for guessing is right, told from published sets alone: without bias, and with its standard error.
 
-A rule names a value from a published set R and a kind q of record. How sure it is of itself proves nothing: whoever
-estimates and picks the highest estimate picks its error too. But its chance for somebody with the value v is known,
+A rule names a value from a published set R and a kind q of record. Its own certainty proves nothing: an attacker who
+picks the highest estimate picks its error too. But its chance for a person with the value v is known,
 
     s(q, v) = sum over R of P(R | v) [the rule names v]
 
@@ -11,7 +11,7 @@ and what it gets right is the mean of that over people, whose values are not kno
 
 has the mean of an indicator, `E[w_u(R) | v] = [u = v]`, for every distribution P(R) > 0 of sets. With the true one no
 other choice has a smaller error. So the mean of `s(q, .) . w(R)` over records is unbiased, as long as neither the rule
-nor P(R) was learnt from these very records: each fold of a release is judged by a rule from the other folds.
+nor P(R) was learned from these very records: each fold of a release is judged by a rule from the other folds.
 
 Folds that judge each other are not independent: what one has by chance, the rule of the other does not know, and the
 other way round, so the same product of two chances is counted twice. Where nothing but chance decides between
@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from math import sqrt
 
 import numpy as np
@@ -39,11 +39,14 @@ from polyseme.strata import Strata, by_stratum
 __all__ = ["Judge", "Judged", "folds", "judged_groups", "judged_strata", "likeliest", "scored"]
 
 FOLDS = 5
-"""Each rule is learnt from four fifths of the records."""
+"""Each rule is learned from four fifths of the records."""
 _SETS = 50_000
 """Valid sets that are gone through at the most."""
 _CELLS = 10_000_000
 """Values times sets, and kinds of records times values, that are held at a time at the most (80 MB)."""
+_KEPT, _JUDGES = 200_000, 64
+"""Values times sets of a judge that is kept for the next question about its mechanism (1.6 MB), and how many are kept.
+Groups, folds and attributes ask for the same ones again and again."""
 _WORK = 100_000_000
 """Kinds of records times sets times candidates that are gone through at the most: about three seconds."""
 _BLOCK = 200_000
@@ -81,7 +84,7 @@ class Judged:
 
 
 def folds(records: int, count: int = FOLDS) -> Iterator[tuple[Ints, Ints]]:
-    """The records that a rule is learnt from, and those it is judged by. Rows of a release are in random order."""
+    """The records that a rule is learned from, and those it is judged by. Rows of a release are in random order."""
     fold = np.arange(records) % count
     for number in range(count):
         check_cancelled()
@@ -103,7 +106,11 @@ class Judge:
     @classmethod
     def of(cls, mechanism: Mechanism) -> Judge | None:
         """None where there are too many sets to go through."""
-        return cls(mechanism, *mechanism.channel()) if cls.lists(mechanism) else None
+        return _kept(mechanism) or (cls.listing(mechanism) if cls.lists(mechanism) else None)
+
+    @classmethod
+    def listing(cls, mechanism: Mechanism) -> Judge:
+        return cls(mechanism, *mechanism.channel())
 
     @staticmethod
     def lists(mechanism: Mechanism) -> bool:
@@ -150,7 +157,7 @@ class Judge:
         return np.divide(self.channel, expected, out=np.zeros_like(self.channel), where=expected > 0.0).T
 
     def chances(self, belief: Floats) -> Floats:
-        """`s(q, v)`, how often somebody of the kind q who has the value v is named right: (kinds, F)."""
+        """`s(q, v)`, how often a guess about a person of the kind q with the value v is right: (kinds, F)."""
         found, step = np.zeros(belief.shape), max(_BLOCK // self.sets.size, 1)
         inside, outside = self.mechanism.weights(self.sets)
         for start in range(0, len(belief), step):
@@ -177,6 +184,12 @@ class Judge:
         return place[which[len(self.sets) :]]
 
 
+@lru_cache(maxsize=_JUDGES)
+def _kept(mechanism: Mechanism) -> Judge | None:
+    """A judge that is small enough to be kept."""
+    return Judge.listing(mechanism) if mechanism.lists(_KEPT) else None
+
+
 def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> tuple[list[Bools], Bools | None]:
     """Whether the likeliest value given each set is the one at each place of it, for each kind of record: (S, kinds).
 
@@ -189,8 +202,8 @@ def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> tup
     rows = np.ascontiguousarray(score.T)
     members = [rows[value] * weight[:, None] for value, weight in zip(sets.T, inside.T)]
     best = reduce(np.maximum, members)
-    # If the likeliest of all values is a member, then it is likelier still inside than outside: nobody else has to be
-    # looked at.
+    # If the likeliest of all values is a member, then it is likelier still inside than outside: no other value
+    # matters.
     beyond = outside[:, None] * rows.max(axis=0) > best if outside.any() else None
     left, named = np.ones(best.shape, dtype=bool) if beyond is None else ~beyond, []
     for member in members:
@@ -203,7 +216,7 @@ def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> tup
 def judged_groups(
     sets: Ints, group: Ints, mechanism: Mechanism, count: int = FOLDS, added: float | None = None
 ) -> Judged | None:
-    """How often somebody is right who estimates the shares of each group from the release; None where sets cannot tell.
+    """How often an attacker who estimates the shares of each group is right; None where sets cannot tell.
 
     sets   candidates of each record: (n, l)
     group  of each record, from 0 on

@@ -1,11 +1,11 @@
-"""How often somebody guesses right who knows how the values of a group are distributed, estimated from a release.
+"""How often an attacker who knows the distribution in each group guesses right, estimated from a release.
 
 To put estimated shares in place of the true ones misleads either way: where they are drawn towards everybody's they are
 too much alike (income at (3, 4), 20,000 records in 20 groups: 71.4% instead of 75.4%), and where they are not, chance
-makes them differ. So what was learnt from some records is judged by others (`estimators/judging.py`), which tells
-without bias how often *that* is right. Somebody who knows the truth is right a little more often, by
+makes them differ. So what was learned from some records is judged by others (`estimators/judging.py`), which tells
+without bias how often *that* is right. An attacker who knows the truth is right a little more often, by
 
-    regret = V(pi) - V(pi, guessing by shares learnt from so many records)
+    regret = V(pi) - V(pi, guessing by shares learned from so many records)
 
 which is computed for releases drawn from the estimated shares, as if these were the true ones.
 
@@ -44,9 +44,9 @@ _VAGUE = 0.08
 
 @dataclass(frozen=True)
 class Reached:
-    """How often somebody is right.
+    """How often an attacker is right.
 
-    success  with what he learnt from most of the records
+    success  with what he learned from most of the records
     regret   how much more often with the true distribution
     error    the standard error of `success`
     finer    the highest upper limit for attackers who learn in other ways; 0 where there are none

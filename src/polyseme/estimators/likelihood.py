@@ -3,11 +3,11 @@
     log L(x) = sum_i c_i log f_i,    f_i = sum_v A[i, v] x_v,    A[i, v] = prod_j P(R_ij | v_j)
 
 where
-    x     the table, flattened: expected records for each combination v = (v_1, .., v_q)
+    x     the table, flattened: expected records for each combination v = (v_1, ..., v_q)
     i     a distinct combination of published sets, reported by c_i records
     R_ij  its set for attribute j
 
-It is concave. A row of A has `l_1 * .. * l_q` entries when every set holds its true value. With a truth probability
+It is concave. A row of A has `l_1 * ... * l_q` entries when every set holds its true value. With a truth probability
 below one each value outside a set has the same small weight, so the axis gets one more place, the margin of x over it:
 a row then has `(l_j + 1)` entries along that axis, never F_j.
 """
@@ -228,7 +228,7 @@ class TensorLikelihood(RecordLikelihood):
 
     channels  for each attribute (S_j, F_j): `P(R | v)` up to a factor of the set, for the S_j distinct sets
     members   the same with 1 where v is in R, else 0
-    counts    flattened (S_1, .., S_q): how many records reported each combination
+    counts    flattened (S_1, ..., S_q): how many records reported each combination
 
     Nothing is ever multiplied out: each attribute acts along its own axis.
     """

@@ -101,8 +101,8 @@ class Unbiased:
 class CellFit:
     """The fitted table of one cell of the untouched attributes, with the loss around it where it has a matrix.
 
-    places     the cells of the flattened table that can hold records: the others were reported by nobody
-    ceiling    how many reports contain each place; nobody else can have that value when every set holds the truth
+    places     the cells of the flattened table that can hold records: the others are in no report
+    ceiling    how many reports contain each place; no other record has that value when every set holds the truth
     repeats    the design effect of repeated draws; the information is that of independent draws divided by it
     unbiased   an estimate without the bias that the boundary brings: where sets may lie, and where strata are mixed,
                which have no loss of their own
@@ -236,7 +236,7 @@ def cell_fit(
         slopes = likelihood.pull(np.where(likelihood.counts > 0, likelihood.counts / f, 0.0))
         information = likelihood.information(np.where(likelihood.counts > 0, likelihood.counts / f**2, 0.0))
     places = np.flatnonzero(slopes > 0.0)
-    # What is below any reader's notice counts as zero, so that the boundary is recognised as such.
+    # What is below any reader's notice counts as zero, so that the boundary is recognized as such.
     kept = np.where(x < _UNNOTICED * records * (slopes < 1.0), 0.0, x)[places]
     score = np.where(kept > 0, 0.0, slopes[places] - 1.0)
     quadratic = Quadratic(kept, information[np.ix_(places, places)] / repeats, score / repeats)
@@ -284,7 +284,7 @@ class LikelihoodLimits(Limits):
             if not fit.is_known or self.totals[cell] == 0:
                 continue
             if population == "super":
-                # Nobody reported these values; the likelihood still allows a few records.
+                # No report holds these values; the likelihood still allows a few records.
                 high[cell, fit.possible] = fit.repeats * _quantile(level) / 2.0
             low[cell, fit.places], high[cell, fit.places] = fit.limits(np.eye(size)[fit.places], level, population)
             if population == "finite" and fit.ceiling is not None:

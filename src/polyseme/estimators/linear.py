@@ -1,6 +1,6 @@
 """Estimators that are linear in the containment counts: `simple`, `existing`, `paper`, `inverse`, `valueadding`.
 
-    x = (A_1 x .. x A_q) w
+    x = (A_1 x ... x A_q) w
 
 where
     w    containment counts, see `containment`
@@ -35,7 +35,7 @@ from polyseme.randomness import experiment
 __all__ = ["Existing", "Inverse", "Linear", "Paper", "Simple", "ValueAdding"]
 
 _WORK = 400_000_000
-"""Multiplications allowed for the exact variance: a judgement, about a second of work."""
+"""Multiplications allowed for the exact variance: a judgment, about a second of work."""
 _CHUNK = 8_000_000
 """Numbers in memory at a time (64 MB)."""
 _TABLES, _EXACT = 3, 1e-7

@@ -44,7 +44,7 @@ LARGE = (
 FLAT = "these reports cannot distinguish some values: the estimate is one of several that fit equally well"
 
 _MANY = 300_000
-"""Records from which on a linear estimate is near enough to the maximum to be worth its time; a judgement."""
+"""Records from which on a linear estimate is near enough to the maximum to be worth its time; a judgment."""
 _MATRIX = 1_000
 """Values of an attribute up to which a linear estimate takes next to no time."""
 _INSIDE = 1e-4

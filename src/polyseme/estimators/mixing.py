@@ -31,7 +31,7 @@ WEIGHTS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.92, 0.96, 0.98, 0.99, 1.0)
 """Those that are tried. They are closer near 1, where tables change most: steps repeat themselves, and what a step is
 short of by 1 - w adds up."""
 _FOLDS = 5
-"""Parts of the records of which each is left out once; a judgement, as usual."""
+"""Parts of the records of which each is left out once; a judgment, as usual."""
 _TRIED = 0.01
 """Records by which no cell moves any more when a table is only tried."""
 _HOPELESS = 10.0

@@ -10,8 +10,8 @@ where
 
 The step on the right is expectation maximisation; it starts from the even spread, q = 1/|g|. Each step keeps both
 margins: the records of each cell, and the records of each value in the table, as they were published. The likelihood is
-that of the cells given the values, each record's cell being drawn given its value: whoever made the groups looked at
-values only, so which records share a group says nothing else.
+that of the cells given the values, each record's cell being drawn given its value: groups are made
+from values only, so which records share a group says nothing else.
 
 There are no errors. The inverse of the observed information is one, and so are repeats drawn from the fitted table, but
 intervals made of them held the truth in 81% to 93% of cases at a level of 95%, because the fitted table is surer of who
@@ -36,7 +36,7 @@ __all__ = ["Dealt", "Hand", "Permuted"]
 _FLOOR = 1e-9
 """Records that a cell keeps, so that no permutation becomes impossible by rounding."""
 _SLACK = 1.0
-"""Log-likelihood of left-out groups that a weaker pull to the even spread may lose and still be preferred; a judgement,
+"""Log-likelihood of left-out groups that a weaker pull to the even spread may lose and still be preferred; a judgment,
 the same as that of `shrink` for sets."""
 _RANKED = 2_000
 """Values up to which it is checked whether the groups determine their numbers."""
@@ -136,9 +136,9 @@ class Dealt:
 class Permuted:
     """Records in groups.
 
-    cell    of each record: (n,), 0 .. cells-1
+    cell    of each record: (n,), 0 ... cells-1
     group   of each record: (n,)
-    values  those of the groups, group by group in the order of their numbers: (n,), 0 .. width-1
+    values  those of the groups, group by group in the order of their numbers: (n,), 0 ... width-1
     """
 
     cell: Ints

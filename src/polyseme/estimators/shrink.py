@@ -4,7 +4,7 @@
 
 where
     m         the simpler table, see `simpler`: the product of the margins of the attributes; for one attribute in
-              several groups its distribution over all of them; for one ordered attribute alone the neighbours' average;
+              several groups its distribution over all of them; for one ordered attribute alone the neighbors' average;
               else uniform
     strength  in records: as many further records as if drawn from m
 
@@ -42,7 +42,7 @@ __all__ = ["Shrink", "shrunk"]
 
 
 class Shrink(Estimator):
-    """Penalised likelihood; wins where cells are many and records few.
+    """Penalized likelihood; wins where cells are many and records few.
 
     strength  fixed by hand, in records for each group; None lets held-out reports decide
     """

@@ -7,7 +7,7 @@ where
     step  each record shared out among the values of its label in proportion to x
     even  the even spread
     w     how far the likelihood is trusted, see `mixing`
-    S     a moving average over neighbours, for numbers in ascending order; else nothing
+    S     a moving average over neighbors, for numbers in ascending order; else nothing
 
 Attributes are taken one by one, as if they had nothing to do with one another within a cell; so does the even spread.
 Fitted together, as `ml` does, the combinations are so many that hardly two labels tell them apart, and the likelihood
@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 from scipy.sparse import csr_array
 
 from polyseme.arrays import Floats, Ints
@@ -36,11 +35,11 @@ __all__ = ["LabelCounts", "Sharing"]
 
 _SLACK = 2.0
 """Log-likelihood of left-out records that a stronger pull to the even spread may lose and still be preferred; a
-judgement, on the side of the even spread because the likelihood assumes more than is known."""
+judgment, on the side of the even spread because the likelihood assumes more than is known."""
 _POOLED = (np.inf, 1_000.0, 100.0, 10.0, 0.0)
 """Further records from the distribution over all cells that are tried for each cell."""
 _WIDTH = 1 / 8
-"""Standard deviation of the moving average, as a share of the numbers. A judgement: on Adult's ages, errors with 5 to
+"""Standard deviation of the moving average, as a share of the numbers. A judgment: on Adult's ages, errors with 5 to
 12 years were within 3% of one another for both kinds of Mondrian, and the wider the better after local recoding."""
 
 
@@ -150,6 +149,8 @@ class LabelCounts:
         return self._smooth(self.step(table))
 
     def _smooth(self, table: Floats) -> Floats:
+        from scipy.ndimage import gaussian_filter1d
+
         if self.numbers < 3:
             return table
         smoothed = gaussian_filter1d(table[:, : self.numbers], self.numbers * _WIDTH, axis=1, mode="reflect")

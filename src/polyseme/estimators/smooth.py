@@ -46,9 +46,9 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Room", "Smooth", "Smoothed", "smoothed"]
 
 WEIGHTS = 600
-"""Most weights of a table: their matrix is factored some hundred times, at 4 milliseconds each. A judgement."""
+"""Most weights of a table: their matrix is factored some hundred times, at 4 milliseconds each. A judgment."""
 PARTS = 150
-"""Most parts into which helping columns divide the records: each has a likelihood of its own. A judgement."""
+"""Most parts into which helping columns divide the records: each has a likelihood of its own. A judgment."""
 _ROUNDS = 40
 """Turns of weights and sizes at the most, and a note says when they were not enough. Tables of 100,000 records took 3
 or 4."""
@@ -69,7 +69,7 @@ _NEAR = 1e-5
 _CLOSE = 0.1
 """The same while the sizes are still moving, when more would be lost again."""
 _SETTLED = 0.01
-"""Log-likelihood that other sizes could still gain when they count as settled: nobody can see that."""
+"""Log-likelihood that other sizes could still gain when they count as settled: too little to be seen."""
 _RESIZED = 0.001
 """The same for one repetition of the formula for the sizes: a tenth, since many of them follow each other."""
 _UNSEEN = 1e-12
@@ -104,7 +104,7 @@ class Smooth(Estimator):
 class Smoothed:
     """A smooth table.
 
-    expected  its proportions: (cells, F_1, .., F_q), each cell adding up to one
+    expected  its proportions: (cells, F_1, ..., F_q), each cell adding up to one
     people    the records of the table, as the reports share them out when these proportions are the prior
     variance  of the expected records, as far as the weights are uncertain
     value     the log-likelihood
@@ -281,7 +281,7 @@ class _Search:
     def proportions(self, point: _Point) -> Floats:
         """The expected shares of the values in each cell of the table: (cells, values)."""
         records = np.array([likelihood.records for likelihood in self.likelihoods])
-        # Where nobody is, all parts count alike.
+        # Where there are no records, all parts count alike.
         records = np.where(self.added(records)[self.whole] > 0, records, 1.0)
         return self.added(records[:, None] * point.x) / np.maximum(self.added(records), 1.0)[:, None]
 
@@ -314,7 +314,7 @@ class _Search:
         return point, information, pull
 
     def along(self, point: _Point, step: Floats, sizes: Floats) -> _Point:
-        """The best of the whole step, its half, its quarter ..; where none is better, the point itself."""
+        """The best of the whole step, its half, its quarter ...; where none is better, the point itself."""
         best = point
         for halving in range(_HALVINGS):
             moved = self.at(point.weights + step * 0.5**halving)

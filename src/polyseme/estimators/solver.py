@@ -43,10 +43,10 @@ _TOGETHER = 0.01
 _FINEST = 1e-11
 """A gap below this cannot be computed: slopes are sums with a relative error of about 1e-13."""
 MATRIX_CELLS = 1_200
-"""Most cells for which a matrix of all pairs is formed: 12 MB, factored in 34 milliseconds. A judgement."""
+"""Most cells for which a matrix of all pairs is formed: 12 MB, factored in 34 milliseconds. A judgment."""
 _WORK = 300_000
 """Operations for a first look at the curvature, about a millisecond: far from the maximum a sample of the reports is
-enough. Chosen by judgement; it changes the time of the search, never its end."""
+enough. Chosen by judgment; it changes the time of the search, never its end."""
 _NEAR = 0.005
 """Gap below which all reports are looked at."""
 _SLOW = 0.3
@@ -62,11 +62,11 @@ _ROUNDING = 1e-14
 _SHORTEST = 1e-4
 """Lengths of a step that are tried; if none is good enough, a step of expectation-maximisation is taken instead."""
 _ENOUGH = 0.01
-"""Share of the promised decrease that a step has to bring (Armijo's rule). A judgement."""
+"""Share of the promised decrease that a step has to bring (Armijo's rule). A judgment."""
 _SIGN = 1e-12
 """Slack, as a share of the largest right-hand side, that does not count as having the wrong sign."""
 _PATIENCE = 3
-"""How often all entries change sides without their number getting smaller, before only one does. A judgement."""
+"""How often all entries change sides without their number getting smaller, before only one does. A judgment."""
 _PIVOTS = 50
 """Rounds of pivoting beyond three for each entry: only ends a loop that rounding keeps alive. Of 4,783 systems in
 tables of 100,000 records none took more than 5."""

@@ -21,7 +21,7 @@ __all__ = ["functions", "is_ordered", "terms"]
 
 _LEAST = 1e-4
 """Functions whose variance is a smaller share than this of the first one's are left out: they bend a hundred times less
-than the first. A judgement, for speed."""
+than the first. A judgment, for speed."""
 
 
 def is_ordered(distance: Distance | None) -> bool:

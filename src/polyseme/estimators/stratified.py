@@ -58,7 +58,7 @@ def is_likely(chosen: Estimator | None) -> bool:
 def fit_parts(
     parts: Sequence[Part], shape: tuple[int, ...], estimator: str | Estimator | None = None
 ) -> tuple[str, Fit]:
-    """The name of the estimator, and the estimated table of this shape: (cells, F_1, .., F_q).
+    """The name of the estimator, and the estimated table of this shape: (cells, F_1, ..., F_q).
 
     estimator  a name or an estimator; None lets the data choose
     """

@@ -54,16 +54,16 @@ _FURTHER = 20.0
 with 99% in one value were covered in 75% to 91% (300 records, `line (2,2)`), with 20 in 93%; of 1,000 records they
 add 1% to an interval."""
 _OWN = 5.0
-"""Records for each value from which on a group has a working distribution of its own. A judgement."""
+"""Records for each value from which on a group has a working distribution of its own. A judgment."""
 _OWN_WORK = 1e6
-"""Squared values times groups up to which groups have one of their own: a few seconds at most. A judgement."""
+"""Squared values times groups up to which groups have one of their own: a few seconds at most. A judgment."""
 _ROUGH, _INSIDE = 2.0, 3.0
 """The standard error of a cell, in records, and the number of these from zero, from which on its unbiased estimate is
 about normal whatever the other cells are."""
 _CELLS = 400
-"""Most cells of a group that are looked at one by one. A judgement, for speed only."""
+"""Most cells of a group that are looked at one by one. A judgment, for speed only."""
 _CELL_WORK = 1e8
-"""Reports times cells of a group up to which every cell is looked at, about a second. A judgement."""
+"""Reports times cells of a group up to which every cell is looked at, about a second. A judgment."""
 _CHUNK = 4_000_000
 """Numbers in memory at a time (32 MB)."""
 _DRAWS = 50_000
@@ -159,7 +159,7 @@ class _Drawn:
 
 @dataclass(frozen=True, eq=False)
 class UnbiasedSums:
-    """Sums over a table of this shape: (cells, F_1, .., F_q).
+    """Sums over a table of this shape: (cells, F_1, ..., F_q).
 
     parts   the reports
     halves  the two halves of each part
@@ -181,7 +181,7 @@ class UnbiasedSums:
         return cls(tuple(divided), tuple(halves), shape)
 
     def __call__(self, contrasts: Floats, population: Population, given: bool = False) -> Sums:
-        """The sums `sum(contrast * table)` for each contrast (k, cells, F_1, .., F_q).
+        """The sums `sum(contrast * table)` for each contrast (k, cells, F_1, ..., F_q).
 
         given  whether what the records of each cell weigh is taken as given, as for shares
         """
@@ -224,7 +224,7 @@ class UnbiasedSums:
         return size <= _CELLS and size * sum(len(part.reports.counts) for part in self.parts) <= _CELL_WORK
 
     def cells(self, population: Population, given: bool = False) -> Sums:
-        """Every cell of the table: (cells, F_1, .., F_q)."""
+        """Every cell of the table: (cells, F_1, ..., F_q)."""
         size = int(np.prod(self.shape[1:]))
         moments = _Moments.none(size, self.shape[0])
         for part, pair in zip(self.parts, self.halves):
@@ -286,7 +286,7 @@ class UnbiasedSums:
     def _add(
         self, moments: _Moments, used: Ints, cell: int, part: Part, half: Half, rows: Ints, contrasts: Floats
     ) -> None:
-        """What one half of the reports of one group adds to some sums: (k, F_1, .., F_q)."""
+        """What one half of the reports of one group adds to some sums: (k, F_1, ..., F_q)."""
         pulled, squared = _pulled(half.maps, contrasts).T, _pulled(half.maps, contrasts**2).T
         assumed = _assumed(half.maps, contrasts)
         step = max(1, _CHUNK // max(2 * len(contrasts), 1))
@@ -441,7 +441,7 @@ def _only(nothing: Bools, cell: int) -> Bools:
 
 
 def _pulled(maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:
-    """Contrasts (k, F_1, .., F_q) as numbers for the members of sets: (k, entries)."""
+    """Contrasts (k, F_1, ..., F_q) as numbers for the members of sets: (k, entries)."""
     for axis, each in enumerate(maps, start=1):
         contrasts = each.pulled(contrasts, axis)
     return contrasts.reshape(len(contrasts), -1)

@@ -18,8 +18,8 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Simpler", "margin_of", "rough_margin", "simpler_table"]
 
 _FLOOR = 0.01
-"""Share of an even table in the simpler one: a value that nobody is estimated to have is not held at zero by it. A
-judgement."""
+"""Share of an even table in the simpler one: a value whose estimate is zero is not held at zero by it. A
+judgment."""
 _STEPS = 30
 """Steps towards the maximum after which a rough distribution is near enough: further ones follow the noise of the
 reports. Simulated on 14 to 250 ranks; 10 and 100 steps gave errors within 3% of these."""
@@ -62,7 +62,7 @@ class Simpler:
 def simpler_table(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism], groups: int) -> Simpler:
     """The product of the margins; of one attribute its own distribution, to which each of several groups is drawn.
 
-    One attribute in one group is drawn to the average over its neighbours, or to the same share for every value.
+    One attribute in one group is drawn to the average over its neighbors, or to the same share for every value.
     """
     structure = mechanisms[0].design.structure
     alone = len(mechanisms) == 1 and groups == 1
@@ -82,7 +82,7 @@ def _floored(table: Floats) -> Floats:
 
 
 def rough_margin(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> Floats:
-    """About the distribution of one attribute: a few steps towards its maximum, averaged over neighbours."""
+    """About the distribution of one attribute: a few steps towards its maximum, averaged over neighbors."""
     rows, weights = _together(sets, counts, mechanism)
     if not weights.any():
         return np.full(mechanism.size, 1.0 / mechanism.size)
@@ -119,7 +119,7 @@ def _neighbours(x: Floats, structure: Line | Circle) -> Simpler:
 
 
 def _averaged(ordered: Floats, structure: Line | Circle) -> Floats:
-    """Twice a quarter of either neighbour and a half of its own, along the first axis."""
+    """Twice a quarter of either neighbor and a half of its own, along the first axis."""
     for _ in range(2):
         padded = np.pad(
             ordered, [(1, 1), *[(0, 0)] * (ordered.ndim - 1)], mode="wrap" if isinstance(structure, Circle) else "edge"

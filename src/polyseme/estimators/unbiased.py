@@ -1,4 +1,4 @@
-"""Unbiased estimates from the sets themselves, by generalised least squares.
+"""Unbiased estimates from the sets themselves, by generalized least squares.
 
     x = sum_i c_i y(R_i),      y(R) = J^-1 a_R / f_R,      J = sum_R a_R a_R' / f_R,      f = w' A
 
@@ -39,9 +39,9 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Half", "UnbiasedMap", "assumed_covariance", "inverse_map", "unbiased_map", "unbiased_table"]
 
 _VALUES = 700
-"""Most values for which the information is formed: half a second at most. A judgement."""
+"""Most values for which the information is formed: half a second at most. A judgment."""
 _FLOOR = 0.05
-"""Uniform share of the working distribution: it bounds what a rare set can add. A judgement: the estimate is
+"""Uniform share of the working distribution: it bounds what a rare set can add. A judgment: the estimate is
 unbiased whatever it is."""
 _CHUNK = 4_000_000
 """Numbers in memory at a time (32 MB)."""

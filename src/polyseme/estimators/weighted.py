@@ -207,7 +207,7 @@ class _Weighted:
         return out
 
     def _ceiling(self) -> Floats | None:
-        """What the records weigh whose sets hold each value: nobody else has it, when every set holds the truth."""
+        """The weight of the records whose sets hold each value: no other has it, when every set holds the truth."""
         if any(may_lie(part.mechanisms) for part in self.parts):
             return None
         out = np.zeros(self.shape)

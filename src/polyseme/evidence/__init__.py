@@ -34,14 +34,14 @@ __all__ = [
 
 LEVEL = 2e-4
 """How often, at most, all tests of an honest release together find something: one release in 5,000 is wrongly doubted.
-Chosen by judgement; what it comes to is measured in `benchmarks/evidence.py` (figures: docs/models/headline.md)."""
+Chosen by judgment; what it comes to is measured in `benchmarks/evidence.py` (figures: docs/models/headline.md)."""
 
 UNKNOWN_REPEATS = 100.0
-"""How many records a person may have where decoys are sticky and the manifest does not say: chosen by judgement, on the
+"""How many records a person may have where decoys are sticky and the manifest does not say: chosen by judgment, on the
 side of not doubting an honest release."""
 
 _UNEVEN = 3.0
-"""People do not have equally many records: this many times the average are taken for one. Chosen by judgement."""
+"""People do not have equally many records: this many times the average are taken for one. Chosen by judgment."""
 _ROWS = 2_000_000
 """Sets that are looked at, for the sake of memory and time; the level of the test does not depend on it."""
 

@@ -16,7 +16,7 @@ from polyseme.mechanism import Mechanism
 __all__ = ["Evidence", "Finding", "fitted", "impossible", "least", "nothing", "tally"]
 
 _STEPS, _STEPS_WITHOUT_MATRIX = 200, 6
-"""Most steps of the fit: to convergence where a matrix makes them cheap, otherwise a few. Chosen by judgement; the
+"""Most steps of the fit: to convergence where a matrix makes them cheap, otherwise a few. Chosen by judgment; the
 level and the power that go with it are measured in `benchmarks/evidence.py`."""
 
 

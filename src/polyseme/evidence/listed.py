@@ -19,7 +19,7 @@ from polyseme.mechanism import Mechanism
 __all__ = ["listable", "listed_evidence"]
 
 _SETS, _ENTRIES = 300_000, 6_000_000
-"""Most valid sets, and pairs of values in them, that are gone through. Chosen by judgement."""
+"""Most valid sets, and pairs of values in them, that are gone through. Chosen by judgment."""
 _LOST = 1e-12
 """Part of the records that may go missing among the valid sets: rounding of counts that are no whole numbers."""
 _ROUNDING = 1e-6

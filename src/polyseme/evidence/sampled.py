@@ -25,12 +25,12 @@ from polyseme.randomness import SystemStream, experiment
 __all__ = ["sampled_evidence", "thinned"]
 
 _RECORDS, _MEMBERS, _PAIRS = 100_000, 1_000_000, 500_000
-"""Most published records, members of their sets, and pairs in them that are looked at. Chosen by judgement."""
+"""Most published records, members of their sets, and pairs in them that are looked at. Chosen by judgment."""
 _TIMES = 4
 """How many sets are drawn for each published one: with four, a fifth of the variance of the comparison is the drawn
-sets' own. Chosen by judgement."""
+sets' own. Chosen by judgment."""
 _WIDE = 8
-"""Of larger sets only some values are looked at in pairs: 28 pairs a set. Chosen by judgement."""
+"""Of larger sets only some values are looked at in pairs: 28 pairs a set. Chosen by judgment."""
 
 
 def thinned(sets: Ints, counts: Ints, most: int) -> tuple[Ints, Ints]:

@@ -49,7 +49,7 @@ def sets_by_stratum(counts: SetCounts, item: Sets) -> Grouped | None:
 
 
 def posterior_verdict(item: Sets) -> Verdict:
-    """How likely any candidate can be for somebody who knows the channel and has the declared prior."""
+    """The highest posterior for an attacker who knows the channel and has the declared prior."""
     members = item.strata.members
     l = max(member.mechanism.l for member in members)
     each = [_worst_posterior(member) for member in members]
@@ -75,7 +75,9 @@ def posterior_verdict(item: Sets) -> Verdict:
 def _expected(members: Sequence[Stratum]) -> str:
     """For whom the posterior is computed."""
     if any(member.distributions.stated is not None for member in members):
-        return "somebody who expects what the sets are balanced for; not for the declared distribution (see learner)"
+        return (
+            "an attacker with the prior that the sets are balanced for; not for the declared distribution (see learner)"
+        )
     return "a uniform prior" if all(member.prior is None for member in members) else "the declared prior"
 
 

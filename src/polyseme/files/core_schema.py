@@ -16,7 +16,7 @@ import yaml
 __all__ = ["NotYaml", "line_of", "load"]
 
 MOST_REPEATED = 1_000_000
-"""Nodes that aliases may add: far more than anybody writes, and still read in a second or two."""
+"""Nodes that aliases may add: far more than a person writes, and still read in a second or two."""
 
 
 class NotYaml(ValueError):
@@ -134,7 +134,7 @@ _Loader.add_implicit_resolver(
 def _size(node: yaml.Node, sizes: dict[int, float]) -> float:
     """How many nodes there are with every alias written out; infinitely many where a node holds itself."""
     if id(node) not in sizes:
-        sizes[id(node)] = math.inf  # as long as it is not known: whoever comes back here is inside of it
+        sizes[id(node)] = math.inf  # until it is known: coming back here means that the node is inside of itself
         children = node.value if isinstance(node, yaml.CollectionNode) else ()
         inner = (item for child in children for item in (child if isinstance(child, tuple) else (child,)))
         sizes[id(node)] = 1 + sum(_size(item, sizes) for item in inner)

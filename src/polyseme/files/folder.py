@@ -1,6 +1,6 @@
 """Files that a policy names.
 
-A policy may come from somebody else, so the files it names must be below its own folder, unless the user allows others.
+A policy may come from elsewhere, so the files it names must be below its own folder, unless the user allows others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Folder:
     allow_outside: bool = False
 
     def file(self, name: Any) -> Path:
-        """The file of that name; one that is not below the folder is refused before anything is learnt of it."""
+        """The file of that name; one that is not below the folder is refused before anything is learned of it."""
         if not isinstance(name, str):
             raise PolicyError("expected the name of a file")
         file = self.path / name

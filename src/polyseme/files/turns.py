@@ -13,7 +13,7 @@ __all__ = ["turn"]
 
 @contextmanager
 def turn(path: Path) -> Iterator[None]:
-    """Wait until nobody else has a turn at the file, and keep others waiting until the block ends.
+    """Wait until no other process has a turn at the file, and keep others waiting until the block ends.
 
     The system ends a turn with its process, so nothing is left behind by one that was killed. A process that takes a
     second turn inside its first waits for itself, for ever.
@@ -24,7 +24,7 @@ def turn(path: Path) -> Iterator[None]:
     try:
         descriptor = _taken(lock)
     except OSError as error:
-        error.filename = str(path)  # nobody knows the name of the lock
+        error.filename = str(path)  # users do not know the name of the lock
         raise
     try:
         yield
@@ -65,7 +65,7 @@ else:
                 raise
             if _names(lock, descriptor):
                 return descriptor
-            os.close(descriptor)  # whoever had the turn before has removed the file that this one waited at
+            os.close(descriptor)  # the process before has removed the file that this one waited at
 
     def _names(lock: Path, descriptor: int) -> bool:
         try:

@@ -66,7 +66,7 @@ def _name(error: OSError, partial: Path, target: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, also when somebody loses patience and interrupts this too."""
+    """Remove a folder, also when the user interrupts this too."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
     except BaseException:
@@ -123,7 +123,7 @@ def _exchange(target: Path, partial: Path, contents: Collection[str]) -> None:
     old = _beside(target, ".old")
     try:
         target.rename(old)
-        _refuse_foreign(old, contents)  # nobody can add to it under its name any more
+        _refuse_foreign(old, contents)  # nothing can be added under its name any more
         _move_folder(partial, target)
     except BaseException:
         if old.exists() and not target.exists():
@@ -209,7 +209,7 @@ def refuse_existing(target: Path, overwrite: bool = False) -> None:
 
 
 def _refuse_dangling(target: Path) -> None:
-    """Raise where a link leads to nothing: whoever made it would choose where our work appears."""
+    """Raise where a link leads to nothing: its maker would choose where our work appears."""
     for path in (target, *target.parents):
         if path.is_symlink() and not path.exists():
             raise InvalidInput(

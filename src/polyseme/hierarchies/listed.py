@@ -69,12 +69,12 @@ class Listed(Rule):
 
 
 def read_listed(file: Path) -> Listed:
-    """The hierarchy in a CSV file (`leaf;..;root`, no header), or the tree in a YAML or JSON file."""
+    """The hierarchy in a CSV file (`leaf;...;root`, no header), or the tree in a YAML or JSON file."""
     if is_document(file):
         return from_tree(read_document(file))
     rows = read_rows(file)
     if not rows:
-        raise PolicyError(f"{file.name} is empty", "one line for each value: leaf;..;root")
+        raise PolicyError(f"{file.name} is empty", "one line for each value: leaf;...;root")
     return _from_rows(rows)
 
 
@@ -93,7 +93,7 @@ def from_tree(tree: Any) -> Listed:
 
 
 def arx_text(hierarchy: Hierarchy) -> str:
-    """A hierarchy as ARX writes it: one line for each value, `leaf;..;root`, no header; missing values have no line.
+    """A hierarchy as ARX writes it: one line for each value, `leaf;...;root`, no header; missing values have no line.
 
     Readers guess the separator: where values are full of semicolons or commas, it is another one. Every text is read
     back before it is handed out.

@@ -214,7 +214,7 @@ class Prefixes(Rule):
 
 
 _LONGEST = 40
-"""A judgement: longer codes are masked with a list of lengths."""
+"""A judgment: longer codes are masked with a list of lengths."""
 
 
 @dataclass(frozen=True)

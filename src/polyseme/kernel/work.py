@@ -2,13 +2,13 @@
 
     token = Cancellation()
     with working(cancellation=token, progress=print):
-        evaluate(..)                   # token.cancel("the user left") from any thread ends it with `Cancelled`
+        evaluate(...)                   # token.cancel("the user left") from any thread ends it with `Cancelled`
 
 Verbs are marked with `verb`, which declares the stages of their work and the weight of each. Code at any depth opens a
 stage and says how far it is, without parameters that are handed down:
 
     for question in tracked(questions, "tables", "Comparing tables"):
-        ..
+        ...
 
 Opening a stage and advancing it also ask whether the work should stop; `check_cancelled` asks where there is none. A
 stage is named in words of our own, and a log line holds counts and seconds: neither holds a value of the data or the

@@ -53,7 +53,7 @@ class Registered:
 
 DECOYS = "decoys"
 LOSSES = ("entropy", "loss", "precision", "discernibility", "average-class-size")
-"""What a search can minimise, by the policy's words."""
+"""What a search can minimize, by the policy's words."""
 _L = Parameter("l", "whole", low=2, high=MOST, example=3)
 _LEFT_OUT = Parameter("left-out", low=0, high=1, above=True, default=1.0, required=False, example=0.8)
 _ATTRIBUTE = Parameter("attribute", "text", required=False, example="disease")

@@ -5,7 +5,7 @@
 where
     G  a group of records; each of them shows the values of all, in no order
 
-Somebody who finds a person's record in a group, and knows nothing else, is right about the value with probability
+An attacker who finds a person's record in a group, and knows nothing else, is right about the value with probability
 1/|G|. What suppresses the fewest records, and makes the most groups, is known in closed form: see `bucketization`.
 
 Xiao and Tao (2006).

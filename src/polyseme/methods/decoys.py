@@ -69,7 +69,7 @@ def _planned(resolved: Resolved, records: int | None) -> tuple[AttributePlan, ..
         if attribute.name in resolved.from_data and _is_constant(attribute):
             helpless = " and ".join(promise.name for promise in attribute.promises.limiting)
             same = f"all records have the same value, and it would be published: {helpless} cannot hide that"
-            problems.append(Problem(f"{where}.protect", same, "declare the values that are possible: domain: [..]"))
+            problems.append(Problem(f"{where}.protect", same, "declare the values that are possible: domain: [...]"))
             continue
         try:
             plans.append(_plan_attribute(attribute, records, labels))
@@ -88,7 +88,7 @@ def _within(error: InvalidInput, where: str) -> list[Problem]:
 
 
 def _is_constant(attribute: Attribute) -> bool:
-    """Whether a promise about what can be learnt is made for a column that has one value."""
+    """Whether a promise about what can be learned is made for a column that has one value."""
     return attribute.domain is not None and attribute.domain.size == 1 and bool(attribute.promises.limiting)
 
 
@@ -172,7 +172,7 @@ def _crowded(choice: Choice, crowded: Sequence[Facts], groups: int) -> list[str]
     return [
         f"in {len(crowded)} of {groups} groups more than 1/{choice.l} of the people have values that are mutually too "
         f"close: nothing gives 1/{choice.l} there, and the {_FALLBACK} design is used, with a posterior of up to "
-        f"{worst:.3g} for somebody who has the prior of the group"
+        f"{worst:.3g} for an attacker who has the prior of the group"
     ]
 
 

@@ -1,8 +1,8 @@
-"""A goal: the models that every class of a table must fulfil, all of them together.
+"""A goal: the models that every class of a table must fulfill, all of them together.
 
     goal = Goal.of([{"k-anonymity": {"k": 5}}, {"closeness": {"t": 0.2}}], data, background)
     goal.fine(*goal.counted(classes, number))           # from the class of each record
-    goal.fine(sizes, counts)                            # from counts that somebody has already
+    goal.fine(sizes, counts)                            # from counts that are known already
 
 Classes are given as `sizes` and, for each attribute in `goal.sensitive`, as `Counts`. What becomes of classes that are
 merged says which way a search can prune:
@@ -111,7 +111,7 @@ def _by_rows(counts: Counts) -> Counts:
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """What every class must fulfil.
+    """What every class must fulfill.
 
     demands    one or several models, each for one attribute
     sensitive  the attributes whose counts are needed, by name; one for each `never-all` rule is among them
@@ -170,7 +170,7 @@ class Goal:
         return replace(self, demands=tuple(item for item in self.demands if item.spec.model.name != "k-map"))
 
     def fine(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Bools:
-        """Whether each class fulfils all models."""
+        """Whether each class fulfills all models."""
         fine = np.ones(len(sizes), dtype=bool)
         for demand in self.demands if len(sizes) else ():
             fine &= demand.score(sizes, counts, population).fine
@@ -303,7 +303,7 @@ def _obstacles(spec: Spec, name: str, data: Microdata, background: Background, w
     elif spec.model.semantic:
         distance = background.distances.get(name)
         if distance is None:
-            yield Problem(where, f"no semantic distance was given for '{name}'", "distance: ..")
+            yield Problem(where, f"no semantic distance was given for '{name}'", "distance: ...")
         elif distance.size != len(data.sensitive[name].labels):
             yield Problem(where, f"the distance and the domain of '{name}' differ in size")
 

@@ -2,7 +2,7 @@
 
     showing.cells(leaves)       # (n, q) leaves -> (n, q) cells, -1 throughout for a record of which nothing is shown
 
-A method that works on counts of records that are alike hands back such a rule. Whoever has a part of the table, in
+A method that works on counts of records that are alike hands back such a rule. A worker with a part of the table, in
 whatever order and on whatever machine, can apply it: it knows no row numbers, is small, and can be pickled.
 """
 

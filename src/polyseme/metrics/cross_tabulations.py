@@ -162,7 +162,7 @@ def covered(truth: Floats, low: Floats, high: Floats, level: float) -> dict[str,
 
 
 def per_cell(truth: Floats, estimate: Floats, records: float | None = None) -> dict[str, Floats]:
-    """What each cell adds: squared share error, |x - x^|, (x - x^)^2, squared root difference / 2, |p - q| / 2, .."""
+    """What each cell adds: squared share error, |x - x^|, (x - x^)^2, squared root difference / 2, |p - q| / 2, ..."""
     truth, estimate = _aligned(truth, estimate)
     total = float(truth.sum()) if records is None else float(records)
     return {

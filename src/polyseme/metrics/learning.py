@@ -35,9 +35,9 @@ __all__ = ["learning"]
 _FLOOR = 1e-15
 """A guess of zero would cost an infinite log-loss; with this floor it costs 34.5."""
 _ITERATIONS = 1_000
-"""Ten times the default of scikit-learn, at which fits with many features end before they converge. A judgement."""
+"""Ten times the default of scikit-learn, at which fits with many features end before they converge. A judgment."""
 _CLASSES = 500
-"""More values than this are too many for a classifier of this kind. A judgement."""
+"""More values than this are too many for a classifier of this kind. A judgment."""
 
 
 def learning(

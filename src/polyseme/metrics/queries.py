@@ -21,7 +21,7 @@ from polyseme.randomness import experiment
 __all__ = ["QueryError", "as_grid", "query_error"]
 
 _GRID = 10_000_000
-"""The largest grid of combinations that queries are asked on: 80 MB for either table. A judgement."""
+"""The largest grid of combinations that queries are asked on: 80 MB for either table. A judgment."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class QueryError:
 
 
 def as_grid(table: Floats, cells: Mapping[str, Sequence[Any]]) -> Floats | None:
-    """A table (cells, F_1, ..) with an axis for each attribute of the cells, whose values are put in order.
+    """A table (cells, F_1, ...) with an axis for each attribute of the cells, whose values are put in order.
 
     Combinations that are no cell have no record. None when there are too many of them.
 

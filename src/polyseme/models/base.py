@@ -4,7 +4,7 @@ A model compares one number for each equivalence class (or each published set) w
 
 - counts are compared as integers, and products of counts by cross multiplication;
 - a ratio of counts is rounded once to the nearest double before it meets a decimal bound, so 3 of 10 is not above 0.3;
-- entropies, logarithms and sums of many ratios are compared with the tolerance `TOLERANCE`, in favour of the table.
+- entropies, logarithms and sums of many ratios are compared with the tolerance `TOLERANCE`, in favor of the table.
 
 A model fails closed: what cannot be checked does not hold, and the note says why.
 """

@@ -1,6 +1,6 @@
 """How far apart the values of a class are: closest pair, largest subset of distant values, heaviest ball.
 
-All three are exact. They use the structure of the distance at the threshold where it helps (sorted neighbours on a
+All three are exact. They use the structure of the distance at the threshold where it helps (sorted neighbors on a
 line or circle, labels of clusters) and look at pairs otherwise.
 """
 
@@ -33,7 +33,7 @@ def closest_pairs(subject: Counts | PublishedSets, distance: Distance) -> Floats
         if values.shape[1] < 2:
             continue
         if positions is not None:
-            # On a circle the last is the first one's neighbour too; elsewhere that pair does no harm.
+            # On a circle the last is the first one's neighbor too; elsewhere that pair does no harm.
             ordered = np.take_along_axis(values, np.argsort(positions[values], axis=1), axis=1)
             closest[rows] = distance.between(ordered, np.roll(ordered, -1, axis=1)).min(axis=1)
             continue
@@ -46,7 +46,7 @@ def closest_pairs(subject: Counts | PublishedSets, distance: Distance) -> Floats
 
 
 def _positions(distance: Distance) -> Floats | Ints | None:
-    """An order in which nobody is nearer than a neighbour, if there is one."""
+    """An order in which no value is nearer than a neighbor, if there is one."""
     if isinstance(distance, LineDistance | CircleDistance):
         return distance.positions
     return distance.places if isinstance(distance, TreeDistance) and distance.measure == "ancestor" else None
@@ -154,8 +154,8 @@ def _cliques(structure: Graph, values: Ints, l: int) -> Ints:
 def _clique(adjacent: Bools, goal: int) -> int:
     """The size of the largest clique, or `goal` as soon as one of that size is found.
 
-    Branch and bound: candidates are coloured greedily, a clique takes at most one of each colour, so a branch with too
-    few colours cannot improve on the best clique so far.
+    Branch and bound: candidates are colored greedily, a clique takes at most one of each color, so a branch with too
+    few colors cannot improve on the best clique so far.
     """
     neighbours = [sum(1 << int(v) for v in np.flatnonzero(row)) for row in adjacent]
     best = 0
@@ -174,7 +174,7 @@ def _clique(adjacent: Bools, goal: int) -> int:
 
 
 def _coloured(candidates: int, neighbours: Sequence[int]) -> list[tuple[int, int]]:
-    """The candidates with the number of colours used up to each of them."""
+    """The candidates with the number of colors used up to each of them."""
     ordered = []
     colour = 0
     while candidates:

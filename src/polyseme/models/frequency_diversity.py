@@ -7,7 +7,7 @@ where
     l        at least 1, need not be whole
 
 Compared in integers for a whole `l`. The worst value is `|E| / max_s n(E, s)`, the largest l the class satisfies.
-With the other sensitive quasi-identifiers as quasi-identifiers this is (l1, .., lq)-diversity (Sei, Okumura, Takenouchi
+With the other sensitive quasi-identifiers as known this is (l1, ..., lq)-diversity (Sei, Okumura, Takenouchi
 and Ohsuga, Definition 12), one verdict for each of them.
 """
 

@@ -1,12 +1,12 @@
 """Recursive (c, l)-diversity: the most frequent value is not too frequent, even after l - 2 others are ruled out.
 
-    r_1 < c * (r_l + r_(l+1) + .. + r_m)   for every class
+    r_1 < c * (r_l + r_(l+1) + ... + r_m)   for every class
 
 where
-    r_1 >= r_2 >= .. >= r_m   the counts of the m different sensitive values of the class, in descending order
+    r_1 >= r_2 >= ... >= r_m   the counts of the m different sensitive values of the class, in descending order
     c > 0, l >= 1
 
-A class with fewer than l different values fails: its sum is empty. The worst value is `r_1 / (r_l + .. + r_m)`, which
+A class with fewer than l different values fails: its sum is empty. The worst value is `r_1 / (r_l + ... + r_m)`, which
 must stay below c.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["check", "score"]
 
 
 def _head_and_tail(counts: Counts, l: int) -> tuple[Ints, Ints]:
-    """`r_1` and `r_l + .. + r_m` of each class."""
+    """`r_1` and `r_l + ... + r_m` of each class."""
     order = np.lexsort((-counts.count, counts.owner))
     descending = counts.count[order]
     place = np.arange(len(descending)) - counts.starts[:-1][counts.owner]

@@ -44,7 +44,7 @@ def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) ->
     verdict = replace(closeness.check(counts, asked["t"], ground), parameters=asked)
     undeclared = counts.attribute not in background.domains and any(isinstance(label, str) for label in counts.labels)
     if asked["ground"] == "ordered" and undeclared and not verdict.note:
-        return replace(verdict, note="no order was declared (domain: [..]), so alphabetical order is used")
+        return replace(verdict, note="no order was declared (domain: [...]), so alphabetical order is used")
     return verdict
 
 

@@ -2,9 +2,9 @@
 
 A rule is one of three sentences, written with conditions on attributes:
 
-    if A then B      every record that fulfils A fulfils B        |  checked record by record
+    if A then B      every record that fulfills A fulfills B        |  checked record by record
     never A          no record meets A                          |
-    never-all A      no class consists of records that fulfil A   |  checked class by class
+    never-all A      no class consists of records that fulfill A   |  checked class by class
 
 where
     A, B   conditions: an attribute and a test for each, all of which must be met
@@ -46,7 +46,7 @@ _COMPARE: Mapping[str, Callable[[pl.Series, float], pl.Series]] = {
 }
 _WORDS = ("above", "from", "to", "below", "pattern", "not")
 _KEYS = ("if", "then", "never", "never-all", "name")
-_FORMS = "{if: {..}, then: {..}}, {never: {..}} or {never-all: {..}}"
+_FORMS = "{if: {...}, then: {...}}, {never: {...}} or {never-all: {...}}"
 
 Condition = Mapping[str, Any]
 """A test for each attribute: a value, a list of values, or a mapping with the words of `_WORDS`."""
@@ -337,7 +337,7 @@ def _compares(test: Any) -> bool:
 
 
 def _meets(columns: Mapping[str, _Column], condition: Condition) -> tuple[Bools, Bools]:
-    """Which records fulfil a condition, and which might if they said more."""
+    """Which records fulfill a condition, and which might if they said more."""
     met = possible = np.array(True)
     for name, test in condition.items():
         found = columns[name].meets(test).to_numpy()

@@ -150,7 +150,7 @@ def _distances(classes: QidClasses, reference: Floats, public: Public) -> Floats
         shift = -weight[start:stop, None] * reference
         shift[owner[part] - start, code[part]] += mass[part] / classes.records[owner[part]]
         result[start:stop] = public.ground.work(shift)
-    # A set of values that nobody has, published as surely holding the truth, contradicts the reference.
+    # A set of values that no person has, published as surely holding the truth, contradicts the reference.
     broken = np.isnan(gain)[classes.row]
     result[classes.owner[broken]] = np.inf
     return result
@@ -196,7 +196,7 @@ def check(
     public: Mapping[str, Public] | None = None,
     attributes: Sequence[str] | None = None,
 ) -> tuple[Verdict, ...]:
-    """A verdict for each model of each attribute: (l_1 .. l_q)-diversity and its kin.
+    """A verdict for each model of each attribute: (l_1 ... l_q)-diversity and its kin.
 
     models      attribute -> model -> parameters
     public      what is known about attributes

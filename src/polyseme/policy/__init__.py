@@ -323,7 +323,7 @@ def _table(reader: Reader) -> TableFormat:
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
-        reader.at("encoding", encoding).problem("no such encoding", "utf-8, latin-1, cp932, utf-16 ..")
+        reader.at("encoding", encoding).problem("no such encoding", "utf-8, latin-1, cp932, utf-16 ...")
     missing: tuple[str, ...] = ("",)
     if "missing-values" in given:
         words = reader.at("missing-values", given["missing-values"]).elements()
@@ -361,7 +361,7 @@ def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:
             for key, inner in element.at("when", given["when"]).items()
         }
         if not when and isinstance(given["when"], Mapping):
-            element.at("when", None).problem("no condition", "remove values that nobody can have from the domain")
+            element.at("when", None).problem("no condition", "remove values that no person can have from the domain")
         values = tuple(inner.value for inner in element.at("values", given["values"]).elements())
         may_be_empty = "may-be-empty" in given and element.at("may-be-empty", given["may-be-empty"]).flag()
         exclusions.append(Exclusion(when, element.at("attribute", given["attribute"]).text(), values, may_be_empty))

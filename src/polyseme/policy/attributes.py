@@ -157,7 +157,7 @@ def read_attribute(name: str, reader: Reader) -> AttributePolicy:
 def _shared_by(reader: Reader, role: Role) -> str:
     """The column whose groups share one set; only what is published as sets has one."""
     if not role.is_secret:
-        reader.problem("only attributes that are published as sets share one", "role: sensitive, protect: ..")
+        reader.problem("only attributes that are published as sets share one", "role: sensitive, protect: ...")
     return reader.text()
 
 

@@ -89,7 +89,7 @@ class BaseTable:
     counts      how many records each row stands for; None where each is a record
     kept        which rows of the table are records; None where rows that are alike were put together
     dropped     rows that are left out because a value is missing
-    aggregated  whether the table came as counts, so that nobody knows where a row stands
+    aggregated  whether the table came as counts, so that rows have no places
     people      whose each row is, numbered from 0; None where records are counted
     """
 
@@ -101,7 +101,7 @@ class BaseTable:
     people: Ints | None = field(default=None, repr=False)
 
     def columns(self, reading: Reading) -> dict[str, pl.Series]:
-        """What was read, by name; without a single batch, nobody knows its types."""
+        """What was read, by name; without a single batch, its types are not known."""
         nothing = pl.Series([], dtype=pl.String)
         return {item.name: self.frame[item.name] if self.frame.width else nothing for item in reading.columns}
 

@@ -97,7 +97,7 @@ def _roundest(low: float, high: float, wanted: float) -> float:
             fitting = [edge for edge in _multiples(digit, power, low, high) if low < edge <= high]
             if fitting:
                 return min(fitting, key=lambda edge: abs(edge - wanted))
-    return high  # as floats the two are neighbours, so that all records from the cut on have this one
+    return high  # as floats the two are neighbors, so that all records from the cut on have this one
 
 
 def _evenly_cut(low: float, high: float, count: int) -> Iterator[list[float]]:

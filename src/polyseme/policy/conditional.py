@@ -72,7 +72,7 @@ def _shares(numbers: Floats) -> Floats:
 
 
 def _check_columns(by: Sequence[str], schema: Schema, reader: Reader) -> None:
-    """Nobody could tell the strata apart by columns that are not published as they are."""
+    """Refuse columns that are not published as they are: analysts could not tell the strata apart."""
     untouched = [item.name for item in schema.attributes if not item.protected and item.role is not Role.IDENTIFIER]
     for name in by:
         if name not in schema.by_name:
@@ -123,14 +123,14 @@ def _collected(rows: Sequence[Row], domain: Domain, reader: Reader) -> Mapping[t
         reader.problem(f"{unknown:,} of the {len(rows):,} lines are about values that are not in the domain")
     if repeated:
         reader.problem(f"{repeated:,} of the {len(rows):,} lines repeat a combination and its value")
-    everybody = sum(found.values(), np.zeros(domain.size))
-    # Who believes that nobody has a value learns nothing from sets of such values, whoever is in them.
-    without = int(np.count_nonzero(everybody <= 0.0))
+    whole = sum(found.values(), np.zeros(domain.size))
+    # A prior of zero for a value stays zero whatever the set, so that sets of such values have no posterior.
+    without = int(np.count_nonzero(whole <= 0.0))
     if without:
-        hint = "leave values that nobody can have out of the domain, and give rare ones a small number somewhere"
+        hint = "leave values that no person can have out of the domain, and give rare ones a small number somewhere"
         reader.problem(f"{without:,} of the {domain.size:,} values have no share in any combination", hint)
         return found
-    return {texts: _filled(shares, everybody / everybody.sum()) for texts, shares in found.items() if shares.any()}
+    return {texts: _filled(shares, whole / whole.sum()) for texts, shares in found.items() if shares.any()}
 
 
 def _filled(numbers: Floats, margin: Floats) -> Floats:

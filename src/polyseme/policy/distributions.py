@@ -57,10 +57,10 @@ def read_shares(
         return None
     without = int(np.count_nonzero(weights == 0.0))
     if without:
-        # Who believes that nobody has a value learns nothing from sets of such values, whoever is in them.
+        # A prior of zero for a value stays zero whatever the set, so that sets of such values have no posterior.
         reader.problem(
             f"{without:,} of the {domain.size:,} values have no share",
-            "remove values that nobody can have from the domain, and give rare ones a small number",
+            "remove values that no person can have from the domain, and give rare ones a small number",
         )
         return None
     shares_of_one: Floats = weights / weights.sum()

@@ -30,7 +30,7 @@ __all__ = ["Seen", "bin_count", "declared_domain", "domain_of", "is_described", 
 _SAMPLE = 1_000_000
 """Numbers kept for finding bins (8 MB): the share below a quantile of so many has a standard error of 0.0005."""
 _DOMAIN_LIMIT = 1_000_000
-"""A judgement: more different values are no domain but names or measurements."""
+"""A judgment: more different values are no domain but names or measurements."""
 
 
 def is_described(attribute: AttributePolicy) -> bool:
@@ -131,10 +131,10 @@ def domain_of(attribute: AttributePolicy, seen: Seen | None, policy: Policy, rea
     values: Iterable[Label] | None = attribute.values or policy_values(attribute.distance, policy.files)
     if values is None and seen is not None:
         if len(seen.labels) > _DOMAIN_LIMIT:
-            reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ..")
+            reader.problem(f"more than {_DOMAIN_LIMIT:,} different values", "cut a numeric column with bins: ...")
         values = _different(seen.labels)
         if not values and not extra:
-            reader.problem("there are no values to form a domain from", "declare them with domain: [..]")
+            reader.problem("there are no values to form a domain from", "declare them with domain: [...]")
     if extra and spelling(extra[0]) in spellings(values or ()):
         reader.at("missing", None).problem(
             f"'{extra[0]}' is a value of the domain already", "choose another label for missing values"
@@ -195,7 +195,7 @@ def _automatic_bins(attribute: AttributePolicy, bins: AutomaticBins, seen: Seen,
     if len(edges) == 2 and bins.count > 1 and attribute.protect.hides:
         reader.at("bins", None).problem(
             f"too few different numbers in the table for two bins of at least {FEWEST} records",
-            "declare the edges with bins: [..]",
+            "declare the edges with bins: [...]",
         )
     return _bin_domain(attribute, edges)
 

@@ -117,7 +117,7 @@ def read_undescribed(
 ) -> ForeignTable:
     """The named columns of a table that comes without a policy, read as one that says no more than their roles.
 
-    Nobody has said what to do without a sensitive value: it is taken as one more.
+    What to do without a sensitive value is not declared: a missing one is taken as one more.
 
     person  the column that says whose each record is, where there is one
     """

@@ -78,7 +78,7 @@ def without_place(
     """What to say of values that have no place in the hierarchy of an attribute.
 
     rows     of the table that the values come from, where some were left out
-    located  whether anybody knows in which rows they stand
+    located  whether it is known in which rows they stand
     """
     hint = dialect_hint(values.leaves) if isinstance(rule, Intervals | Dates) else ""
     what, seen = missing_from(coverage(rule, values), rule), values.strangers(rule, rows) if located else None

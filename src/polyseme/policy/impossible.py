@@ -52,7 +52,7 @@ def with_constraints(
 
 
 def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> Condition:
-    """The condition in texts; it must be about what is published as it is, or nobody could tell the strata apart."""
+    """The condition in texts; it must be about columns published as they are, or strata could not be told apart."""
     for name, values in exclusion.when.items():
         inner = reader.at(name, None)
         attribute = schema.by_name.get(name)

@@ -45,10 +45,10 @@ def joined_name(name: str, policy: Policy) -> str:
 
 
 def unweighted(policy: Policy) -> list[str]:
-    """Remarks on joint attributes whose decoys are combinations that hardly anybody has."""
+    """Remarks on joint attributes whose decoys are combinations that hardly any person has."""
     return [
         f"$.joint[{number}]: no prior for the combinations of '{joint.name}', so that rare ones are drawn as often "
-        "as usual ones: whoever knows which values go together sees through such decoys. Give prior: {..} by "
+        "as usual ones: an attacker who knows which values go together recognizes such decoys. Give prior: {...} by "
         "combination, from public statistics or an earlier release, and declare impossible ones."
         for number, joint in enumerate(policy.joint)
         if joint.prior is None

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.errors import PolicyError, Problem, TableError, numbered
 from polyseme.hierarchies import ColumnValues, Hierarchy, Rule, Suppression, coverage, fit, values_of
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
@@ -34,7 +34,7 @@ __all__ = ["Coding", "ReadColumns", "ReadTable", "columns_read", "read_columns",
 
 @dataclass(frozen=True, eq=False)
 class Coding:
-    """How rows become codes: whoever has it can read any part of the table. It can be pickled.
+    """How rows become codes: with it any part of the table can be read. It can be pickled.
 
     hierarchies  of the quasi-identifiers, by name
     domains      of the sensitive attributes, by name
@@ -57,7 +57,7 @@ class Coding:
     def coded(self, batch: pa.RecordBatch) -> tuple[Bools, Ints, dict[str, Ints]]:
         """Which rows are records; the leaves of these, and the codes of their sensitive values."""
         kept = self.reading.kept(batch)
-        there = batch if kept.all() else batch.filter(pa.array(kept))
+        there = batch if kept.all() else batch.filter(arrow(kept))
         columns = {column.name: self.reading.series(there, column)[0] for column in self.reading.columns}
         leaves = self.leaves(columns)
         secret = {name: encode(columns[name], domain).codes for name, domain in self.domains.items()}
@@ -162,7 +162,7 @@ def _keys(policy: Policy) -> list[AttributePolicy]:
     if not keys:
         raise PolicyError(
             "the policy has no quasi-identifier, so there are no classes to form",
-            "give the columns by which somebody may be known: role: quasi-identifier",
+            "give the columns that an attacker may know: role: quasi-identifier",
         )
     return keys
 
@@ -183,7 +183,7 @@ def _read(
     except TableError:
         if base.kept is not None or base.aggregated:
             raise
-        # Where rows that are alike were put together, nobody knows where they stand: read again, to tell.
+        # Where rows that are alike were put together, their places are lost: read again, to tell.
         return _coded(policy, schema, source, reading, read_base(reading, source, distinct=False), people)
 
 
@@ -303,5 +303,5 @@ def _sensitive(attribute: Attribute, series: pl.Series, source: Source, base: Ba
 
 
 def _seen(series: pl.Series, there: Bools, base: BaseTable) -> Sightings | None:
-    """Where some rows stand; None where nobody knows."""
+    """Where some rows stand; None where it is not known."""
     return None if base.kept is None else sighted(series, np.flatnonzero(there), base.rows)

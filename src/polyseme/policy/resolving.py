@@ -33,7 +33,7 @@ from polyseme.tables.io.source import Source
 __all__ = ["match_columns", "resolve"]
 
 _LEAST_BINS = 3
-"""With fewer, an open end has no neighbour whose width it could take."""
+"""With fewer, an open end has no neighbor whose width it could take."""
 
 
 def resolve(policy: Policy, source: Source | None = None) -> Resolved:
@@ -142,7 +142,7 @@ def _resolve_attribute(
         return Attribute(attribute.name, attribute.role, weighting=attribute.weighting)
     if is_open(attribute, policy) and attribute.name not in seen:
         reader.problem(
-            "the values of this attribute are not declared", "add domain: [..], or give the table with --data"
+            "the values of this attribute are not declared", "add domain: [...], or give the table with --data"
         )
         return Attribute(attribute.name, attribute.role)
     domain = domain_of(attribute, seen.get(attribute.name), policy, reader)
@@ -211,7 +211,7 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
     if attribute.bins is not None and spec.get("line") in ("value", "values") and domain.size < _LEAST_BINS:
         inner.problem(
             f"{bin_count(domain.size)} with open ends have no position in the units of the column",
-            "declare the edges with bins: [..], or use distance: {line: rank}",
+            "declare the edges with bins: [...], or use distance: {line: rank}",
         )
         return None
     try:
@@ -223,7 +223,7 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
             # The domain came from the table, so the problems may name values of it.
             inner.problem(
                 "some values of the table are not covered by this distance",
-                "declare the values with domain: [..] and this message can list them",
+                "declare the values with domain: [...] and this message can list them",
             )
         else:
             inner.adopt(error)
@@ -231,7 +231,7 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
 
 
 def _positions(domain: Domain) -> list[float]:
-    """Numeric labels themselves, or the middles of bins; an open end takes the width of its neighbour."""
+    """Numeric labels themselves, or the middles of bins; an open end takes the width of its neighbor."""
     if not isinstance(domain.cut, Bins):
         try:
             return [float(value) for value in domain.values]

@@ -1,6 +1,6 @@
 """Semantic rules from where a policy has them: written out, in a file, from the branches of a tree, from the package.
 
-All become rules that are written out, so that whoever reads a release's manifest needs nothing else:
+All become rules that are written out, so that readers of a release's manifest need nothing else:
 
     semantic-rules:
       rules: [{never-all: {salary: {below: 20}}}]       or  rules: FILE.yaml
@@ -36,7 +36,7 @@ def read_sources(reader: Reader, attributes: Sequence[AttributePolicy], folder: 
     """The parameters of semantic rules with every rule written out; problems go to the reader."""
     given = reader.mapping(_KEYS)
     if not given:
-        reader.problem("no rules", "rules: [{never-all: {..}}], rules: FILE.yaml, or " + _BRANCHES)
+        reader.problem("no rules", "rules: [{never-all: {...}}], rules: FILE.yaml, or " + _BRANCHES)
     rules: list[Any] = []
     if "rules" in given:
         rules += _written(reader.at("rules", given["rules"]), folder)
@@ -107,7 +107,7 @@ def _tree(
         raise PolicyError(f"'{name}' has no tree and no taxonomy", f"distance: {{tree: FILE.csv}} for '{name}'")
     values = named[name].values or policy_values(declared, folder)
     if not values:
-        raise PolicyError(f"which values '{name}' has is not known without a table", "domain: [..]")
+        raise PolicyError(f"which values '{name}' has is not known without a table", "domain: [...]")
     found = distance_from_policy(declared, values, folder)
     if not isinstance(found, TreeDistance):
         raise PolicyError(f"the distance of '{name}' is no tree")

@@ -142,11 +142,11 @@ class Reached:
 class Bounds:
     """What adversaries may reach at most; None where nothing was promised.
 
-    guess      the probability of a right guess, for somebody with the declared prior
+    guess      the probability of a right guess, for an attacker with the declared prior
     apart      how far apart the candidates are that share this bound
     moved      how far the reference distribution moves, on the ground that is named
     any_prior  how far any distribution moves, all moves counted alike
-    learner    the share of right guesses, for somebody who knows the stated distribution
+    learner    the share of right guesses, for an attacker who knows the stated distribution
     """
 
     guess: float | None = None
@@ -159,7 +159,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Promise(ABC):
-    """One promise for one attribute. A parameter that nobody named is None."""
+    """One promise for one attribute. A parameter that was not given is None."""
 
     name: ClassVar[str]
     """The policy's word for it."""

@@ -1,8 +1,8 @@
 """`closeness: {t, ground, size}`: no published set moves the distribution of the attribute by more than t.
 
 How far it moves is the earth mover's distance on a ground; how that limits the odds of truth is worked out in
-`polyseme.analysis.closeness`. With a reference distribution the promise is made to whoever expects that one, without
-it to everybody.
+`polyseme.analysis.closeness`. With a reference distribution the promise is about attackers with that prior, without
+it about all attackers.
 """
 
 from __future__ import annotations
@@ -98,11 +98,11 @@ class Closeness(TruthPromise):
         moved = f"by at most {quantity(self.t)}"
         scale = "where 0 is not at all and 1 is from one certainty to another" + _ALONG[self.measured_on]
         if channels[0].known.reference is None:
-            return f"Seeing a record changes what one believes about its {attribute} {moved}, {scale}."
+            return f"Seeing a record moves an attacker's belief about its {attribute} {moved}, {scale}."
         others = quantity(max(map(_for_any, channels)))
         return (
-            f"Seeing a record moves someone who expects the published distribution of {attribute} {moved}, {scale}; "
-            f"whoever expects another one by at most {others}, all moves counted alike."
+            f"Seeing a record moves the belief of an attacker with the published distribution of {attribute} {moved}, "
+            f"{scale}; with another prior, by at most {others}, all moves counted alike."
         )
 
     def reasoning(self, outcome: Outcome) -> list[str]:
@@ -111,7 +111,7 @@ class Closeness(TruthPromise):
         moved = of_any if outcome.moved is None else outcome.moved
         lines = [f"closeness: a set moves {whom} by at most {moved:.4g} (promised: {self.t:g})"]
         if reference is not None and math.isfinite(outcome.epsilon):
-            lines.append(f"someone who expects another distribution can move by {of_any:.4g}")
+            lines.append(f"an attacker with another prior can move by {of_any:.4g}")
         return lines
 
     def warnings(self, size: int) -> list[str]:

@@ -40,7 +40,7 @@ class Unreadable:
 class Promises:
     """What was promised for one attribute, in the order in which it was said; false when nothing was.
 
-    unreadable  what a manifest says beside that and nobody can check
+    unreadable  what a manifest says beside that and this program cannot check
     """
 
     items: tuple[Promise, ...] = ()
@@ -87,7 +87,7 @@ class Promises:
 
     @property
     def learner(self) -> Learner | None:
-        """The promise about somebody who knows the distribution: it decides what designs are balanced for."""
+        """The promise about an attacker who knows the distribution: it decides what designs are balanced for."""
         return next((item for item in self.items if isinstance(item, Learner)), None)
 
     @property

@@ -18,7 +18,7 @@ ADAPT = Parameter("adapt", "switch", default=False, required=False, example=True
 
 @dataclass(frozen=True)
 class CandidatePromise(Promise):
-    """Every set holds so many candidates that nobody who relies on it alone can be surer than 1 in l."""
+    """Every set holds so many candidates that an attacker who relies on it alone is right at most 1 in l."""
 
     @abstractmethod
     def least_size(self, size: int | None) -> int: ...
@@ -39,14 +39,14 @@ class CandidatePromise(Promise):
 
     def sentence(self, attribute: str, channels: Sequence[Channel], quantity: Quantity) -> str:
         if any(channel.known.stated is not None for channel in channels):
-            expecting = ", but expects the distribution that the sets are balanced for,"
+            expecting = ", with the prior that the sets are balanced for,"
         elif all(channel.known.prior is None for channel in channels):
-            expecting = " and considers every value equally likely beforehand"
+            expecting = ", with a uniform prior,"
         else:
-            expecting = ", but expects the declared distribution,"
+            expecting = ", with the declared prior,"
         return (
-            f"Someone who knows the method and nothing else about a person{expecting} guesses right with probability "
-            f"at most {quantity(max(map(self._guess, channels)))}."
+            f"An attacker who knows the method and nothing else about a person{expecting} guesses right with "
+            f"probability at most {quantity(max(map(self._guess, channels)))}."
         )
 
 
@@ -84,7 +84,10 @@ def _useful(size: int) -> int:
 
 def _too_many(l: float, size: int) -> tuple[str, str]:
     if size == 1:
-        return f"{l:,.15g} candidates from a domain of one value", "everybody has this value, so nothing can be hidden"
+        return (
+            f"{l:,.15g} candidates from a domain of one value",
+            "every record has this value, so nothing can be hidden",
+        )
     what = (
         f"{l:,.15g} candidates from a domain of {size:,} values leave every set the same, so nothing can be estimated"
     )

@@ -1,9 +1,9 @@
 """`learner: {success, truthful, tolerance, size}`: who knows the distribution guesses right with at most `success`.
 
-A release is published so that distributions are learnt from it. This promise is made against somebody who has learnt
-them: he knows the declared distribution of the values given the untouched columns it is declared by, and names the
-likeliest value after seeing a set. In every stratum he is right with probability at most `success`, on average over its
-people (`polyseme.analysis.learner`); a single set may still say more.
+A release is published so that distributions are learned from it. This promise is made against an attacker who has
+learned them: the attacker knows the declared distribution given the untouched columns it is declared by, and names the
+likeliest value after seeing a set. In every stratum the attacker is right with at most `success`, on average
+over its people (`polyseme.analysis.learner`); a single set may still say more.
 
 It decides what sets are balanced for, between the uniform and the declared distribution, and how often they are drawn
 around the true value (`polyseme.analysis.calibrating`).
@@ -31,7 +31,7 @@ __all__ = ["Learner"]
 
 @dataclass(frozen=True)
 class Learner(TruthPromise):
-    """A limit on the share of right guesses of somebody who knows the distribution.
+    """A limit on the share of right guesses of an attacker who knows the distribution.
 
     truthful   whether every set must hold the true value
     tolerance  delta: the promise is also kept where the true distribution is off by `|ln(true / declared)| <= delta`
@@ -87,6 +87,6 @@ class Learner(TruthPromise):
         off = self.tolerance or 0.0
         doubt = f", also where its shares are off by a factor of up to {quantity(math.exp(off))}" if off else ""
         return (
-            f"Someone who knows the declared distribution of {attribute} among people like this one guesses right with "
-            f"probability at most {quantity(self.success)} on average{doubt}; a single set may say more."
+            f"An attacker who knows the declared distribution of {attribute} among people like this one guesses right "
+            f"with probability at most {quantity(self.success)} on average{doubt}; a single set may reveal more."
         )

@@ -1,6 +1,6 @@
 """Columns as entries of the manifest, and back.
 
-Whoever wrote a manifest is not trusted: every number is checked here before anything is computed from it.
+A manifest is not trusted: every number is checked here before anything is computed from it.
 """
 
 from __future__ import annotations
@@ -329,7 +329,7 @@ def _domain_to_dict(domain: Domain, from_data: bool) -> dict[str, Any]:
 
 
 def _distributions_to_dict(distributions: Distributions) -> dict[str, Any]:
-    """Promises were made for these public distributions: whoever checks them needs them."""
+    """Promises were made for these public distributions: checking them needs them."""
     result: dict[str, Any] = {}
     if distributions.prior is not None:
         result["prior"] = distributions.prior.tolist()

@@ -1,6 +1,6 @@
 """How the sets of a release were collected, where devices drew them: what its readers must know of the senders.
 
-Nothing here names a sender, and nothing says when anybody answered.
+Nothing here names a sender, and nothing says when a respondent answered.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.errors import ReleaseError
 from polyseme.release.columns import Sets
 from polyseme.release.release import Release
@@ -125,4 +125,4 @@ def _with_stratum(batch: pa.RecordBatch, item: Sets) -> pa.RecordBatch:
     if not item.stratified:
         return batch
     places = item.strata.places({name: batch.column(name) for name in item.strata.columns}, batch.num_rows)
-    return batch.append_column(stratum_column(item), pa.array(places))
+    return batch.append_column(stratum_column(item), arrow(places))

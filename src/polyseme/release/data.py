@@ -127,7 +127,7 @@ def _extra(path: Path) -> Problem:
 
 
 def _others(folder: Path, files: Sequence[DataFile]) -> list[str]:
-    """What is in the folder of the data and not listed, but for names that nobody reads as data."""
+    """What is in the folder of the data and not listed, but for names that no reader takes for data."""
     listed = {item.file for item in files}
     names = (path.relative_to(folder).as_posix() for path in (folder / FOLDER).rglob("*") if not path.is_dir())
     return sorted(

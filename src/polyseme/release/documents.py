@@ -1,6 +1,6 @@
 """The manifest as a JSON document: reading its text, its schema and its checksum.
 
-What its entries mean is for `release` to say. Whoever wrote it is not trusted: the checksum only shows that nothing
+What its entries mean is for `release` to say. Its author is not trusted: the checksum only shows that nothing
 was damaged on the way.
 """
 

@@ -28,7 +28,7 @@ class Manifest:
     """Everything public about a release.
 
     applied    what was done to the whole table before; None where nothing was
-    seeded     whether its random numbers can be recomputed by guessing a seed; None where somebody else drew them
+    seeded     whether its random numbers can be recomputed by guessing a seed; None where another program drew them
     uncounted  whether the decoys are sticky, but the records per draw were not counted (a release of an older program):
                `repeats` is then taken as 1, and intervals are too narrow where people have several records
     accepted   names of the models that did not hold when it was published all the same, because its owner said so
@@ -100,7 +100,7 @@ class Manifest:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The names of the columns by which somebody may be known, as they are or generalized."""
+        """The names of the columns that an attacker may know, as they are or generalized."""
         return tuple(
             column.name
             for column in self.columns
@@ -111,8 +111,8 @@ class Manifest:
     def links(self) -> tuple[str, ...]:
         """The columns that form equivalence classes: records that agree in all of them are in one class.
 
-        These are quasi-identifiers and survey weights, as they are published; sets form no classes. Whoever speaks of
-        classes of a release (its models, reports, attacks and measures of risk) means these.
+        These are quasi-identifiers and survey weights, as they are published; sets form no classes. The models,
+        reports, attacks and measures of risk of a release mean these classes.
         """
         return tuple(name for name in self.shown if self[name].attribute.role.tells_apart)
 

@@ -1,7 +1,7 @@
-"""Writing a release: whoever makes one, publishes, saves or adopts, writes it here.
+"""Writing a release: every verb that publishes, saves or adopts one writes it here.
 
-The data streams into its file and is digested on the way. The manifest comes last and is read back once, as whoever
-opens the release will read it. Only then does the folder take its place: half a release is never seen.
+The data streams into its file and is digested on the way. The manifest comes last and is read back once, as
+users will read it. Only then does the folder take its place: half a release is never seen.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class ReleaseWriter:
         return self._open
 
     def adopt_files(self, paths: Sequence[Path]) -> None:
-        """Take over Parquet files that somebody else wrote into `folder / "data"`, in this order, under their names."""
+        """Take over Parquet files that an engine wrote into `folder / "data"`, in this order, under their names."""
         self._close()
         paths = [self.folder / path for path in paths]
         if self._format != "parquet" or self._files or {path.parent for path in paths} - {self.folder / FOLDER}:
@@ -116,7 +116,7 @@ class ReleaseWriter:
             self._files.append(DataFile(path.relative_to(self.folder).as_posix(), digest, rows))
 
     def written(self, manifest: Manifest) -> Release:
-        """What was written so far as a release that nobody else can see yet; no rows can follow."""
+        """What was written so far as a release that is not visible yet; no rows can follow."""
         self._close()
         entry = data_entry(self._files, self._format) if self._files else {}
         return Release(replace(manifest, data=entry), self.folder)

@@ -76,7 +76,7 @@ def release_page(
 
 
 def reidentification_of(manifest: Manifest, findings: Sequence[Reached] | None) -> Reidentification:
-    """What the linking adversary found, by the quasi-identifiers that the release shows."""
+    """What the linkage attack found, by the quasi-identifiers that the release shows."""
     columns = [manifest[name] for name in manifest.links]
     promised = [next(iter(model.values())).get("k") for model in manifest.models if "k-anonymity" in model]
     linked = next((one for one in findings or () if one.attack == "linkage-prosecutor"), None)
@@ -123,8 +123,8 @@ def promise_line(published: Sets) -> PromiseLine:
     if low < 1.0:
         chance = quantity(low) if low == high else f"{quantity(low)} to {quantity(high)}, by group,"
         sentences.append(
-            f"With probability {chance} they are drawn around the true value, otherwise blindly"
-            + (", so nobody can be sure that the true value is among them." if high < 1.0 else ".")
+            f"With probability {chance} they are drawn around the true value, otherwise independently of it"
+            + (", so an attacker cannot be sure that the true value is among them." if high < 1.0 else ".")
         )
     rules = len(published.attribute.constraints)
     if rules:

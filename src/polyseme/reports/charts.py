@@ -69,7 +69,7 @@ def frontier_chart(
     learners = [_learners(name, settings, int(width * 0.92)) for name, settings in (tried or {}).items() if settings]
     return alt.VConcatChart(
         vconcat=[*learners, *(_frontier(name, settings, int(width * 0.46)) for name, settings in named.items())],
-        # Colours mean different things in the two kinds of charts.
+        # Colors mean different things in the two kinds of charts.
         resolve=alt.Resolve(scale=alt.ScaleResolveMap(color="independent", shape="independent", size="independent")),
         spacing=40,
         config=LOOK,
@@ -80,13 +80,13 @@ _KINDS = ("the policy's", "not beaten", "beaten by another")
 
 
 def _learners(name: str, tried: Sequence[Tried], width: int) -> alt.LayerChart:
-    """A learner's success against the error: the floor drawn in, the policy's point marked, beaten settings grey."""
+    """A learner's success against the error, with the lower bound, the policy's point and beaten settings in gray."""
     rows = [_tried_row(one.to_dict()) for one in tried]
     known = [row for row in rows if row["error"] is not None]
     base = alt.Chart(alt.InlineData(values=known)).encode(
         alt.X(
             "success:Q",
-            title="right guesses of somebody who knows the distribution, %",
+            title="right guesses of an attacker who knows the distribution, %",
             scale=alt.Scale(zero=False, nice=False, padding=24),
         ),
         alt.Y(
@@ -117,7 +117,7 @@ def _learners(name: str, tried: Sequence[Tried], width: int) -> alt.LayerChart:
         .mark_rule(color=COLOURS["muted"], strokeDash=[4, 3])
         .encode(alt.X("success:Q"))
     )
-    title = f"{name}: what a learner reaches and what it costs; dashed: the floor of truthful sets of the policy's l, d"
+    title = f"{name}: success of a learner against error; dashed: lower bound for truthful sets of the policy's l, d"
     return alt.LayerChart(layer=[rule, dots, names], width=width, height=int(width * 0.55), title=title)
 
 
@@ -139,7 +139,7 @@ def _tried_row(entry: Mapping[str, Any]) -> dict[str, Any]:
 def _frontier(name: str, settings: Sequence[Setting], side: int) -> alt.HConcatChart:
     data = alt.InlineData(values=[_setting_row(item) for item in settings])
     heading = f"{name}: " if name else ""
-    trade = _trade(data, side, f"{heading}risk and precision, labelled l, d")
+    trade = _trade(data, side, f"{heading}risk and precision, labeled l, d")
     return alt.HConcatChart(hconcat=[trade, _grid(data, side)], spacing=70, bounds="flush")
 
 

@@ -46,8 +46,8 @@ class PromiseLine:
 class AttributeLine:
     """One column of the release: its role and how it is published ("sets of 3, at least 2 apart", "as it is").
 
-    known  whether it shows what somebody may know about a person; what was generalized shows less, and the number of
-           a group is nobody's
+    known  whether it shows what an attacker may know about a person; what was generalized shows less, and the number
+           of a group is not known to an attacker
     """
 
     name: str
@@ -190,7 +190,7 @@ class Page:
     original         whether the original table was looked at: the page is then for internal use only
     accepted         models that did not hold when it was published all the same
     collected        how devices sent what they had drawn; None where a table was anonymized
-    drawn_here       whether it is known how the decoys were drawn; it is not of a table that somebody else made
+    drawn_here       whether it is known how the decoys were drawn; it is not for a table that another program made
     """
 
     title: str
@@ -225,14 +225,14 @@ class Page:
 
     @property
     def above(self) -> bool:
-        """Whether somebody who has learnt the distribution is right more often than was promised for some attribute."""
+        """Whether an attacker who has learned the distribution exceeds the promise for some attribute."""
         return any(told.above for told in self.learners.values()) or bool(self.learnt_in_groups)
 
     @property
     def learnt_in_groups(self) -> tuple[tuple[str, float, float], ...]:
-        """Attributes in groups about which somebody is right more often who learns from all groups together.
+        """Attributes in groups for which an attacker who learns from all groups exceeds the promise.
 
-        Each with what is promised for somebody who knows the group only, and what is reached.
+        Each with what is promised against an attacker who knows only the group, and what is reached.
         """
         promised = {item.attribute: item.bound for item in self.findings or () if item.attack == "homogeneity"}
         return tuple(
@@ -244,7 +244,7 @@ class Page:
 
     def _chance(self, share: float) -> float:
         """How far above a share as many records come by chance: three standard errors, twice the variance because the
-        parts of a release that judge each other were learnt from one another.
+        parts of a release that judge each other were learned from one another.
         """
         return 3.0 * math.sqrt(2.0 * share * (1.0 - share) / max(self.records, 1))
 

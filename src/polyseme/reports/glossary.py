@@ -38,13 +38,12 @@ class Term:
 TERMS: Final = (
     Term(
         "accepted risk",
-        "A promise that did not hold when the data was published, and that its owner knowingly let pass.",
+        "A promise that did not hold when the data was published, and that the data holder knowingly accepted.",
         ("accepted_risk",),
     ),
     Term(
         "attack",
-        "An attempt to learn more about a person from the release than one should; here tried out to see how far "
-        "it gets.",
+        "An attempt to learn a person's protected value, or record, from the release; run here to measure the risk.",
         ("attacks",),
     ),
     Term(
@@ -71,8 +70,7 @@ TERMS: Final = (
     ),
     Term(
         "closeness",
-        "The promise that a record, or a class, changes what one believes about a value by no more than a stated "
-        "amount.",
+        "The promise that a record, or a class, moves an attacker's belief about a value by at most a stated amount.",
     ),
     Term(
         "decoy",
@@ -85,16 +83,12 @@ TERMS: Final = (
         ("l-diversity", "frequency-diversity", "distinct-diversity", "entropy-diversity", "recursive-diversity"),
     ),
     Term(
-        "floor",
-        "How often a guess is right at the least, however the sets are drawn, as long as each holds the true value.",
-    ),
-    Term(
         "generalized",
         "Shown less exactly: a range in place of a number, a month in place of a day.",
     ),
     Term(
         "group",
-        "Records that show each other’s sensitive values without saying which is whose, or a part of the records "
+        "Records that share a list of sensitive values without saying which belongs to whom, or a part of the records "
         "with something in common.",
         ("groups",),
     ),
@@ -105,7 +99,7 @@ TERMS: Final = (
     ),
     Term(
         "interval",
-        "The range in which the true number lies with the stated probability; a wide one means little is known.",
+        "The range that contains the true number with the stated probability; a wide one means a large error.",
         ("intervals",),
     ),
     Term(
@@ -114,14 +108,18 @@ TERMS: Final = (
     ),
     Term(
         "learner",
-        "Somebody who knows, or learns from the release, how the values are distributed.",
+        "An attacker who knows, or learns from the release, the distribution of the values.",
         ("learners",),
     ),
     Term(
         "local differential privacy",
-        "The promise that every value could have led to every published set, whatever else an attacker knows; a "
+        "The promise that every value could have produced every published set, whatever else an attacker knows; a "
         "small ε is strong.",
         ("ε",),
+    ),
+    Term(
+        "lower bound",
+        "The smallest possible share of right guesses for any method that always includes the true value.",
     ),
     Term(
         "manifest",
@@ -133,7 +131,7 @@ TERMS: Final = (
     ),
     Term(
         "p-value",
-        "How often a correct release would look at least as odd as this one; a very small one means that "
+        "How often a correct release would deviate at least as much as this one; a very small one means that "
         "something is wrong.",
     ),
     Term(
@@ -143,26 +141,26 @@ TERMS: Final = (
     ),
     Term(
         "policy",
-        "The file in which the owner declares what the columns mean and what is promised.",
+        "The file in which the data holder declares what the columns mean and what is promised.",
     ),
     Term(
         "prior",
-        "What somebody expects about a value before seeing the release.",
+        "The distribution of a value that an attacker expects before seeing the release.",
     ),
     Term(
         "promise",
-        "What the owner of the data undertakes: a limit on what can be learnt about a person.",
+        "A guarantee of the data holder: a limit on what can be learned about a person.",
         ("promises", "promised"),
     ),
     Term(
         "protected attribute",
-        "A column whose true values must not be learnt.",
+        "A column whose true values must stay secret.",
         ("protected attributes", "protected value"),
     ),
     Term(
         "quasi-identifier",
         "A column that others may know about a person, such as age or postal code; several together can single "
-        "somebody out.",
+        "out a person.",
         ("quasi-identifiers",),
     ),
     Term(
@@ -196,7 +194,7 @@ TERMS: Final = (
     ),
     Term(
         "stratum",
-        "A part of the records for which sets are drawn in a way of its own.",
+        "A part of the records with its own mechanism for drawing sets.",
         ("strata",),
     ),
     Term(

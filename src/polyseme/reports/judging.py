@@ -1,7 +1,7 @@
-"""The judgement at the head of a page: three risks in one paragraph, and a light with its reasons.
+"""The judgment at the head of a page: three risks in one paragraph, and a light with its reasons.
 
     red    do not publish: a promise is broken, an attack got further than promised, nothing was checked, or a seed
-    amber  somebody has to decide: what was promised holds, and a risk that it does not cover stands
+    amber  the data holder must decide: the promises hold, and a risk remains that they do not cover
     green  neither
 
 A light fails closed: what is not known is never green.
@@ -24,10 +24,10 @@ __all__ = ["Light", "Signal", "risk_paragraph", "signal", "value_risks"]
 
 
 class Light(Enum):
-    """The colours, each with the words that stand beside it."""
+    """The colors, each with the words beside it."""
 
-    GREEN = "Green: nothing was found that speaks against publishing the release"
-    AMBER = "Amber: publish the release only after a decision on what follows"
+    GREEN = "Green: no problems found"
+    AMBER = "Amber: decide about these risks before you publish"
     RED = "Red: do not publish the release as it is"
 
     @property
@@ -60,7 +60,7 @@ def signal(page: Page) -> Signal:
 
 
 def _seeded(page: Page) -> list[str]:
-    told = "The run used a fixed seed: whoever learns or guesses it can recompute what was left to chance."
+    told = "The run used a fixed seed: an attacker who learns or guesses it can recompute every random choice."
     return [] if page.for_publication else [told]
 
 
@@ -80,14 +80,14 @@ def _broken(page: Page) -> list[str]:
 def _exceeded(page: Page, risks: Sequence[ValueRisk]) -> list[str]:
     """What the method gives away by itself, and what attacks reached, beyond the promise."""
     leaks = [
-        f"The method gives away more about {risk.attribute} than was promised: {chance(risk.method)} of guesses are "
+        f"The method reveals more about {risk.attribute} than was promised: {chance(risk.method)} of guesses are "
         f"right instead of {chance(risk.promised)}."
         for risk in risks
         if risk.exceeded and risk.unit == "set"
     ]
     return leaks + [
-        f"An attack{f' on {item.attribute}' if item.attribute is not None else ''} gets further than was promised: "
-        f"{attack_words(item.attack).lower()} ({item.attack})."
+        f"An attack{f' on {item.attribute}' if item.attribute is not None else ''} exceeds the promise: "
+        f"“{attack_words(item.attack)}” ({item.attack})."
         for item in page.findings or ()
         if item.exceeded
     ]
@@ -97,7 +97,7 @@ def _accepted(page: Page) -> list[str]:
     if not page.accepted:
         return []
     named = ", ".join(page.accepted)
-    return [f"It was published although {named} did not hold: the owner accepted that risk (accepted_risk)."]
+    return [f"It was published although {named} did not hold: the data holder accepted that risk (accepted_risk)."]
 
 
 def _learnt(risks: Sequence[ValueRisk]) -> list[str]:
@@ -107,7 +107,7 @@ def _learnt(risks: Sequence[ValueRisk]) -> list[str]:
         if risk.surpassed:
             above.setdefault(chance(risk.learner), []).append(f"{risk.attribute} ({chance(risk.learnt)} of cases)")
     return [
-        f"Somebody who learns from the release is right more often than the promised {promised}: about {_all(named)}."
+        f"An attacker who learns from the release exceeds the promised {promised}, for {_all(named)}."
         for promised, named in above.items()
     ]
 
@@ -119,19 +119,19 @@ def _found_alone(found: Reidentification) -> list[str]:
         return []
     raw = f", and {_listed(found.raw)} {_are(found.raw)} published as in the table" if found.raw else ""
     called = f", and {_listed(found.others)} {_are(found.others)} published as insensitive" if found.others else ""
-    return [f"{chance(found.unique)} of the records are the only one with their {_listed(found.known)}{raw}{called}."]
+    return [f"{chance(found.unique)} of the records are unique by {_listed(found.known)}{raw}{called}."]
 
 
 def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
-    """Where it is not known what the method gives away, or what can be learnt."""
+    """Where the success of an attacker who knows the method, or who learns, is not known."""
     method = [risk.attribute for risk in risks if risk.method is None]
-    told = [f"How often somebody who knows the method guesses {_all(method)} right is not known."] if method else []
+    told = [f"How often an attacker who knows the method guesses {_all(method)} right is not known."] if method else []
     learnt: dict[str, list[str]] = {}
     for risk in risks:
         if not risk.learning_is_known:
             learnt.setdefault(_at_most(risk), []).append(risk.attribute)
     return told + [
-        f"What can be learnt about {_all(named)} from the release is {most}." for most, named in learnt.items()
+        f"What an attacker can learn about {_all(named)} from the release is {most}." for most, named in learnt.items()
     ]
 
 
@@ -147,7 +147,7 @@ def _sets_not_read(page: Page) -> list[str]:
 
 
 def _made_elsewhere(page: Page) -> list[str]:
-    return [] if page.drawn_here else ["Somebody else made this table: how its decoys were drawn is not known."]
+    return [] if page.drawn_here else ["Another program made this table: how its decoys were drawn is not known."]
 
 
 def value_risks(page: Page) -> tuple[ValueRisk, ...]:
@@ -211,10 +211,10 @@ def risk_paragraph(page: Page) -> tuple[str, ...]:
 
 def _reidentified(found: Reidentification) -> str:
     if not found.known:
-        return "Finding a person: the release shows no column by which others may know somebody."
+        return "Re-identification: the release shows no quasi-identifier."
     if found.smallest is None or found.unique is None:
-        return f"Finding a person by {_listed(found.known)}: how many records look alike was not counted."
-    alone = f"; {chance(found.unique)} of the records are the only one with their values" if found.unique else ""
+        return f"Re-identification by {_listed(found.known)}: how many records look alike was not counted."
+    alone = f"; {chance(found.unique)} of the records are unique" if found.unique else ""
     promised = "nothing was promised about this" if found.promised is None else f"promised: at least {found.promised}"
     if found.promised is not None and found.others:
         promised += f" by {_listed(found.columns)}, without {_listed(found.others)}, published as insensitive"
@@ -223,13 +223,13 @@ def _reidentified(found: Reidentification) -> str:
         whose = counted(found.smallest, "person", "people")
         records = f"records of {whose} that fit, which the publisher claims and no row shows"
     return (
-        f"Finding a person: somebody who knows {_listed(found.known)} of a person in the table finds at least "
+        f"Re-identification: an attacker who knows {_listed(found.known)} of a person in the table finds at least "
         f"{records}{alone} ({promised})."
     )
 
 
 def _guessed(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
-    who = "Guessing a protected value: somebody who knows exactly how the release was made, and nothing else about the"
+    who = "Guessing a protected value: an attacker who knows the exact method, and nothing else about the"
     if risk is None:
         return f"{who} person: how often such a guess is right was not computed."
     alike = len(risks) > 1 and len({(chance(one.method), chance(one.promised)) for one in risks}) == 1
@@ -241,18 +241,18 @@ def _guessed(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
 
 
 def _worst_off(risks: Sequence[ValueRisk]) -> str:
-    return ", the attribute worst off," if len(risks) > 1 else ""
+    return ", the attribute at the highest risk," if len(risks) > 1 else ""
 
 
 def _learning(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
-    who = "Guessing with what the release teaches: somebody who also learns from it how the values are distributed"
+    who = "Learning from the release: an attacker who also estimates the distribution of the values from it"
     if risk is None:
         return f"{who}: how often such a guess is right is not known."
     if risk.unit == "class":
         return (
-            f"{who} gets no further with what is published, because the records of a class look alike. Somebody who "
-            "knows a person more exactly than the release shows, and compares neighbouring classes, may do better; "
-            "how much better was not measured."
+            f"{who} gains nothing, because the records of a class look alike. An attacker who knows a person more "
+            "precisely than the release shows, and compares neighboring classes, may do better; how much better was "
+            "not measured."
         )
     between = f" (between {chance(risk.low)} and {chance(risk.high)})" if risk.low is not None else ""
     before = f", and in {chance(risk.before)} without the release" if risk.before is not None else ""
@@ -264,15 +264,15 @@ def _learning(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
 
 
 def _against(risk: ValueRisk, risks: Sequence[ValueRisk]) -> str:
-    """What was promised to somebody who learns, and for how many attributes it is not enough."""
+    """The promise against an attacker who learns, and for how many attributes it is exceeded."""
     if risk.learner is None:
         return "(nothing was promised about guesses)."
     above = [one for one in risks if one.surpassed]
     if not above:
-        within = ", and the difference is within chance" if risk.verdict == "kept, within chance" else ""
+        within = ", and the difference is within sampling error" if risk.verdict == "kept, within chance" else ""
         return f"(promised: at most {chance(risk.learner)}{within})."
-    others = f", and so it is for {len(above)} of {counted(len(risks), 'attribute')}" if len(risks) > 1 else ""
-    return f"(that is more than the promised {chance(risk.learner)}{others})."
+    others = f"; the same holds for {len(above)} of {counted(len(risks), 'attribute')}" if len(risks) > 1 else ""
+    return f"(more than the promised {chance(risk.learner)}{others})."
 
 
 def _listed(names: Sequence[str], most: int = 4) -> str:

@@ -17,7 +17,7 @@ def model_sentence(model: Mapping[str, Mapping[str, Any]], unit: str = "class") 
     """The promise of a model, as a policy or a manifest writes it.
 
     >>> model_sentence({"k-anonymity": {"k": 5}})
-    'Every class has at least 5 records: nobody is told apart from fewer than 4 others.'
+    'Every class has at least 5 records: each looks like at least 4 others.'
     """
     spec = read_spec(model)
     words = _WORDS.get(spec.model.name)
@@ -25,9 +25,7 @@ def model_sentence(model: Mapping[str, Mapping[str, Any]], unit: str = "class") 
 
 
 def _k(asked: Asked, unit: str) -> str:
-    return (
-        f"Every {unit} has at least {asked['k']} records: nobody is told apart from fewer than {asked['k'] - 1} others."
-    )
+    return f"Every {unit} has at least {asked['k']} records: each looks like at least {asked['k'] - 1} others."
 
 
 def _k_map(asked: Asked, unit: str) -> str:
@@ -36,8 +34,8 @@ def _k_map(asked: Asked, unit: str) -> str:
 
 def _share(share: str, unit: str) -> str:
     return (
-        f"No value has more than {share} of a {unit}: who finds the {unit} of a person, and knows nothing else, "
-        f"guesses right with probability {share} at the most."
+        f"No value has more than {share} of a {unit}: an attacker who finds the {unit} of a person and knows nothing "
+        f"else guesses right with probability {share} at most."
     )
 
 
@@ -69,7 +67,7 @@ def _recursive(asked: Asked, unit: str) -> str:
 
 def _closeness(asked: Asked, unit: str) -> str:
     return (
-        f"In every {unit} the values are distributed nearly as in the whole table: the distance of the two "
+        f"In every {unit} the values are distributed nearly as in the whole table: the distance between the two "
         f"distributions ({asked['ground']} ground) is at most {quantity(asked['t'])}."
     )
 
@@ -98,7 +96,7 @@ def _semantic(asked: Asked, unit: str) -> str:
     if asked["reading"] == "frequency":
         return (
             f"The values nearer than {d} to any one value have together at most 1/{l} of a {unit}: not even a range or "
-            "a branch is guessed right more often."
+            "a branch can be guessed more often."
         )
     if asked["reading"] == "exists":
         return f"Every {unit} has {l} values that are at least {d} apart from each other."

@@ -1,6 +1,6 @@
 """One self-contained HTML page about a release: it opens from disk, runs no script and fetches nothing.
 
-Charts are inline SVG, made here from Vega-Lite. Their colours follow the reader's light or dark setting through the
+Charts are inline SVG, made here from Vega-Lite. Their colors follow the reader's light or dark setting through the
 page's own style sheet; pointing at a mark shows its numbers, because every mark carries its description as a title.
 
 Without the extra `charts` the page has the numbers in tables instead, and says what draws them.
@@ -153,8 +153,8 @@ def _learnt(page: Page) -> str:
 def _learnt_in_group(found: tuple[str, float, float]) -> str:
     name, promised, reached = found
     return (
-        f"However, the promised {promised:.1%} for {name} is for somebody who knows the group of a person and nothing "
-        f"else; somebody who learns from all groups how its values go with the other columns is right in about "
+        f"However, the promised {promised:.1%} for {name} is for an attacker who knows only the group of a person; "
+        f"an attacker who learns from all groups how its values go with the other columns is right in about "
         f"{reached:.1%} of all cases."
     )
 
@@ -199,10 +199,10 @@ def _sentence(told: Guessers) -> str:
 
 
 def _leaks(page: Page) -> list[str]:
-    """Where the method itself gives away more than was promised, in sentences."""
+    """Where the method itself reveals more than was promised, in sentences."""
     return [
-        f"The sets for {fact.attribute} have the promised form, but the way they are drawn favours some candidates: "
-        f"whoever knows it guesses right in up to {chance(fact.worst_posterior)} of cases instead of "
+        f"The sets for {fact.attribute} have the promised form, but the mechanism favors some candidates: "
+        f"an attacker who knows it guesses right in up to {chance(fact.worst_posterior)} of cases instead of "
         f"{chance(fact.promised)}. The balanced mechanism does not have this weakness."
         for fact in page.facts
         if fact.exceeded

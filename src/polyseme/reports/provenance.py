@@ -15,7 +15,7 @@ __all__ = ["Provenance", "provenance_of", "require_facts"]
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a release comes from; empty where nobody said, and then the page says so.
+    """Where a release comes from; empty where it was not stated, and then the page says so.
 
     title      the name of the data set
     publisher  who answers for the release

@@ -13,7 +13,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Reidentification:
-    """Whether somebody who knows the quasi-identifiers of a person finds the record.
+    """Whether an attacker who knows the quasi-identifiers of a person finds the record.
 
     columns   the quasi-identifiers that the release shows
     raw       those of them that are published as they are
@@ -48,10 +48,10 @@ class ValueRisk:
     """How often a protected value of a person is guessed right.
 
     unit      what stands for the value: "set", "class" or "group"
-    promised  to somebody who knows the method and nothing else about the person; None where nothing was
-    method    what that one reaches, at the most; None where it is not known, as with all that follows
-    learner   promised to somebody who also learns from the release how the values are distributed
-    learnt    what that one reaches on average, with the interval `low` to `high` where it is estimated
+    promised  against an attacker who knows only the method; None where nothing was promised
+    method    what that attacker reaches at most; None where it is not known, as with all that follows
+    learner   promised against an attacker who also learns the distribution of the values from the release
+    learnt    what that attacker reaches on average, with the interval `low` to `high` where it is estimated
     surpassed whether that is more than was promised, beyond chance
     before    what he reaches without the release
     unknown   what may be reached at most by learning, where that is not known; None where it is
@@ -90,12 +90,12 @@ class ValueRisk:
 
     @property
     def learning_is_known(self) -> bool:
-        """Whether it is known what can be learnt; the records of a class look alike, so there it is nothing more."""
+        """Whether it is known what can be learned; the records of a class look alike, so there it is nothing more."""
         return self.unit == "class" or (self.learnt is not None and self.unknown is None)
 
     @property
     def reached(self) -> float | None:
-        """The most that is reached by somebody who learns."""
+        """The most that an attacker who learns reaches."""
         return self.method if self.unit == "class" else self.learnt
 
 

@@ -25,7 +25,7 @@ _LETTERS = 26
 
 
 def strips(distribution: Distribution, shown: Ints) -> Markup:
-    """The values in the order of `shown`, with the marks and the colours of the wide chart."""
+    """The values in the order of `shown`, with the marks and the colors of the wide chart."""
     end = _end(distribution, shown)
     rows = "".join(_row(distribution, index, place * _ROW, end) for place, index in enumerate(shown.tolist()))
     height = _ROW * len(shown)

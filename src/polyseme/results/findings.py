@@ -92,9 +92,13 @@ class Findings(Result, Sequence[Finding]):
         return f"<Findings of {len(self)} attacks: {found}>"
 
     def __rich__(self) -> RenderableType:
+        return self.view()
+
+    def view(self, explain: bool = False) -> RenderableType:
+        """The tables for a terminal; with `explain` also what each row means."""
         from polyseme.results.views.terminal import findings_view
 
-        return findings_view(self.items)
+        return findings_view(self.items, explain=explain)
 
     def _repr_html_(self) -> str:
         from polyseme.results.views.html import finding_table

@@ -5,8 +5,8 @@
     conditional  knows how they are distributed given untouched columns
     combined     knows also how they go with the values of other protected attributes, and reads all sets of a record
 
-Everybody knows the mechanism and sees the set. Those who have learnt are no spies: a release is published so that
-distributions can be learnt from it.
+Everybody knows the mechanism and sees the set. Those who have learned are no spies: a release is published so that
+distributions can be learned from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Guesser", "Guessers", "RangeGuess"]
 
 @dataclass(frozen=True)
 class RangeGuess:
-    """How often somebody names the right range: values that are mutually closer than the promised distance.
+    """How often an attacker names the right range: values mutually closer than the promised distance.
 
     before, after, worst_group  as for the value itself
     """
@@ -101,8 +101,8 @@ class Guessers:
     by         the untouched columns that tell the groups apart
     groups     how many groups there are
     warnings   what the reader must not miss
-    promised   what was promised about a guess to whoever shares the reference prior; None where nothing was
-    learner    what was promised about whoever knows the distribution; None where nothing was
+    promised   the limit for an attacker with the reference prior; None where nothing was promised
+    learner    the limit for an attacker who knows the distribution; None where nothing was promised
     combined   None where no other attribute is published as sets
     read       the other attributes whose sets surely tell more about this one; empty where none does
     broken     whether what was promised about learners is surely exceeded because of these
@@ -133,7 +133,7 @@ class Guessers:
 
     @property
     def learnt(self) -> Guesser | None:
-        """Whoever knows most, of those about whom something is known."""
+        """The attacker who knows most, of those whose success is known."""
         return self.combined if self.read else self.alone
 
     @property
@@ -150,25 +150,26 @@ class Guessers:
 
     @property
     def above(self) -> bool:
-        """Whether somebody who has learnt the distribution is right more often than any promise says, beyond chance."""
+        """Whether an attacker who has learned the distribution exceeds every promise, beyond sampling error."""
         promised = [number for number in (self.promised, self.learner) if number is not None]
         if self.learnt is None or self.learnt.surely is None or not promised:
             return False
         return self.learnt.surely > max(promised) + _ROUNDING
 
     def sentence(self) -> str:
-        """What was promised to the first and what the others can do, never the one without the other."""
+        """What was promised against the first attacker and what the others reach, always together."""
         learnt, promised = self.learnt, ""
         if self.promised is not None:
-            promised = f"{self.promised:.1%} is for somebody who expects what the prior says; "
+            promised = f"{self.promised:.1%} is for an attacker with the public prior; "
         if learnt is None or learnt.after is None:
             ask = "" if self.source else ": give a distribution"
             most = "" if self.unknown is None else f"; it may be as high as {self.unknown:.1%}"
-            return f"{promised}what somebody can guess who knows how the values are distributed is not known{most}{ask}"
+            who = "an attacker who knows the distribution of the values"
+            return f"{promised}how often {who} guesses right is not known{most}{ask}"
         known = f" given {' and '.join(self.by)}" if learnt is not self.marginal and self.by else ""
         group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
         return (
-            f"{promised}{self._who}knows how the values are distributed{known} is right in {learnt.after:.1%}"
+            f"{promised}{self._who}knows the distribution of the values{known} is right in {learnt.after:.1%}"
             f"{learnt.between} of all cases{learnt.beyond}{group}, {self._without}and in {learnt.before:.1%} without "
             f"the release (from {self.source}){self._missing}"
         )
@@ -183,7 +184,7 @@ class Guessers:
     @property
     def _who(self) -> str:
         also = f"also reads the sets of {' and '.join(self.read)} and "
-        return f"an attacker who {also}" if self.read else "somebody who "
+        return f"an attacker who {also if self.read else ''}"
 
     @property
     def _without(self) -> str:

@@ -35,7 +35,7 @@ class Publication:
     checksum  that of the manifest; empty for a release in memory
     sticky    whether the same person with the same value gets the same set again
     columns   how each column was published
-    learned   the distribution of the values of each protected column, as anybody estimates it from the release
+    learned   the distribution of the values of each protected column, as estimated from the release
     key_check  that of the manifest: whether sticky sets have the same key; empty where it is not known
     """
 
@@ -180,8 +180,8 @@ class Exposure:
     draws      how many independent sets a person has in them: sticky sets that stay the same count once
     epsilon    the sum over the draws: infinite where a set always holds the true value, None where it is not known
     alone      how often only the true value is in all sets
-    success    how often somebody who knows the distribution of the values, and has all releases, guesses right
-    single     the same with the most telling release alone
+    success    how often an attacker who knows the distribution of the values and has all releases guesses right
+    single     the same with the most revealing release alone
     assumed    where that distribution comes from
     intersected  whether several draws that always hold the true value leave fewer candidates than one
     reasons    what else must be said: published as it is elsewhere, other values, sticky sets that changed

@@ -108,7 +108,7 @@ class _Drawing:
 class StratumPlan:
     """What the promises come to for the records of a stratum.
 
-    when       its condition: for each column the texts that fulfil it
+    when       its condition: for each column the texts that fulfill it
     excluded   the values that are impossible
     where      the places in the policy that declare them
     facts      as for the attribute, with codes of the whole domain; None where no mechanism keeps the promises
@@ -366,7 +366,7 @@ class Plan(Result):
         return reached and all(item.usable for item in self.attributes)
 
     def warnings(self) -> list[str]:
-        """What would be regretted after publishing: columns in clear, and distributions that nobody can recover."""
+        """Columns published as they are, and distributions that cannot be recovered."""
         names: dict[str, list[str]] = {}
         for item in self.attributes:
             for warning in (*item.published, *item.choice.warnings):
@@ -415,9 +415,13 @@ class Plan(Result):
         return f"<Plan {'; '.join(parts)}>"
 
     def __rich__(self) -> RenderableType:
+        return self.view()
+
+    def view(self, explain: bool = False) -> RenderableType:
+        """The tables for a terminal; with `explain` also what each row means."""
         from polyseme.results.views.terminal import plan_view
 
-        return plan_view(self)
+        return plan_view(self, explain=explain)
 
     def _repr_html_(self) -> str:
         from polyseme.results.views.html import plan_table
@@ -452,7 +456,7 @@ def _published(attribute: Attribute, mechanism: Mechanism, facts: Facts) -> list
         said.append("the reference distribution is that of the records, and is published with the release")
     guess = mechanism.worst_posterior(expected.reference)
     if facts.worst_posterior is not None and guess > facts.worst_posterior:
-        said.append(f"somebody who expects the reference distribution guesses right with probability up to {guess:.3g}")
+        said.append(f"an attacker with the reference distribution guesses right with probability up to {guess:.3g}")
     return said
 
 

@@ -48,7 +48,7 @@ class Prior(Result):
                 yield (*group, value, f"{number:.6g}")
 
     def to_csv(self) -> str:
-        """The text of a file for `prior: {by: [..], file: ..}`: remarks, a header and the rows."""
+        """The text of a file for `prior: {by: [...], file: ...}`: remarks, a header and the rows."""
         remarks = "".join(f"# {remark}\n" for remark in self.remarks)
         return remarks + written_rows([(*self.by, self.of, "people"), *self.rows()], ",")
 

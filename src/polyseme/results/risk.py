@@ -113,7 +113,7 @@ class Risk(Result):
     sizes              how large they are
     columns            what each quasi-identifier adds
     sensitive          what classes tell about each sensitive attribute
-    choices            how the quasi-identifiers were found, where nobody named them
+    choices            how the quasi-identifiers were found, where none were named
     people             whose records they are, where a column says so: `k`, `unique`, `sizes` and what is told about
                        sensitive attributes are then about people, of whom each is in a class once
     """

@@ -36,7 +36,7 @@ class Table(Result):
 
     of, labels       the protected attributes and the labels along each axis
     by               the untouched attributes, column by column: the cells of the first axis
-    values           (cells, F_1, .., F_q); stderr, low and high have the same shape
+    values           (cells, F_1, ..., F_q); stderr, low and high have the same shape
     estimator        the name of the estimator, gap its certificate, notes what the reader must know
     records          how many records the table has, in all
     weight           the column of survey weights that the numbers are sums of; None where records are counted

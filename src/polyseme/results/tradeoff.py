@@ -16,8 +16,8 @@ class Tried:
     """One setting: candidates, distance, strength of the prior, truth probability.
 
     alpha, p   the strength of the prior and the truth probability; None where strata have their own
-    success    of somebody who knows the distribution, on average; `worst` in the worst stratum
-    floor      what no truthful sets of this l and d can undercut
+    success    of an attacker who knows the distribution, on average; `worst` in the worst stratum
+    floor      the lower bound for truthful sets of this l and d
     error      expected root mean squared error of a share; None without a number of records, or where not computed
     dominated  whether another setting of at least this distance has both a lower success and a lower error
     chosen     whether it is what the policy asks for

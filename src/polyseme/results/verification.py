@@ -63,9 +63,13 @@ class Verification(Result):
         return f"<Verification of {len(self.verdicts)} promises: {found}{mark}>"
 
     def __rich__(self) -> RenderableType:
+        return self.view()
+
+    def view(self, explain: bool = False) -> RenderableType:
+        """The tables for a terminal; with `explain` also what each row means."""
         from polyseme.results.views.terminal import verdict_view
 
-        return verdict_view(self.verdicts, self.to_dict()["learners"], self.remarks)
+        return verdict_view(self.verdicts, self.to_dict()["learners"], self.remarks, explain=explain)
 
     def _repr_html_(self) -> str:
         from polyseme.results.views.html import verdict_table

@@ -68,7 +68,7 @@ def _place(master: str, written: str, usual: int) -> tuple[str, int]:
 
 
 def _through_proxy() -> bool:
-    """Whether somebody else calls the server for us."""
+    """Whether a proxy calls the server for us."""
     return any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES)
 
 

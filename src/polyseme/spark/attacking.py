@@ -1,11 +1,11 @@
 """Attacks on a release of which Spark brings a random sample here.
 
 Adversaries against sets look at records one by one: whom they see through in a sample they see through in the whole.
-Somebody who is worse off may be missing in it, and those who learn from other columns learn from fewer records.
+A person at higher risk may be missing in it, and attackers who learn from other columns learn from fewer records.
 
 Rows are drawn by Spark, each with the same chance and for itself. A hash of what stands in a row would not do: equal
-rows would come together or not at all. Who is alike in a sample is not alike in the table, so whoever counts those is
-told the counts of all records.
+rows would come together or not at all. Who is alike in a sample is not alike in the table, so attacks that count those
+get the counts of all records.
 """
 
 from __future__ import annotations

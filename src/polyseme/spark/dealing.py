@@ -5,7 +5,7 @@
 Which groups there are was planned from counts (`polyseme.verbs.dealing`). Every record gets 128 bits of the secure
 stream beside those that place its rows. The records of a kind are divided among cells by the first 64 of them, so that
 no worker sorts a whole kind, and ranked in their cell by all of them; how many records the cells before have is counted
-first. All of this follows from what was drawn for a record: whoever computes it again comes to the same groups.
+first. All of this follows from what was drawn for a record: computing it again gives the same groups.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class CountCells:
 
 @dataclass(frozen=True, eq=False)
 class Veil:
-    """Hides the values of records that wait in files for their groups; whoever finds such a file learns none of them.
+    """Hides the values of records that wait in files for their groups: such a file reveals none of them.
 
     hidden  a key that is never written
     """

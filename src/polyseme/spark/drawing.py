@@ -119,7 +119,7 @@ class Reported:
 class Sealed:
     """Pickled objects that come back from workers, with a seal that only this run can make.
 
-    Some of them wait in files, and nobody should be able to have a file of his own unpickled.
+    Some of them wait in files, and an attacker must not be able to have another file unpickled.
     """
 
     key: bytes = field(repr=False)
@@ -237,7 +237,7 @@ def prints_of(job: Job, tally: BatchTally) -> Iterator[pa.RecordBatch]:
 class DrawOnce:
     """Sets for records that have no place in their table: what one attempt drew, another would draw otherwise.
 
-    So its rows must be written, and read back from there, before anybody else sees them. What it counted comes as rows
+    So its rows must be written, and read back from there, before any other step. What it counted comes as rows
     without a place.
     """
 
@@ -259,7 +259,7 @@ class DrawOnce:
                 nothing = pa.nulls(placed.num_rows, pa.binary())
                 hidden = placed if self.veil is None else self.veil.hide(placed)
                 yield pa.RecordBatch.from_arrays([*hidden.columns, nothing], schema=self.schema())
-            # Rows of such a table have no numbers by which anybody could find them.
+            # Rows of such a table have no numbers by which they could be found.
             tally += replace(counted, seen={})
             row += batch.num_rows
             if row - told > TASK_ROWS:

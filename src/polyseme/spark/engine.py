@@ -158,7 +158,7 @@ class _Work:
     def _is_plain(self, tasks: Tasks, layout: Layout) -> bool:
         """Whether every row becomes a record, and nothing else has to be known of the table before it is drawn.
 
-        It is then read once: whoever meets a problem stops the work.
+        It is then read once: the first problem stops the work.
         """
         dropping = any(item.domain.missing.action == "drop" for item in self.job.sets)
         conditions = any(item.attribute.constraints or item.attribute.conditional for item in self.job.sets)
@@ -224,7 +224,7 @@ class _Work:
 
     def _checked(self, tasks: Tasks, sealed: Sealed) -> list[Reported]:
         """What each task found, in their order; what stops one of them stops all."""
-        # Without a total: until Spark is through it tells nobody how far it is.
+        # Without a total: Spark reports no progress until it is done.
         with stage("table", "Checking the table"):
             frame = tasks.frame(self.spark).mapInArrow(Check(self.job, tasks, sealed), Check.SCHEMA)
             found: dict[int, Reported] = {row[0]: sealed.open(bytes(row[1])) for row in self._finished(frame.collect)}
@@ -288,7 +288,7 @@ class _Work:
     def _written(self, drawn: DataFrame, layout: Layout) -> list[Path]:
         rows, data = self.run.outcome.rows, self.folder / "data"
         if not rows:
-            # Some engines write no file then; that there are no records is told by whoever describes the release.
+            # Some engines write no file then; the description of the release says that there are no records.
             return []
         files = self.files or max(-(-rows // FILE_ROWS), 1)
         ordered = drawn.repartition(files, "place").sortWithinPartitions("place")

@@ -18,7 +18,7 @@ __all__ = ["finished"]
 Found = TypeVar("Found")
 
 _LOOK = 0.2
-"""Seconds between two looks whether somebody wants us to stop."""
+"""Seconds between two checks for cancellation."""
 
 
 def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[], Found]) -> Found:

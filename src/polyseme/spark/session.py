@@ -99,7 +99,7 @@ def _classic(builder: Any, master: str | None) -> SparkSession:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Only errors of Java's log go to the terminal, unless somebody wants more or has said what is to be logged."""
+    """Only errors of Java's log go to the terminal, unless the user wants more or has said what is to be logged."""
     before, ours = os.environ.get(_JAVA_OPTIONS), Path(__file__).with_name(_LOGGING)
     if before is not None or _own_logging() or _log.isEnabledFor(logging.INFO) or not ours.is_file():
         yield
@@ -113,9 +113,9 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _own_interruption() -> Iterator[None]:
-    """Whoever handles Ctrl-C goes on to do so: PySpark's handler asks Java something in the middle of another call.
+    """Keep the handler of Ctrl-C: PySpark's asks Java something in the middle of another call.
 
-    Where nobody does, as in a notebook, PySpark's is better than none.
+    Where there is none, as in a notebook, PySpark's is better than nothing.
     """
     before = signal.getsignal(signal.SIGINT)
     yield

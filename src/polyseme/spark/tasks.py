@@ -32,7 +32,7 @@ TASK_ROWS = 1 << 20
 class Task:
     """Some parts of a table that follow each other.
 
-    first  the row of the table with which it begins; None as long as nobody has counted those before it
+    first  the row of the table with which it begins; None until those before it are counted
     rows   how many it has, where that is known
     """
 

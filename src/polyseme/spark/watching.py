@@ -31,7 +31,7 @@ _COUNT = "records"
 
 
 def tell(spark: SparkSession, paths: list[Path], run: Run, watch: Watch) -> None:
-    """Tell whoever watches how many rows there are, and how many combinations have too few of them."""
+    """Tell the watch how many rows there are, and how many combinations have too few of them."""
     from pyspark.sql import functions as sql
 
     if not watch.names or not paths:

@@ -78,7 +78,7 @@ class SparkWorkers:
 def _together(rows: DataFrame, part: str, parts: int) -> DataFrame:
     """The rows of each part next to each other, on one worker.
 
-    Sail leaves out a sort of which it does not see that somebody needs it. It sees that a rank does.
+    Sail leaves out a sort unless it sees that a later step needs it. It sees that a rank does.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as sql

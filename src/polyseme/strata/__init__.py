@@ -1,4 +1,4 @@
-"""Strata: records of which the same is known beforehand, and the mechanism made for them.
+"""Strata: records with the same prior knowledge, and the mechanism made for them.
 
 A policy can declare that some values of a protected attribute are impossible where untouched attributes have certain
 values, and that some are likelier there than elsewhere. The values that are impossible for a record are those of every

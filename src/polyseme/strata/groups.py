@@ -17,7 +17,7 @@ __all__ = ["Groups"]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """How the values of an attribute are distributed among people, as far as somebody knows it.
+    """The distribution of the values of an attribute among people, as far as it is known.
 
     counts  how many people, or which share of them, have each value: (G, F)
     cells   what the untouched columns are in each group, as texts; no column where everybody is one group
@@ -43,12 +43,12 @@ class Groups:
 
     @property
     def some(self) -> Bools:
-        """Which groups have anybody in them: (G,)."""
+        """Which groups are not empty: (G,)."""
         return np.asarray(self.counts.sum(axis=1) > 0.0)
 
     @property
     def population(self) -> Population:
-        """Shares of the groups that have anybody in them, and of the values in each."""
+        """Shares of the groups that are not empty, and of the values in each."""
         return Population.counted(self.counts)
 
     def believed(self, counts: Floats) -> Groups:
@@ -56,7 +56,7 @@ class Groups:
         return replace(self, counts=counts, own={})
 
     def places(self, strata: Strata) -> Ints | None:
-        """The stratum of each group with anybody in it; None where the columns do not decide it."""
+        """The stratum of each group that is not empty; None where the columns do not decide it."""
         if self.placed is not None:
             return self.placed[self.some]
         rows = int(self.some.sum())
@@ -68,7 +68,7 @@ class Groups:
         return strata.places({name: cells[name] for name in strata.columns}, rows)
 
     def names(self) -> Sequence[str]:
-        """Each group with anybody in it, in words."""
+        """Each group that is not empty, in words."""
         if not self.by:
             return [""] * int(self.some.sum())
         cells = self.cells.filter(pl.Series(self.some))

@@ -97,7 +97,7 @@ class Placing:
 
     @classmethod
     def of(cls, constraints: Sequence[Constraint], conditions: Iterable[Condition] = ()) -> Placing:
-        """Constraints add up; of the conditions a record can fulfil one at most, or they are refused.
+        """Constraints add up; of the conditions a record can fulfill one at most, or they are refused.
 
         >>> male, female = Condition({"sex": ("m",)}), Condition({"sex": ("f",)})
         >>> child = Condition({"age": ("0-9",)})
@@ -155,7 +155,7 @@ def _step(name: str, rules: Sequence[Condition], states: Sequence[int]) -> tuple
             silent |= 1 << index
         for text in rule.when.get(name, ()):
             asking[text] = asking.get(text, 0) | 1 << index
-    # A text that nobody mentions leaves only those that do not ask for this attribute.
+    # A text that no rule mentions leaves only those that do not ask for this attribute.
     patterns = dict.fromkeys([silent, *(silent | rule for rule in asking.values())])
     if len(states) * len(patterns) > _TABLE_LIMIT:
         raise _too_many()

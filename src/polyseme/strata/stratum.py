@@ -44,7 +44,7 @@ class Stratum:
         allowed = np.delete(np.arange(size), list(key.excluded))
         expected = attribute.expected(key.condition).among(allowed)
         if attribute.promises.learner is not None:
-            # Every candidate has 1/l for somebody whose prior follows the inclusion probabilities, and no other prior.
+            # Every candidate has 1/l for an attacker whose prior follows the inclusion probabilities, and for no other.
             expected = expected.made_for(mechanism.design.blind_inclusion() / mechanism.l)
         return cls(key.excluded, size, mechanism, key.condition, expected)
 

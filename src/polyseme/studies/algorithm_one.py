@@ -30,7 +30,7 @@ def posteriors(prior: Floats, eta: int, p: float) -> Floats:
     weight[np.arange(len(sets))[:, None], sets] = inside
     joint = weight * prior
     total = joint.sum(axis=1, keepdims=True)
-    # A set of values that nobody has is never published at p = 1; it teaches nothing.
+    # A set of values that no person has is never published at p = 1; it teaches nothing.
     return np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), prior)
 
 

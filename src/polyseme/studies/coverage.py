@@ -1,7 +1,7 @@
 """How often intervals hold the truth, simulated over what people ask.
 
 A scene is a table of people (a distribution of values, groups, strata, records) and a design; a question is what an
-analyst asks of its release. Each scene is released many times, with the people fixed and the sets drawn anew, and for
+analyst asks of its release. Each scene is released many times, with the people fixed and the sets redrawn, and for
 every class of answers the share of intervals that hold the truth is counted, with their mean width. An interval of 95%
 should hold it in 95% of the cases: less is a lie, much more is information thrown away.
 """
@@ -103,7 +103,7 @@ def _people(scene: Scene, random: Generator) -> _People:
 
 
 def _leaning(stratum: int, size: int) -> Floats:
-    """How the people of a stratum differ from others: always the same way, since their prior is known beforehand."""
+    """How the people of a stratum differ from others: always the same way, since their prior is known before."""
     return np.asarray(np.exp(0.5 * experiment(stratum).standard_normal(size)))
 
 
@@ -228,14 +228,14 @@ def _differences(table: Estimate, truth: Floats, _: Generator) -> Answers:
 
 
 def _sums(table: Estimate, truth: Floats, random: Generator) -> Answers:
-    """Sums of some of the values; and over the groups with weights of their own, as in standardised means."""
+    """Sums of some of the values; and over the groups with weights of their own, as in standardized means."""
     one = np.zeros((4, *truth.shape))
     one[:, 0] = random.random((4, truth.shape[1])) < 0.5
     answers: Answers = [("sum of values", np.tensordot(one, truth, axes=2), *table.sums(one)[2:])]
     if len(truth) > 1:
         weights = random.uniform(0.5, 1.5, (2, len(truth), 1)) / truth.sum()
         contrasts = weights * np.arange(truth.shape[1], dtype=np.float64)
-        answers.append(("standardised mean", np.tensordot(contrasts, truth, axes=2), *table.sums(contrasts)[2:]))
+        answers.append(("standardized mean", np.tensordot(contrasts, truth, axes=2), *table.sums(contrasts)[2:]))
     return answers
 
 

@@ -1,6 +1,6 @@
 """A crowd to try a collector with: everything runs on this machine, over real connections.
 
-A collector is started as anybody would start it, some thousand simulated devices draw their own sets and send them,
+A collector is started as a user would start it, some thousand simulated devices draw their own sets and send them,
 and the campaign is closed, released and reported on. The true incomes stay here to be compared with the estimates; the
 collector never sees one.
 """
@@ -222,6 +222,4 @@ def _released(folder: Path, address: str, campaign: Campaign) -> Iterator[str]:
 def _compared(release: Release, people: Path) -> str:
     metrics = evaluate(release, people, of=["income"], by=["sex"]).to_dict()
     error = metrics["mse"] ** 0.5
-    return (
-        f"Evaluate    income by sex is off by {percent(error)} of all people in a typical cell (nobody sent an income)"
-    )
+    return f"Evaluate    income by sex is off by {percent(error)} of all people in a typical cell (no income was sent)"

@@ -67,13 +67,13 @@ attributes:
     distance: {{line: rank}}
     protect: {{semantic-diversity: {{l: 3, d: 2}}}}
 """
-"""A policy for the table where nothing is publicly known about incomes. Somebody who knows how they go with age and sex
-is right in 70.2% of all cases, at an expected error of 12.3e-4; among policies without a prior none is better both ways
-(2 candidates have 82.7% and 6.8e-4, 4 have 60.7% and 18.3e-4). With one there are better: see `DEMO_POLICY`."""
+"""A policy for the table where nothing is publicly known about incomes. An attacker who knows how they go with age and
+sex is right in 70.2% of all cases, at an expected error of 12.3e-4; among policies without a prior none is better on
+both (2 candidates have 82.7% and 6.8e-4, 4 have 60.7% and 18.3e-4). With one there are better: see `DEMO_POLICY`."""
 
 DEMO_POLICY: Final = f"""\
 # Each person's income is published as 2 classes, at least 2 classes apart. Decoys follow public statistics of incomes
-# by sex and age; somebody who knows these statistics is to guess right in at most half of all cases.
+# by sex and age; an attacker who knows these statistics guesses right in at most half of all cases.
 about: {{title: Invented incomes, publisher: The Polyseme demo, version: 1}}   # at the head of the report
 attributes:
   id: {{role: identifier}}
@@ -87,7 +87,7 @@ attributes:
     protect: {{semantic-diversity: {{l: 2, d: 2}}, learner: {{success: 0.5}}}}
 """
 """A policy for the table `with_age_bands`, beside which `income_statistics` lie in a file. `plan --frontier` finds no
-setting that has both a lower success of somebody who knows the statistics and a lower expected error."""
+setting that has both a lower success of an attacker who knows the statistics and a lower expected error."""
 
 _MAN, _WOMAN = "M", "F"
 _AGES: Final = np.arange(20, 70)
@@ -186,7 +186,7 @@ def _ages(records: int, random: np.random.Generator) -> Ints:
 
 
 def _law(age: Ints, woman: Bools) -> tuple[Floats, Floats, Floats]:
-    """Centre and spread of the logarithm of a full-time income, and the probability of working part-time."""
+    """Center and spread of the logarithm of a full-time income, and the probability of working part-time."""
     profile = np.exp(-(((age - 54.0) / 21.0) ** 2))
     after_sixty = np.where(age >= 60, 0.35, 0.0)
     centre = np.where(woman, 0.98, 1.06) + np.where(woman, 0.30, 0.68) * profile - after_sixty

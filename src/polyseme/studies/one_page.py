@@ -18,7 +18,7 @@ _PATIENCE = 30_000
 
 
 def no_browser() -> str:
-    """Why nobody can answer on the page; empty where a browser and what drives it are installed."""
+    """Why the page cannot be answered here; empty where a browser and its driver are installed."""
     if _executable() is None:
         return "Chromium is not installed"
     return "" if find_spec("playwright") is not None else "Playwright, which drives the browser, is not installed"

@@ -69,7 +69,7 @@ class Outcome:
 
     classes, vulnerable   before
     left                  vulnerable classes afterwards
-    greedy, least         what merging cost, cheapest first and by the integer programme, in records
+    greedy, least         what merging cost, cheapest first and by the integer program, in records
     suppressing           what leaving the vulnerable classes out would cost
     size, size_after      average class size
     cost, cost_after      discernibility, without what was left out at the start
@@ -92,8 +92,8 @@ class Outcome:
 def diverse(data: Microdata, levels: Sequence[int], model: Mapping[str, Any]) -> State:
     """The classes of some levels that reach a model, and the rules about occupations."""
     rules = read_rules([{"never-all": {"occupation": list(held)}, "name": name} for name, held in GROUPS.items()])
-    nobody = np.zeros(data.records, dtype=np.bool_)
-    whole = Recoding.of_levels(data, levels, nobody, None, None)
+    none = np.zeros(data.records, dtype=np.bool_)
+    whole = Recoding.of_levels(data, levels, none, None, None)
     goal = Goal.of([model], data)
     fine = goal.fine(*goal.counted(whole.classes, len(whole.shown)))
     return State(data, rules, whole, data.sensitive).without(np.flatnonzero(~fine))

@@ -1,7 +1,7 @@
 """How often the intervals of weighted tables hold the truth, simulated.
 
 Weights are lognormal, and may lean on the value. About the people in a table, these and their weights stay the same and
-only sets are drawn anew; about a population, people and weights are drawn anew too, and the truth is what they are
+only sets are redrawn; about a population, people and weights are redrawn too, and the truth is what they are
 expected to add up to.
 """
 

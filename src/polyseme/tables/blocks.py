@@ -20,7 +20,7 @@ class Blocks(Generic[Found]):
     read   finds out about some columns in one reading
     most   how much may be held; a single column may need more
 
-    Whoever asks out of order gets the column from a reading of its own.
+    A caller that asks out of order gets the column from a separate reading.
 
     >>> def read(names):
     ...     return dict.fromkeys(names, f"read with {''.join(names)}")

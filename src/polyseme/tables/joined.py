@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.schema import Attribute, Domain
 from polyseme.tables.coding.codes import MISSING, as_series, encode
 from polyseme.tables.io.source import Source, Wrapped
@@ -77,7 +77,9 @@ def combined(item: Attribute, codes: Sequence[Ints]) -> pa.Array:
     flat = np.ravel_multi_index([np.where(known, column, 0) for column in codes], sizes)
     found = np.where(known, place[flat], -1)
     labels = np.array([*(item.domain.values if item.domain is not None else ()), _OTHER], dtype=object)
-    return pa.array(labels[found], type=pa.string(), mask=missing)
+    shown = labels[found]
+    shown[missing] = None
+    return arrow(shown.tolist(), pa.string())
 
 
 def _size(domain: Domain | None) -> int:

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from polyseme.arrays import arrow
 from polyseme.tables.io.source import Source
 
 __all__ = ["NumberedSource"]
 
 
 class NumberedSource(Source):
-    """A table and one more column: 0, 1, 2 .. in the order of its rows.
+    """A table and one more column: 0, 1, 2 ... in the order of its rows.
 
     column  what that column is called
     """
@@ -44,7 +45,7 @@ class NumberedSource(Source):
         there = [name for name in columns if name != self.column] or self._source.schema.names[:1]
         read = 0
         for batch in self._source.batches(there):
-            numbers = pa.array(np.arange(read, read + batch.num_rows))
+            numbers = arrow(np.arange(read, read + batch.num_rows))
             read += batch.num_rows
             made = [numbers if name == self.column else batch.column(name) for name in columns]
             yield pa.RecordBatch.from_arrays(made, names=list(columns))

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.tables.io.parts import Part
 from polyseme.tables.io.source import CountedRows, Source, Wrapped
 
@@ -94,7 +94,7 @@ class Recoded:
     values: pa.Array
 
     def rows(self, start: int, count: int) -> pa.Array:
-        return self.values.take(pa.array(self.codes[start : start + count]))
+        return self.values.take(arrow(self.codes[start : start + count]))
 
 
 class RecodedSource(Source):
@@ -154,7 +154,7 @@ class RecodedSource(Source):
         for batch in batches:
             kept = self._kept[read : read + batch.num_rows]
             read += batch.num_rows
-            batch = batch if kept.all() else batch.filter(pa.array(kept))
+            batch = batch if kept.all() else batch.filter(arrow(kept))
             made = [
                 self._columns[name].rows(done, batch.num_rows) if name in self._columns else batch.column(name)
                 for name in columns

@@ -154,7 +154,7 @@ def epsilon_is_the_largest_ratio(design: Design, p: float) -> None:
 
 
 def success_is_that_of_its_sets(design: Design, shares: Floats, p: float) -> None:
-    """How often the best guess is right: for somebody who knows the shares, and for somebody who is mistaken."""
+    """How often the best guess is right: for an attacker who knows the shares, and for one who is mistaken."""
     reports, mistaken = channel(design, p), experiment(6).dirichlet(np.ones(design.size))
     for belief in (shares, mistaken):
         guess = (belief[:, None] * reports).argmax(axis=0)

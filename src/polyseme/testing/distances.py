@@ -128,7 +128,7 @@ def finds_clusters(distance: Distance) -> None:
         structure = distance.structure(threshold)
         hold(equivalence or not isinstance(structure, Clusters), f"clusters at {threshold!r} are an equivalence")
         taken = equivalence and isinstance(structure, Graph)
-        hold(not taken, f"clusters at {threshold!r} are recognised and not given as a graph")
+        hold(not taken, f"clusters at {threshold!r} are recognized and not given as a graph")
 
 
 def ignores_the_order_of_values(make: Callable[[Sequence[int]], Distance], size: int) -> None:

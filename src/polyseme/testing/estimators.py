@@ -144,7 +144,7 @@ def report(
 
 
 def tabulate(codes: Ints, mechanisms: Sequence[Mechanism], cell: Ints | None = None, cells: int = 1) -> Floats:
-    """The true table: (cells, F_1, .., F_q)."""
+    """The true table: (cells, F_1, ..., F_q)."""
     codes = np.asarray(codes).reshape(len(codes), -1)
     cell = np.zeros(len(codes), dtype=np.int64) if cell is None else np.asarray(cell)
     table = np.zeros((cells, *[mechanism.size for mechanism in mechanisms]))

@@ -43,7 +43,7 @@ class WorkersHere:
     def finished(self, work: Work, finish: Callable[[pa.RecordBatch], Found], parts: int) -> Iterator[Found]:
         work, finish = pickle.loads(pickle.dumps((work, finish)))  # noqa: S301 - of our own making
         for part in self._rows(work).partition_by(work.names[0]):
-            # Nobody says in which order the rows of a part come.
+            # The rows of a part come in any order.
             found = finish(_batch(part.sample(fraction=1.0, shuffle=True, seed=part.height)))
             yield pickle.loads(pickle.dumps(found))  # noqa: S301 - of our own making
 

@@ -1,4 +1,4 @@
-"""`adopt`: a table that somebody else published as candidates, taken as a release.
+"""`adopt`: a table of candidates that another program published, taken as a release.
 
 The papers' data, or a table from another program, comes without a manifest. With a policy that says how it was made
 it can be verified, estimated from and attacked like a release of our own.
@@ -28,7 +28,7 @@ __all__ = ["adopt"]
 
 @verb()
 def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
-    """A table that somebody else published as candidates, as a release; the policy says how it was made.
+    """A table of candidates that another program published, as a release; the policy says how it was made.
 
     form  "set" (list columns of candidates) or "long" (a row for each candidate)
     """

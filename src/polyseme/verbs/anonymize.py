@@ -245,7 +245,7 @@ def _treated(
     """
     if policy.grouping is None:
         return None
-    # A hundred modules that nobody needs who draws decoys only.
+    # A hundred modules that are not needed to draw decoys.
     from polyseme.verbs.recoding import treat
     from polyseme.verbs.scaled import require_treated, treat_counted
 
@@ -306,7 +306,7 @@ def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> As
     """The ledger that is asked; what does not go with it, or needs it, is refused."""
     if path is None:
         if people is not None:
-            raise QuestionError(Problem("people", "without a ledger nobody asks for it", "add --ledger FILE"))
+            raise QuestionError(Problem("people", "it is used only with a ledger", "add --ledger FILE"))
         return None
     if seed is not None:
         raise QuestionError("a seed and a ledger exclude each other: such a release is not for publication")
@@ -324,7 +324,7 @@ def _tell(warn: Warn | None, category: type[PolysemeWarning], texts: Iterable[st
 def _check_options(
     form: str, file_format: str, records_per_person: float | None = None, written: Sequence[str] = FORMATS
 ) -> None:
-    """Raise for options that nobody knows; `written` are the formats that the engine writes."""
+    """Raise for unknown options; `written` are the formats that the engine writes."""
     asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
     problems = [
         Problem(name, f"unknown word '{given}'", nearest(str(given), known))
@@ -371,7 +371,7 @@ def make_job(
 ) -> tuple[Job, Plan]:
     """What is to be done, and the plan behind it.
 
-    resolved  the policy's schema; made here where nobody has made it
+    resolved  the policy's schema; made here where it is not given
     treated   the table after its records were put into classes or groups, where the policy says so
     """
     if key_file is not None and policy.record_key is None and not all(item.shared_by for item in policy.protected):

@@ -87,10 +87,10 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
     """
     found = []
     if from_data:
-        names = f"{', '.join(from_data[:_NAMED])}{' ..' if len(from_data) > _NAMED else ''}"
+        names = f"{', '.join(from_data[:_NAMED])}{', ...' if len(from_data) > _NAMED else ''}"
         found.append(
             f"the values or bins of {names} are taken from the table, and published: everybody then knows that a rare "
-            "value occurs, whatever is promised. Declare them with domain: [..] or bins: [..]."
+            "value occurs, whatever is promised. Declare them with domain: [...] or bins: [...]."
         )
         if keyed:
             found.append(f"when the values of {names} change, sticky decoys change with them.")
@@ -112,11 +112,11 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
 
 
 def ungeneralized(policy: Policy) -> list[str]:
-    """Columns with a hierarchy that no method uses: nobody must think that they were generalized."""
+    """Columns with a hierarchy that no method uses: users must not think that they were generalized."""
     names = [item.name for item in policy.attributes if item.hierarchy is not None]
     if not names or policy.grouping is not None:
         return []
-    shown = f"{', '.join(names[:_NAMED])}{' ..' if len(names) > _NAMED else ''}"
+    shown = f"{', '.join(names[:_NAMED])}{', ...' if len(names) > _NAMED else ''}"
     return [
         f"the policy gives a hierarchy for {shown}, but names no method that generalizes: "
         f"{'this column is' if len(names) == 1 else 'these columns are'} published as in the table, value by value. "
@@ -131,7 +131,7 @@ def weighted_classes(policy: Policy) -> list[str]:
         return []
     return [
         f"the survey weight '{weight}' tells records of one class apart, and is not looked at here: `anonymize` counts "
-        "it, and refuses where a model then does not hold. Coarser weights (round: .., trim: ..) help."
+        "it, and refuses where a model then does not hold. Coarser weights (round: ..., trim: ...) help."
     ]
 
 
@@ -224,8 +224,8 @@ def repeated_records(job: Job, outcome: Outcome) -> list[str]:
     if not outcome.repeated or job.key is not None or all(item.shared_by == job.record_key for item in job.sets):
         return []
     return [
-        f"{numbered(outcome.repeated, 'records share a record key with another')}: whoever knows which belong together "
-        "can intersect their sets. Use --key-file, or publish one record for each person."
+        f"{numbered(outcome.repeated, 'records share a record key with another')}: an attacker who knows which belong "
+        "together can intersect their sets. Use --key-file, or publish one record for each person."
     ]
 
 

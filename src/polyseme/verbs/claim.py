@@ -1,6 +1,6 @@
 """How many people the records of a release are of: what its publisher claims, and the check against the original.
 
-A release holds no key, so that its rows say how many records a class has, and nobody can tell of how many people. With
+A release holds no key, so that its rows say how many records a class has, but not of how many people. With
 the original, whose rows say that, the records of each class are found by what its labels may stand for.
 """
 
@@ -258,7 +258,7 @@ class _Found:
         rows, owners = classes[_COUNT].to_numpy(), found["\0owner"].to_numpy()
         other = int((np.bincount(owners[owners >= 0], minlength=len(rows)) != rows).sum())
         if other and twice:
-            return "records of the original fit several classes, so that nobody can tell in which they are"
+            return "records of the original fit several classes, so that their class is not known"
         if other:
             have = numbered(other, "classes have")
             return f"{have} other numbers of records than in the original: is this the original?"

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.errors import Problem, ReleaseError, numbered
 from polyseme.estimators.coarse_estimate import CoarseEstimate, estimate_coarse
 from polyseme.estimators.coarsened import Coarse, Labelled
@@ -225,11 +225,11 @@ def _number(rows: pl.DataFrame, among: pl.DataFrame) -> Ints:
 def _lists(group: pl.Series, column: pa.Array, grouped: Grouped) -> pl.DataFrame:
     """The values of each group, as its first record in a batch shows them."""
     first = pl.DataFrame([group]).with_row_index("row").unique("group", keep="first", maintain_order=True)
-    found = code_sets(column.take(pa.array(first["row"])), grouped.domain)
+    found = code_sets(column.take(arrow(first["row"].to_numpy())), grouped.domain)
     if len(found.members) and found.members.min() < 0:
         raise ReleaseError(Problem(f"column '{grouped.name}'", "a value outside the domain is shown"), _HINT)
     bounds = np.append(0, np.cumsum(found.lengths))
-    lists = pa.LargeListArray.from_arrays(pa.array(bounds, type=pa.int64()), pa.array(found.members))
+    lists = pa.LargeListArray.from_arrays(arrow(bounds, pa.int64()), arrow(found.members))
     return pl.DataFrame({"group": first["group"], "values": pl.from_arrow(lists)})
 
 

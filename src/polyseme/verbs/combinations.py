@@ -56,13 +56,13 @@ class Combined:
 
     @property
     def targets(self) -> Ints:
-        """The place in the answer of each combination of the columns' values: (F_1, .., F_q)."""
+        """The place in the answer of each combination of the columns' values: (F_1, ..., F_q)."""
         grid = np.indices(self.sizes)
         codes = [axis.codes[grid[axis.column]] for axis in self.axes]
         return np.asarray(np.ravel_multi_index(codes, self.shape), dtype=np.int64)
 
     def summed(self, table: Floats) -> Floats:
-        """A table of the columns (cells, F_1, .., F_q) as one of what is asked for."""
+        """A table of the columns (cells, F_1, ..., F_q) as one of what is asked for."""
         cells = len(table)
         found = np.zeros((cells, prod(self.shape)))
         np.add.at(found.T, self.targets.ravel(), table.reshape(cells, -1).T)
@@ -106,7 +106,7 @@ class Combined:
         return Combined(tuple(self.columns[old] for old in needed), tuple(self.sizes[old] for old in needed), axes)
 
     def spread(self, contrasts: Floats) -> Floats:
-        """Contrasts of what is asked for (k, cells, ..) as contrasts of the columns: (k, cells, F_1, .., F_q)."""
+        """Contrasts of what is asked for (k, cells, ...) as contrasts of the columns: (k, cells, F_1, ..., F_q)."""
         flat = contrasts.reshape(*contrasts.shape[:2], -1)
         return flat[:, :, self.targets.ravel()].reshape(*contrasts.shape[:2], *self.sizes)
 
@@ -180,7 +180,7 @@ class CombinedEstimate(Estimate):
             Problem(
                 "independence",
                 f"'{name}' was published as a part of '{homes[name]}', and sets of parts are not tested by themselves",
-                f"test the whole: estimate --of {homes[name]} --by ..",
+                f"test the whole: estimate --of {homes[name]} --by ...",
             )
             for name in members
         )

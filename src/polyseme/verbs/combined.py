@@ -118,7 +118,7 @@ class Reader:
 
 
 def unknown(told: Guessers) -> Guesser | None:
-    """Where it is not known what the attacker reaches, it may be everything; None where nobody else is known either."""
+    """An attacker of unknown success, which may be 1; None where no other attacker is known either."""
     return None if told.alone is None else Guesser(told.alone.before, None, None, None, high=1.0)
 
 

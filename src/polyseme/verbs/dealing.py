@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.engines.people import people_of
 from polyseme.errors import TableError
 from polyseme.methods import grouping_named
@@ -90,20 +91,20 @@ class Dealer:
     def code(self, batch: pa.RecordBatch) -> tuple[Bools, Ints, pa.RecordBatch]:
         """Which rows are records; the codes of their values, and their other columns as they are published."""
         kept, _, secret = self.coding.coded(batch)
-        there = batch if kept.all() else batch.filter(pa.array(kept))
+        there = batch if kept.all() else batch.filter(arrow(kept))
         names = [name for name in batch.schema.names if name != self.attribute]
         arrays = [
-            self.labels[name].take(pa.array(secret[name])) if name in secret else there.column(name) for name in names
+            self.labels[name].take(arrow(secret[name])) if name in secret else there.column(name) for name in names
         ]
         return kept, secret[self.attribute], pa.RecordBatch.from_arrays(arrays, names=names)
 
     def listed(self, lists: pa.ListArray) -> pa.Array:
         """The values of groups, in the order of the domain, from lists of their codes."""
-        codes = lists.flatten().to_numpy(zero_copy_only=False).astype(np.int64)
-        sizes = lists.value_lengths().to_numpy(zero_copy_only=False)
+        codes = pl.Series(lists.flatten()).to_numpy().astype(np.int64)
+        sizes = pl.Series(lists.value_lengths()).to_numpy()
         ordered = codes[np.lexsort((codes, np.repeat(np.arange(len(sizes)), sizes)))]
-        bounds = pa.array(np.append(0, np.cumsum(sizes)), type=pa.int32())
-        return pa.ListArray.from_arrays(bounds, self.labels[self.attribute].take(pa.array(ordered)))
+        bounds = arrow(np.append(0, np.cumsum(sizes)), pa.int32())
+        return pa.ListArray.from_arrays(bounds, self.labels[self.attribute].take(arrow(ordered)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,8 +147,9 @@ class DealtSource(Wrapped):
 
     def _made(self, batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         _, codes, rest = self.dealer.code(batch)
-        made = {self.dealer.attribute: codes.astype(np.int32), self.dealer.group: np.zeros(len(codes), dtype=np.int64)}
-        arrays = [pa.array(made[name]) if name in made else rest.column(name) for name in columns]
+        nothing = np.zeros(len(codes), dtype=np.int64)
+        made = {self.dealer.attribute: arrow(codes.astype(np.int32)), self.dealer.group: arrow(nothing)}
+        arrays = [made[name] if name in made else rest.column(name) for name in columns]
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:

@@ -123,7 +123,7 @@ class _Finish:
 
     def data(self, rows: pa.RecordBatch, ladders: tuple[Ladder, ...] = ()) -> Microdata:
         """Counted rows; without ladders, of their sensitive values only."""
-        read = {name: rows.column(name).to_numpy(zero_copy_only=False) for name in rows.schema.names}
+        read = {name: pl.Series(rows.column(name)).to_numpy() for name in rows.schema.names}
         codes = np.empty((rows.num_rows, len(ladders)), dtype=np.int32)
         for place, name in enumerate(_leaves(len(ladders))):
             codes[:, place] = read[name]
@@ -195,9 +195,9 @@ def _first_cuts(
     with stage("sample", "Drawing a sample"):
         sample = workers.sample(share, int(stream.integers(1 << 62, 1)[0]))
         pieces = [read.coding.coded(batch)[1:] for batch in sample]
-    nobody = np.zeros((0, len(read.ladders)), dtype=np.int64)
-    leaves = np.concatenate([nobody, *(leaves for leaves, _ in pieces)])
-    secret = {name: np.concatenate([nobody[:, 0], *(found[name] for _, found in pieces)]) for name in finish.domains}
+    none = np.zeros((0, len(read.ladders)), dtype=np.int64)
+    leaves = np.concatenate([none, *(leaves for leaves, _ in pieces)])
+    secret = {name: np.concatenate([none[:, 0], *(found[name] for _, found in pieces)]) for name in finish.domains}
     data = Microdata(read.ladders, leaves, finish.sensitive(secret))
     # Where classes that look alike may fail together, there should be few of them.
     return divided(data, parts, halved=finish.goal(data).additive)
@@ -213,7 +213,7 @@ def _settled(division: Division, read: ReadColumns, workers: Workers, finish: _F
     data = finish.data(rows[0])
     goal = finish.goal(data)
     require_goal(goal, "mondrian")
-    return settled(division, rows[0].column(_PART).to_numpy(zero_copy_only=False), goal), goal
+    return settled(division, pl.Series(rows[0].column(_PART)).to_numpy(), goal), goal
 
 
 def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers, finish: _Finish) -> Grafted:
@@ -230,7 +230,7 @@ def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers
 
 
 def _pieces(division: Division, workers: Workers, work: _Counted, finish: _Finish, records: int) -> list[_Piece]:
-    """What workers say of all parts; refuses more classes than anybody should hold."""
+    """What workers say of all parts; refuses more classes than fit into memory."""
     numbers = division.numbers
     with stage("parts", "Cutting parts", len(numbers)) as told:
         pieces = list(workers.finished(work, finish, len(numbers)))
@@ -250,7 +250,7 @@ def _pieces(division: Division, workers: Workers, work: _Counted, finish: _Finis
 
 
 def _require_apart(found: Grafted, goal: Goal, spec: MethodSpec) -> None:
-    """Raise where classes of two parts look alike, and nobody knows whether they reach the goal as one.
+    """Raise where classes of two parts look alike, and it is not known whether they reach the goal as one.
 
     A sample does not see every branch of a hierarchy. One that it has not seen is in some part beside others, and both
     may be shown as what is above them, as those of another part are. For most models that does no harm.

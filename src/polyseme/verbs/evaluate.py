@@ -137,7 +137,7 @@ class Truth:
         self._counted: dict[tuple[str, ...], dict[tuple[str, ...], Grouped]] = {}
 
     def table(self, of: Sequence[str], cells_by: Mapping[str, Sequence[Any]]) -> Floats:
-        """One of them in the release's domains and cells: (cells, F_1, .., F_q).
+        """One of them in the release's domains and cells: (cells, F_1, ..., F_q).
 
         cells_by  the cells of an estimate: for each untouched attribute, its value in every cell
         """
@@ -178,8 +178,8 @@ def _require_columns(source: Source, names: Sequence[str]) -> None:
 def _labels(release: Release, source: Source, name: str) -> Mapping[str, str] | None:
     """The label of each value of a column that is used in `by`; None where it shows the values themselves.
 
-    Where records with the same value may show different labels, only whoever made the release knows which record has
-    which, and the original does not say it.
+    Where records with the same value may show different labels, only the publisher of the release knows which record
+    has which, and the original does not say it.
     """
     column, applied = release.manifest[name], release.manifest.applied
     if not isinstance(column, Generalized) or column.level == 0:

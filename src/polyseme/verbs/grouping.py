@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Floats, Ints
+from polyseme.arrays import Floats, Ints, arrow
 from polyseme.errors import Problem, QuestionError, ReleaseError, numbered
 from polyseme.estimators.auxiliary import MOST_KINDS
 from polyseme.release import Release, Sets
@@ -107,7 +107,7 @@ def _only_strata(marks: Mapping[str, Mark]) -> bool:
 def _marked(batch: pa.RecordBatch, marks: Mapping[str, Mark]) -> pa.RecordBatch:
     for name, mark in marks.items():
         columns = {column: batch.column(column) for column in mark.columns}
-        batch = batch.append_column(name, pa.array(mark.places(columns, batch.num_rows)))
+        batch = batch.append_column(name, arrow(mark.places(columns, batch.num_rows)))
     return batch
 
 

@@ -30,7 +30,7 @@ _TRIED = 20_000
 _SECONDS = 10
 """For that search."""
 _HIDDEN = 0.75
-"""The share of quasi-identifiers that may come out as `*` for single levels to be proposed; a judgement."""
+"""The share of quasi-identifiers that may come out as `*` for single levels to be proposed; a judgment."""
 _log = logging.getLogger(__name__)
 
 

@@ -1,4 +1,4 @@
-"""Where a distribution of the values comes from: the policy, the table itself, or what a release teaches anybody."""
+"""Where a distribution of the values comes from: the policy, the table itself, or a release."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _ROWS = 200_000
 _ANY_OTHER = "any other"
 """What a column is in the group of those to whom no condition applies."""
 _RANGES = 10
-"""Ranges that numbers are put into: ten of age lose 0.001 of the success of somebody who knows income by year."""
+"""Ranges that numbers are put into: ten of age lose 0.001 of the success of an attacker who knows income by year."""
 _JUDGED, _ALL_JUDGED = 100_000, 600_000
-"""Records of an attribute, and of all together, that are judged by what was learnt from others: 50,000 a second."""
+"""Records of an attribute, and of all together, that are judged by what was learned from others: 50,000 a second."""
 _OTHERS = 2
 """Records of a group on average at least: each is guessed at from another."""
 _TABLE = 10_000_000
@@ -231,7 +231,7 @@ class Looked:
         return (group, columns) if group.max(initial=0) < most else (ranked(place)[1], ())
 
     def _judged(self, name: str, strata: Strata, group: Ints, every: Ints) -> Learnt:
-        """How often guesses are right that were learnt from candidates, judged by other records.
+        """How often guesses are right that were learned from candidates, judged by other records.
 
         every  groups by as many columns as there may be
         """
@@ -265,7 +265,7 @@ class Looked:
         parts, weights = list[Reached | None](), list[float]()
         for number in np.unique(place).tolist():
             mine, member = place == number, strata.members[number]
-            dense = np.unique(group[mine], return_inverse=True)[1]
+            dense = ranked(group[mine])[1]
             parts.append(reached(member.narrow(sets[mine]), dense, member.mechanism))
             weights.append(float(mine.sum()))
         return Reached.over(parts, weights)
@@ -309,7 +309,7 @@ def _looked(texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str
     """Columns with about as many values as records tell nothing about groups, and are left out.
 
     Numbers are also looked at in ranges, as additional columns of the same name: fewer groups, of which something can
-    be learnt from fewer records.
+    be learned from fewer records.
     """
     rows = max((len(codes) for codes in values.values()), default=0)
     coarse = [found for series in texts if (found := _ranges(series)) is not None]

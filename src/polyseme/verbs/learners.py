@@ -35,11 +35,11 @@ from polyseme.verbs.knowledge import Learnt, Looked, declared, from_release, loo
 __all__ = ["guessers", "guessers_of_release", "with_guessers", "with_learners"]
 
 _UNIFORM = (
-    "the prior is uniform, and nobody declared it: what is promised about a guess holds for somebody who expects every "
-    "value equally. Declare what is publicly known with prior: .. or reference: .."
+    "no prior is declared, so it is uniform: the promise about a guess holds for an attacker who expects every value "
+    "equally. Declare what is publicly known with prior: ... or reference: ..."
 )
 _FROM_DATA = (
-    "what somebody knows about the distribution is taken from the table itself: these numbers describe its records. "
+    "what an attacker knows about the distribution is taken from the table itself: these numbers describe its records. "
     "They are not part of a release; do not publish them"
 )
 _DRAWN = (
@@ -64,7 +64,7 @@ _CROWDED = 200
 
 @dataclass(frozen=True, eq=False)
 class _Known:
-    """One group, as somebody knows it who guesses.
+    """One group, as the attacker knows it.
 
     shares  the distribution of its true values, over the values its stratum has left
     belief  what the guesser takes it to be
@@ -84,7 +84,7 @@ class _Known:
         return success(self.stratum.mechanism, self.shares, believed)
 
     def floor(self) -> Floor | None:
-        """For somebody who believes what is true; none where a truthful set would be the value itself."""
+        """For an attacker who knows the true distribution; none where a truthful set would be the value itself."""
         if self.stratum.mechanism.l == 1:
             return None
         try:
@@ -135,7 +135,7 @@ class _Facing:
         return _Tables(self.apart)
 
     def guesser(self, known: Sequence[_Known], learnt: bool = True) -> Guesser:
-        """The success of somebody over all groups; with floor and ranges where he knows each of them."""
+        """An attacker's success over all groups; with floor and ranges where each of them is known."""
         weights = np.array([one.weight for one in known])
         weights = weights / weights.sum()
         after = [one.after() for one in known]
@@ -359,7 +359,7 @@ def with_guessers(
             told = reader.told(sets.name, told, groups)
         elif len(drawn) > 1 and told.alone is not None:
             told = replace(told, combined=unknown(told), warnings=(*told.warnings, _NO_TABLE))
-        undeclared = (_UNIFORM,) if told.promised is not None and _nobody_declared(sets) else ()
+        undeclared = (_UNIFORM,) if told.promised is not None and _without_a_prior(sets) else ()
         return replace(item, learner=replace(told, warnings=(*undeclared, *told.warnings, *warnings)), groups=believed)
 
     attributes = tuple(map(planned, tracked(made.attributes, "guesses", "Guessing values")))
@@ -380,7 +380,7 @@ def with_learners(verification: Verification, release: Release, looked: Looked |
 
 
 def guessers_of_release(release: Release, looked: Looked | None = None) -> dict[str, Guessers]:
-    """How often three people guess right who read a release; what they know is estimated from it, as anybody can.
+    """How often three attackers guess right; what they know is estimated from the release.
 
     Of attributes that are not published as valid sets nothing is said, nor of the long form, where it is not known
     which candidates belong together.
@@ -405,7 +405,7 @@ def guessers_of_release(release: Release, looked: Looked | None = None) -> dict[
 
 
 def _judged(told: Guessers, reached: Learnt, repeats: float) -> Guessers:
-    """With what records say about guesses that were learnt from others, in place of what follows from learnt shares."""
+    """With what records say about guesses learned from others, in place of what follows from learned shares."""
     ways = [way.of_draws(repeats) for way in reached.conditional]
     marginal = None if reached.marginal is None else reached.marginal.of_draws(repeats)
     told = replace(told, marginal=_limited(told.marginal, marginal))
@@ -425,7 +425,7 @@ def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
     return replace(one, after=reached.estimate, worst_group=worst, low=reached.low, high=reached.high)
 
 
-def _nobody_declared(sets: Sets) -> bool:
+def _without_a_prior(sets: Sets) -> bool:
     """Whether sets are balanced for a uniform prior, and the policy says nothing about what is expected."""
     expected = sets.attribute.distributions
     return expected.prior is None and expected.reference is None and not sets.attribute.conditional
@@ -448,7 +448,7 @@ def _too_many(groups: int, most: int) -> str:
 
 
 def _reference(strata: Strata, weights: Floats | None) -> Iterator[_Known]:
-    """Somebody whose belief is the prior of the sets, in his own eyes; strata alike where nobody says how large."""
+    """An attacker whose belief is the prior of the sets; strata count alike where sizes are not known."""
     for number, member in enumerate(strata.members):
         prior = attacker_prior(member.prior, member.mechanism.size)
         weight = 1.0 if weights is None else float(weights[number])
@@ -457,7 +457,7 @@ def _reference(strata: Strata, weights: Floats | None) -> Iterator[_Known]:
 
 
 def _given(strata: Strata, groups: Groups, places: Ints) -> Iterator[_Known]:
-    """Every group as somebody knows it who knows all of them."""
+    """Every group, for an attacker who knows all of them."""
     population = groups.population
     for number, (place, name) in enumerate(zip(places.tolist(), groups.names(), strict=True)):
         member = strata.members[place]

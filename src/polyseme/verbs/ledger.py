@@ -22,7 +22,7 @@ from polyseme.verbs.inputs import release_given
 __all__ = ["Asked", "exposures", "record"]
 
 _LEARNED = 2_000
-"""Largest domain whose distribution is estimated for the ledger: some seconds. Chosen by judgement."""
+"""Largest domain whose distribution is estimated for the ledger: some seconds. Chosen by judgment."""
 
 _NOTICED = 0.01
 """More success than before by less than a hundredth is not worth a warning."""
@@ -30,12 +30,12 @@ _NOTICED = 0.01
 
 @verb()
 def record(ledger: Ledger | str | Path, release: Release | str | Path, people: str) -> Ledger:
-    """The ledger with one more release about these people; a file is written anew, or begun.
+    """The ledger with one more release about these people; a file is rewritten, or begun.
 
     Several processes may add to one file at the same time.
 
-    Whoever reads the release can estimate how the values are distributed. The ledger keeps that estimate, so that it
-    can say how far somebody gets who did.
+    Every reader of the release can estimate the distribution of the values. The ledger keeps that estimate, so that it
+    can say how often an attacker who did is right.
     """
     release = release_given(release)
     if release.manifest.seeded:
@@ -84,7 +84,7 @@ def _now() -> str:
 
 
 def _learned(release: Release, item: Sets) -> tuple[float, ...]:
-    """The shares of the values as anybody estimates them; none where they cannot be estimated."""
+    """The shares of the values as every reader can estimate them; none where they cannot be estimated."""
     if item.domain.size > _LEARNED:
         return ()
     try:
@@ -132,7 +132,7 @@ class Asked:
         return [f"{item.attribute}: {_told(item)}." for item in risks] + list(_milder(after, before))
 
     def turn(self) -> AbstractContextManager[None]:
-        """From the question to the record nobody else may publish by this ledger: they would hear that all is well."""
+        """Between check and record no other process may publish by this ledger: it would miss this release."""
         return turn(self.path)
 
     def record(self, release: Release) -> None:
@@ -153,8 +153,8 @@ def _told(item: Exposure) -> str:
     why = f" ({'; '.join(item.reasons)})" if item.reasons else ""
     return (
         f"people in '{item.people}' would have {item.draws} different sets{why}: only the true value is in all of them "
-        f"for {_share(item.alone.low, item.alone.high)} of the people, and whoever has all releases guesses right in "
-        f"{_share(item.success.low, item.success.high)} of the cases"
+        f"for {_share(item.alone.low, item.alone.high)} of the people, and an attacker who has all releases guesses "
+        f"right in {_share(item.success.low, item.success.high)} of the cases"
     )
 
 
@@ -170,7 +170,7 @@ def _milder(after: Sequence[Exposure], before: dict[str, Exposure]) -> Iterator[
             continue
         spent = "unknown" if item.epsilon is None else f"{item.epsilon:.3g}"
         yield (
-            f"{item.attribute}: {item.draws} draws about '{item.people}' have an epsilon of {spent} together; whoever "
-            f"has all releases guesses right in {_share(item.success.low, item.success.high)} of the cases "
+            f"{item.attribute}: {item.draws} draws about '{item.people}' have an epsilon of {spent} together; an "
+            f"attacker who has all releases guesses right in {_share(item.success.low, item.success.high)} of cases "
             f"({_share(known.success.low, known.success.high)} before)."
         )

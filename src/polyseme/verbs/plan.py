@@ -63,8 +63,8 @@ def plan(
     """What a policy comes to before any record is touched: possible? estimable? how risky? how precise?
 
     records       the number of records to expect, for the expected error
-    data          a table, for domains that the policy leaves open, for the number of records, and for what somebody
-                  can guess who knows how its values are distributed
+    data          a table, for domains that the policy leaves open, for the number of records, and for the
+                  guesses of attackers who know the distribution of its values
     distribution  files with public statistics of the values, for the same (see `polyseme.policy.statistics`)
     population    people with the same quasi-identifiers as a table, for k-map; in the place of its `reference`
     """

@@ -1,7 +1,7 @@
 """`anonymize --preview`: some records before and after, without a release.
 
 The whole table is anonymized as it would be for a release, in a folder that vanishes, and what becomes of some records
-is kept: with a grouping method nobody knows less than that.
+is kept: with a grouping method nothing less is enough.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polyseme.arrays import arrow
 from polyseme.engines.local import published_tables
 from polyseme.engines.run import Run
 from polyseme.errors import Problem, QuestionError
@@ -83,7 +84,7 @@ def _published(run: Run, column: str, rows: list[int]) -> dict[int, Mapping[str,
 
 
 def _rows(batches: Iterator[pa.RecordBatch], column: str, rows: list[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    wanted = pa.array(rows, type=pa.int64())
+    wanted = arrow(rows, pa.int64())
     for batch in batches:
         found = batch.filter(pc.is_in(batch.column(column), value_set=wanted))
         frame = pl.DataFrame({name: as_series(found.column(name)) for name in found.schema.names})

@@ -2,7 +2,7 @@
 
 What sets are balanced for is published with a release. So it may come from what is public anyway, such as the estimate
 of an earlier release; from a table of people only with noise that hides each of them (differential privacy), or where
-somebody says that the table's own distribution may be published.
+the data holder says that the table's own distribution may be published.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RECORDS = "records"
 def prior_from_release(release: Release | str | Path, of: str, by: str | Sequence[str] = ()) -> Prior:
     """The estimated distribution of a protected attribute by untouched ones, for the prior of a next release.
 
-    Anybody can compute it from the release, so nothing new is published with it.
+    Every reader can compute it from the release, so it reveals nothing new.
     """
     opened, columns = release_given(release), names_given(by)
     table = estimate(opened, [of], columns, unweighted=True)
@@ -64,8 +64,8 @@ def prior_from_release(release: Release | str | Path, of: str, by: str | Sequenc
         numbers[some],
         "release",
         remarks=(
-            f"the estimate of a release of {opened.manifest.records} records which anybody can make",
-            "groups are drawn towards everybody as far as chance explains that they differ",
+            f"the estimate from a release of {opened.manifest.records} records, which every reader can make",
+            "groups are shrunk towards the whole as far as chance explains that they differ",
         ),
     )
 
@@ -98,7 +98,7 @@ def prior_from_table(
     numbers = pooled(counts + noise, np.full(counts.shape, 0.0 if share is None else _noise_variance(share)))
     some = np.flatnonzero(numbers.sum(axis=1) > 0.0)
     how = (
-        "the distribution of a table of people as it is: whoever reads this learns it exactly"
+        "the exact distribution of a table of people: readers of this learn it exactly"
         if exact
         else f"the distribution of a table of people with differential privacy: epsilon {float(share or 0):g}"
     )

@@ -5,7 +5,7 @@
     seen.people       where the policy names a record key, how many people there are, and in the smallest class
 
 `plan` asks it, so that it says what `anonymize` will say; and `anonymize` does where people are counted: afterwards
-nobody knows whose a row is.
+it is not known whose a row is.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def prospect(
 ) -> Prospect:
     """The rows of a source as the job will publish them; refuses values that it will refuse.
 
-    models  those about sets, and about groups, are left out: nobody knows them yet. Where there are models, every
+    models  those about sets, and about groups, are left out: they are not known yet. Where there are models, every
             record must have a key; without, those that have none count as one person
     population  reads the people among whom k-map counts
     """
@@ -173,8 +173,8 @@ def _read(job: Job, source: Source, names: Sequence[str], strict: bool) -> _Rows
     if keys is not None and strict:
         keys.refuse()
     whole = pl.concat(frames) if frames else pl.DataFrame(schema=dict.fromkeys(names, pl.String))
-    nobody = np.zeros(0, dtype=np.int64)
-    return _Rows(whole, all_counts(numbers), numbered_people(np.concatenate([nobody, *prints])))
+    none = np.zeros(0, dtype=np.int64)
+    return _Rows(whole, all_counts(numbers), numbered_people(np.concatenate([none, *prints])))
 
 
 def _plain(column: pa.Array, name: str, job: Job) -> pl.Series:

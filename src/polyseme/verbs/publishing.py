@@ -105,7 +105,7 @@ def _dated(about: About) -> About:
 
 
 def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
-    """The models that a release promises; where the population is kept is nobody's business."""
+    """The models that a release promises; without the place of the population."""
     return tuple(
         {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
         for model in policy.models

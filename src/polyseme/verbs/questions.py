@@ -26,7 +26,7 @@ __all__ = [
 MANY_CELLS = 20_000
 """From here on it is said before the work how large a table is: about a second for the usual estimators."""
 MOST_CELLS = 5_000_000
-"""More cells need gigabytes and many minutes, and nobody reads them."""
+"""More cells need gigabytes and many minutes, and cannot be read."""
 
 
 def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Sequence[str] = ()) -> list[Column]:
@@ -45,7 +45,7 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
     for name in by:
         if name in protected:
             words = "as sets" if isinstance(columns[name], Sets) else columns[name].in_words
-            problems.append(Problem("by", f"'{name}' is published {words}", f"ask for it together: --of {name},.."))
+            problems.append(Problem("by", f"'{name}' is published {words}", f"ask for it together: --of {name},..."))
         elif name in of and name in askable:
             problems.append(Problem("by", f"'{name}' is asked for already", "name it once"))
         elif name not in columns:
@@ -80,7 +80,7 @@ def cells_of(targets: Sequence[Column]) -> int:
 
 
 def check_size(targets: Sequence[Column], groups: int = 1) -> None:
-    """Raise where the table that is asked for is larger than anybody can use, before the memory runs out."""
+    """Raise where the table that is asked for is too large to be of use, before the memory runs out."""
     cells = cells_of(targets) * max(groups, 1)
     if cells > MOST_CELLS:
         by = f" in {groups:,} groups" if groups > 1 else ""

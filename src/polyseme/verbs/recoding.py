@@ -162,11 +162,11 @@ def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> 
 
 def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
     """How many records, or people where these are counted, would violate if one quasi-identifier were finer."""
-    nobody, violating = np.zeros(read.data.rows, dtype=np.bool_), {}
+    none, violating = np.zeros(read.data.rows, dtype=np.bool_), {}
     for place, (name, level) in enumerate(zip(read.data.names, found.levels)):
         if level:
             levels = [*found.levels[:place], level - 1, *found.levels[place + 1 :]]
-            made = Recoding.of_levels(read.data, levels, nobody, None, None)
+            made = Recoding.of_levels(read.data, levels, none, None, None)
             kept = goal.kept(*goal.counted(made.classes, len(made.shown)), made.people(read.data))
             violating[name] = read.data.units_of(~kept[made.classes])
     return violating
@@ -213,8 +213,8 @@ def _require_reached(
 def shared_groups(spec: MethodSpec, records: int, people: int) -> ImpossibleError:
     """Refuses groups for people with several records: each record shows a group's values, and theirs intersect."""
     what = (
-        f"{records:,} records are of {people:,} people: whoever knows which records are of one person intersects the "
-        "values of their groups"
+        f"{records:,} records belong to {people:,} people: an attacker who knows the records of a person can intersect "
+        "the values of their groups"
     )
     hint = "publish one record for each person, or use full-domain or mondrian, which count people"
     return ImpossibleError(Problem(f"$.method.{spec.name}", what, hint))

@@ -160,7 +160,7 @@ def _distributions(
 ) -> list[Distribution]:
     """The distribution of one attribute, of everybody or by group."""
     names = (by,) if by else ()
-    # Beside how often values are published and true, which nobody has weighted.
+    # Beside how often values are published and true, which are not weighted.
     unweighted = EstimateOptions(unweighted=True)
     estimated = ask(release, (item.name,), names, options=unweighted, counts=counts, examined=examined)
     notes += [f"{item.name}{f' by {by}' if by else ''}: {note}" for note in estimated.notes]

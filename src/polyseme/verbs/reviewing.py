@@ -1,4 +1,4 @@
-"""The last look at a release, when all rows are written and nobody else can see them yet.
+"""The final review of a release, when all rows are written and not visible yet.
 
 Models that do not hold on these rows stop it. Quasi-identifiers that go out as they are do not, since that may be what
 the owner wants, but what that means is counted and said.
@@ -35,7 +35,7 @@ _NAMED = 6
 """Columns that a warning names; the rest is meant by two dots."""
 _SETS_HINT = "what is promised for sets stands under protect: remove the model, or publish with --accept-risk"
 _HINT = (
-    "generalize the quasi-identifiers (hierarchy: .., method: {full-domain: {suppression: 0.05}}), ask for less, or "
+    "generalize the quasi-identifiers (hierarchy: ..., method: {full-domain: {suppression: 0.05}}), ask for less, or "
     "publish all the same with --accept-risk"
 )
 
@@ -54,7 +54,7 @@ class Exposure:
     rows: int = 0
     limit: int = (1 << 64) - 1
     small: Mapping[int, int] | None = None
-    """Where somebody else has counted: how many classes have each number of rows that is small."""
+    """Where an engine has counted: how many classes have each number of rows that is small."""
     _parts: list[tuple[Fingerprints, Ints | None]] = field(default_factory=list, repr=False)
 
     def add(self, table: pa.Table, counts: Ints | None = None) -> None:
@@ -103,10 +103,10 @@ def _prints(column: pa.Array, missing_values: Sequence[str]) -> Fingerprints:
     # Behind all others stands what is missing: its place may be one more than the type of indices can hold.
     values = pa.concat_arrays([coded.dictionary, pa.nulls(1, coded.dictionary.type)])
     prints = fingerprints(plain_text(as_series(values), missing_values).to_frame())
-    indices = coded.indices
-    if indices.null_count:
-        indices = indices.cast(pa.int64()).fill_null(len(coded.dictionary))
-    places: Ints = indices.to_numpy(zero_copy_only=False)
+    indices = pl.Series(coded.indices)
+    if indices.null_count():
+        indices = indices.cast(pl.Int64).fill_null(len(coded.dictionary))
+    places: Ints = indices.to_numpy()
     return prints.take(places)
 
 
@@ -180,14 +180,14 @@ class Review:
         )
 
     def _broken(self, written: Release) -> list[Verdict]:
-        """Models that do not hold: counted by people where that is known, and by rows, which anybody can count."""
+        """Models that do not hold: counted by people where that is known, and by rows, which every reader can count."""
         known = () if self.prospect is None else self.prospect.broken
         told = {(verdict.model, verdict.attribute) for verdict in known}
         rows = [verdict for verdict in self._verdicts(written) if not verdict.holds]
         return [*known, *(verdict for verdict in rows if (verdict.model, verdict.attribute) not in told)]
 
     def _require_reached(self, written: Release, broken: Sequence[Verdict]) -> None:
-        """Refuse groups on which nobody could check the models before their rows were there; no risk is accepted."""
+        """Refuse groups whose models could not be checked before their rows existed; no risk is accepted."""
         missed = [verdict for verdict in broken if verdict.attribute not in self._drawn]
         if missed and not self.checked and written.manifest.applied is not None:
             raise unreached(written.manifest.applied.name, missed)
@@ -227,7 +227,7 @@ class Review:
         names = self.exposure.names
         said = (
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} published as in the table, value by value: {told}. "
-            f"Whoever knows these values of somebody finds {'the record' if alone else 'the records'} with "
+            f"An attacker who knows these values of a person finds {'the record' if alone else 'the records'} with "
             f"{self._found()}. "
         )
         if self._weight is not None:
@@ -237,7 +237,7 @@ class Review:
             return [said.rstrip()]
         return [
             f"{said}To generalize them, say in the policy:\n"
-            f"  attributes: {{{names[0]}: {{role: quasi-identifier, hierarchy: ..}}}}   "
+            f"  attributes: {{{names[0]}: {{role: quasi-identifier, hierarchy: ...}}}}   "
             "# intervals: [5, 10, 20], dates: [month, year], prefix: 5, taxonomy: NAME, a file, or suppress\n"
             f"  models: [{{k-anonymity: {{k: {_SAFE}}}}}]\n"
             "  method: {full-domain: {suppression: 0.05}}"
@@ -296,12 +296,12 @@ def _told_by(weight: str) -> str:
 def _coarser(weight: str) -> str:
     return (
         "round and trim it (more), so that more records share each weight: "
-        f"attributes: {{{weight}: {{role: weight, round: .., trim: ..}}}}"
+        f"attributes: {{{weight}: {{role: weight, round: ..., trim: ...}}}}"
     )
 
 
 def _listed(names: Sequence[str]) -> str:
-    return f"{', '.join(names[:_NAMED])}{' ..' if len(names) > _NAMED else ''}"
+    return f"{', '.join(names[:_NAMED])}{', ...' if len(names) > _NAMED else ''}"
 
 
 def _broken(verdict: Verdict) -> str:

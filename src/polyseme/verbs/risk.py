@@ -32,8 +32,8 @@ def risk(
     """How exposed the records of a table are: class sizes, what the classes tell, which columns make them small.
 
     data       a path, or a polars, pandas or pyarrow table, made by whatever tool
-    qi         the columns that others may know; when None, those that `init` takes for such, and `choices` says why
-    sensitive  the columns that nobody should learn
+    qi         the columns that an attacker may know; when None, those that `init` chooses, and `choices` says why
+    sensitive  the columns that must stay secret
     person     the column that says whose each record is: then people are counted, a person once in each class
     """
     source = table_given(data, **written)

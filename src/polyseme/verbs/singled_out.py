@@ -1,4 +1,4 @@
-"""Columns that are called insensitive and single out records: a telephone number is nobody else's.
+"""Columns that are called insensitive and single out records: a telephone number belongs to one person.
 
 What is published as it is can be known to others, whatever the policy calls it. A column that alone tells nearly every
 record from all others is refused; one that does so with some of them is warned of by name.
@@ -24,7 +24,7 @@ _REFUSED = 0.95
 _FEWEST = 100
 """Records from which on that is no accident."""
 _WARNED, _TELLING = 0.05, 20
-"""The share from which on a column is warned of, in a table of at least so many records; a judgement."""
+"""The share from which on a column is warned of, in a table of at least so many records; a judgment."""
 _HELD = 500_000
 """Fingerprints of a column that are held (4 MB); of longer tables, a share of the values is looked at."""
 _ADVICE = "Drop it (role: identifier), or let it count as what others know (role: quasi-identifier)."
@@ -39,7 +39,7 @@ class SingledOut:
     told: tuple[str, ...] = ()
 
     def require_accepted(self, accept_risk: bool) -> list[str]:
-        """What the owner should hear; `RiskError` for columns that nobody has accepted."""
+        """Warnings for the data holder; `RiskError` for columns that were not accepted."""
         if self.refused and not accept_risk:
             raise RiskError(self.refused)
         accepted = (f"{found.what}. It is published all the same, as --accept-risk says." for found in self.refused)
@@ -87,7 +87,7 @@ class _Alone:
         about = "about " if self.exposure.sampled else ""
         return (
             f"'{name}' is published as it is (role: insensitive), and {about}{min(self.share, 1.0):.1%} of "
-            f"{self.exposure.rows:,} records have a value of their own in it: whoever knows that value finds the record"
+            f"{self.exposure.rows:,} records have a unique value in it: an attacker who knows it finds the record"
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints
+from polyseme.arrays import Bools, Ints, arrow
 from polyseme.hierarchies import TOP
 from polyseme.methods.bucketization import Grouping, Places, left_by_kind
 from polyseme.methods.goal import Goal
@@ -141,7 +141,7 @@ class Generalizer:
         kept, leaves, secret = self.coding.coded(batch)
         shown, columns = self.shown(leaves, secret)
         kept[kept] = shown
-        there = batch if kept.all() else batch.filter(pa.array(kept))
+        there = batch if kept.all() else batch.filter(arrow(kept))
         arrays = [columns.get(name, there.column(place)) for place, name in enumerate(batch.schema.names)]
         return kept, pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
@@ -158,9 +158,9 @@ class Generalizer:
         columns = {}
         for place, name in enumerate(self.coding.hierarchies):
             labels, codes = self.labels[name], cells[kept, place]
-            columns[name] = labels.take(pa.array(np.where(codes < 0, len(labels) - 1, codes)))
+            columns[name] = labels.take(arrow(np.where(codes < 0, len(labels) - 1, codes)))
         for name, codes in secret.items():
-            columns[name] = self.labels[name].take(pa.array(codes[kept]))
+            columns[name] = self.labels[name].take(arrow(codes[kept]))
         return kept, columns
 
 
@@ -234,7 +234,7 @@ def ruled(
     records: int,
     models: tuple[Mapping[str, Any], ...],
 ) -> Treated:
-    """The same where nobody has looked at whole rows but those who counted them; no record is suppressed."""
+    """The same where only counts of whole rows are known; no record is suppressed."""
     shown = zip(read.ladders, cells, strict=True)
     columns: dict[str, Column] = {
         ladder.name: generalized_column(ladder, there, ladder.name in read.listed) for ladder, there in shown
@@ -289,7 +289,7 @@ def _shown(found: Recoding, place: int, kept: Bools) -> Recoded:
 
 def cell_labels(cells: Cells) -> pa.Array:
     """What is shown for each cell, and `*` as the last."""
-    return pa.array([*cells.labels, TOP], type=pa.string())
+    return arrow([*cells.labels, TOP], pa.string())
 
 
 def _stands_for(leaves: Sequence[str | None], cells: Cells) -> dict[str, tuple[str, ...]]:
@@ -332,7 +332,7 @@ def grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     groups = found.groups[kept]
     shown = {other.name: _values(read, other, kept) for other in read.sensitive if other.name != item.name}
     lists = group_lists(groups, read.data.sensitive[item.name].codes[kept], found.count, domain_labels(item))
-    shown |= {item.name: Recoded(groups, lists), group: Recoded(groups, pa.array(np.arange(1, found.count + 1)))}
+    shown |= {item.name: Recoded(groups, lists), group: Recoded(groups, arrow(np.arange(1, found.count + 1)))}
     applied = applied_groups(spec, found.count, int(found.suppressed.sum()), found.gap)
     counts = np.bincount(read.data.sensitive[item.name].codes, minlength=len(domain_labels(item)))
     left = () if found.places is None else left_out_of_groups(item.name, spec, found.places, counts)
@@ -376,7 +376,7 @@ def group_lists(groups: Ints, codes: Ints, count: int, labels: pa.Array) -> pa.A
     """The values of each group, in the order of the domain; from the group and the value of all of its records."""
     order = np.lexsort((codes, groups))
     bounds: Ints = np.searchsorted(groups[order], np.arange(count + 1))
-    return pa.ListArray.from_arrays(pa.array(bounds, type=pa.int32()), labels.take(pa.array(codes[order])))
+    return pa.ListArray.from_arrays(arrow(bounds, pa.int32()), labels.take(arrow(codes[order])))
 
 
 def domain_labels(item: Attribute) -> pa.Array:

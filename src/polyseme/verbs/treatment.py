@@ -1,6 +1,6 @@
 """What was done to the table as a whole, for a report: what the manifest says of it, and what the rows show.
 
-Everything here can be read off the release by anybody.
+Every reader of the release can see everything here.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _people_facts(people: People | None, unit: str) -> list[tuple[str, str]]:
 
 def _suppressed(applied: Applied, records: int) -> str:
     if not applied.suppressed:
-        return "nobody"
+        return "none"
     everybody = records + (applied.suppressed if applied.withheld else 0)
     share = f"{applied.suppressed / everybody:.1%}"
     shown = (

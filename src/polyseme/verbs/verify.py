@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 _RECORDS = "\0records"
 _CHANNEL_ROUNDING = 1e-9
-"""Truth probabilities are rounded down when they are chosen; what a channel comes to is computed anew."""
+"""Truth probabilities are rounded down when they are chosen; what a channel comes to is recomputed."""
 
 
 @verb(read=1, promises=1, adversaries=4, guesses=8)
@@ -106,7 +106,7 @@ def _read_as_learners(release: Release, found: Verification) -> Verification:
     """
     if not found.holds or release.manifest.form != "set":
         return with_learners(found, release)
-    # A hundred modules that nobody needs who only checks a table.
+    # A hundred modules that are not needed to check a table.
     from polyseme.attacks.audit.columns import Memory
     from polyseme.verbs.shared_sets import shared_remarks
     from polyseme.verbs.singled_out import singled_out
@@ -171,7 +171,7 @@ def verify_release(
     counts = counts or SetCounts(release)
     for item in tracked(release.manifest.sets, "promises", "Checking promises"):
         found = (_set_verdicts if release.manifest.form == "set" else _long_verdicts)(release, item, counts)
-        verdicts += map(_if_nobody_guesses, found) if release.manifest.seeded else found
+        verdicts += map(_unless_guessed, found) if release.manifest.seeded else found
         if item.stratified:
             verdicts.append(_believable_verdict(release, item, sets_by_stratum(counts, item)))
     verdicts += [_group_verdict(release, item) for item in release.manifest.grouped]
@@ -189,8 +189,8 @@ def verify_release(
     return Verification(tuple(verdicts), bool(release.manifest.seeded))
 
 
-def _if_nobody_guesses(verdict: Verdict) -> Verdict:
-    """The candidates are as promised, but whoever has the seed can tell which of them are decoys."""
+def _unless_guessed(verdict: Verdict) -> Verdict:
+    """The candidates are as promised, but an attacker who has the seed can tell which of them are decoys."""
     return replace(verdict, note="; ".join(note for note in (verdict.note, SEEDED) if note))
 
 
@@ -299,7 +299,7 @@ def _on_sets(item: Sets, sets: PublishedSets) -> list[Verdict]:
 
 
 def _unreadable(item: Sets) -> list[Verdict]:
-    """What a manifest promises and nobody can check does not hold."""
+    """What a manifest promises and this program cannot check does not hold."""
     return [unchecked(found.name, item.name, found.values, found.flaw) for found in item.attribute.promises.unreadable]
 
 

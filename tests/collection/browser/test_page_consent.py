@@ -69,7 +69,7 @@ def test_official_statistics_are_said_in_words_and_need_consent(
     assert "as common as the organizers say cannot be more than 50% sure" in said
     assert "equally common cannot be more than 99.6% sure" in said
     assert "at most 234 times as likely" in said
-    assert "Whoever receives them cannot see which" not in page.inner_text(".leaving")
+    assert "The recipient cannot see which" not in page.inner_text(".leaving")
     assert problems(page) == []
     page.click("#send")
     assert "Please tick the box" in page.inner_text(".error:not(:empty)")

@@ -1,6 +1,6 @@
 """Attacking a release as an outsider would, with the original as the judge where it is at hand.
 
-Releases are shuffled, so nobody knows which row is whose. Rows are matched by their untouched columns, where a
+Releases are shuffled, so rows have no owners. Rows are matched by their untouched columns, where a
 combination stands exactly once on both sides: that is also how an attacker would do it. When hardly anyone can be
 matched, success against the truth is measured on fresh sets that the release's own mechanism draws for the original.
 
@@ -107,7 +107,7 @@ def _attack_records(
     other: Release | None,
     seed: int | None = None,
 ) -> tuple[Finding, ...]:
-    """Whoever looks at single records, and at those of a class or a group."""
+    """Attackers who look at single records, and at those of a class or a group."""
     hidden = release.manifest.sets or release.manifest.grouped
     # In classes the release itself tells how often a guess is right; the original adds nothing.
     truth = Truth(release, original, seen, seed) if original is not None and hidden else None
@@ -137,7 +137,7 @@ def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints)
         return Scene(seeded=seeded, linked=linked if len(together) else None)
     k, people = (_largest(release, name) for name in ("k-anonymity", "k-map"))
     # A table of which everything is suppressed is one class; and so are the records that a method suppressed, for
-    # somebody who finds that no other class fits.
+    # an attacker who finds that no other class fits.
     if suppressed and (release.manifest.applied is not None or not len(sizes)):
         sizes = np.append(sizes, suppressed)
     classes = Classes(sizes, np.zeros_like(sizes), int(sizes.sum()), suppressed)
@@ -187,7 +187,7 @@ class _Stage:
         return _marked(attack(scene, who), where, chosen.measured)
 
     def attack_everyone(self, cast: Cast) -> list[Finding]:
-        """Whoever learns from all records, where the attribute has several strata."""
+        """Attackers who learn from all records, where the attribute has several strata."""
         item, chosen = cast.part.item, cast.whole
         if chosen is None:
             return []
@@ -200,7 +200,7 @@ class _Stage:
         return _marked(attack(scene, _LEARNING), "", chosen.measured)
 
     def attack_other_strata(self, cast: Cast) -> list[Finding]:
-        """Whoever gets further than was promised in another stratum; exactly, without the original."""
+        """Attackers who exceed the promise in another stratum; exactly, without the original."""
         findings = []
         for number, rows in cast.strata.items():
             part = Part(cast.part.item, number)

@@ -38,7 +38,7 @@ _REPLACING = ("change-values", "suppress-values")
 
 
 def absent_from_groups(release: Release, column: Grouped, counts: Counts, original: Source | None) -> Absent | None:
-    """What it says to be in no group; None where nobody is left out."""
+    """What it reveals to be in no group; None where no record is left out."""
     applied = _withheld(release)
     if applied is None:
         return None
@@ -49,7 +49,7 @@ def absent_from_groups(release: Release, column: Grouped, counts: Counts, origin
 
 
 def absent_from_classes(release: Release, column: AsIs, counts: Counts, original: Source | None) -> Absent | None:
-    """What it says to be in no class; None where nobody is left out, or where values were replaced."""
+    """What it reveals to be in no class; None where no record is left out, or values were replaced."""
     applied = _withheld(release)
     if applied is None or any(action in applied.actions for action in _REPLACING):
         return None

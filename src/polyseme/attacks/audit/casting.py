@@ -120,13 +120,13 @@ def _other_strata(largest: Part, seen: Seen) -> dict[int, Ints]:
 
 
 def _in_both(release: Release, seen: Seen, other: Release) -> tuple[Ints, Ints]:
-    """The rows of people who can be recognised in both releases; refuses to attack when there is nobody."""
+    """The rows of people who can be recognized in both releases; raises when there are none."""
     if other.manifest.form != "set":
         raise QuestionError("the other release has no sets", "publish it with --form set, which carries the same risk")
     rows = matched(seen.prints, prints_of(other, release)) if as_original(release) else ()
     if not rows or not len(rows[0]):
         raise QuestionError(
-            "nobody can be recognised in both releases: no combination of untouched values occurs exactly once in each",
+            "no person can be recognized in both releases: no combination of untouched values is unique in each",
             "without --other the remaining attacks run; an attacker who knows more may still intersect the sets",
         )
     return rows

@@ -1,8 +1,8 @@
 """Attacks on sensitive values that are published with their records: in classes of equal quasi-identifiers, or in
 groups.
 
-Suppressed records, which show `*` in every quasi-identifier, are a class of their own here: somebody who knows that a
-person is in the table, and that no class fits, has found it.
+Suppressed records, which show `*` in every quasi-identifier, are a class of their own here: an attacker who knows that
+a person is in the table, and that no class fits, has found it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _Groups:
         return np.flatnonzero(np.isin(self.members, shown))
 
     def of(self, rows: Ints) -> _Groups:
-        """The groups of these rows, numbered anew."""
+        """The groups of these rows, renumbered."""
         inside = np.isin(self.owner, self.members[rows])
         return _Groups(_numbered(self.members[rows]), _numbered(self.owner[inside]), self.codes[inside])
 
@@ -134,7 +134,7 @@ def _attack_groups(release: Release, column: Grouped, truth: Truth | None, origi
 
 
 def _attack_absent(release: Release, column: Grouped, counts: Counts, original: Source | None) -> tuple[Finding, ...]:
-    """Whoever misses a person; groups promise 1/l."""
+    """The attacker who misses a person in the release; groups promise 1/l."""
     absent = absent_from_groups(release, column, counts, original)
     applied = release.manifest.applied
     if absent is None or applied is None:
@@ -148,7 +148,7 @@ class _Members:
 
     groups    as many records as values
     features  untouched columns of the records: (n, q)
-    truth     their values, -1 for those who were not recognised; None without the original
+    truth     their values, -1 for those who were not recognized; None without the original
     measured  how many records of which kind
     """
 
@@ -165,7 +165,7 @@ class _Members:
 
 
 def _members(release: Release, column: Grouped, rows: Ints, groups: _Groups, truth: Truth | None) -> _Members:
-    """The records as they were published, those who can be recognised with the truth; or others in their places."""
+    """The records as they were published, those who can be recognized with the truth; or others in their places."""
     if truth is None:
         return _Members(groups, _features(release, rows), None, {})
     true = truth.of_rows(column.name, rows)
@@ -188,7 +188,7 @@ def _features_of(truth: Truth, people: Ints) -> Ints | None:
 
 
 def _in_their_places(groups: _Groups, codes: Ints) -> Ints | None:
-    """For each value of each group, somebody of the original who has it; None where there are too few.
+    """For each value of each group, a record of the original that has it; None where too few have.
 
     Groups are made from sensitive values alone: who of those with a value is in which group is left to chance.
     """

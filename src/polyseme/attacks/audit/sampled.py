@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.attacks.audit.seen import Reading
 from polyseme.errors import ReleaseError
 from polyseme.release import Release, Sets
@@ -121,11 +121,11 @@ def _chosen(rows: Ints, start: int, count: int) -> Ints:
 
 
 def _taken(batch: pa.RecordBatch, chosen: Ints) -> pa.RecordBatch:
-    return batch if len(chosen) == batch.num_rows else batch.take(pa.array(chosen))
+    return batch if len(chosen) == batch.num_rows else batch.take(arrow(chosen))
 
 
 def _joined(parts: Sequence[Held], width: int, rows: int) -> Held:
     """The sets of all batches; None when some are not valid, or missing."""
-    nobody = np.zeros((0, width), dtype=np.int32)
-    sets = np.concatenate([nobody, *(part for part in parts if part is not None)])
+    none = np.zeros((0, width), dtype=np.int32)
+    sets = np.concatenate([none, *(part for part in parts if part is not None)])
     return sets if len(sets) == rows else None

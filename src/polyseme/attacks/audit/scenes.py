@@ -97,8 +97,8 @@ class Truth:
         self.columns: Prints = {} if shown is None else shown.found()
         self.seen = joined(parts, int(self.kept.sum()))
         _require_released(release, original.name, self, seen)
-        nobody = np.zeros(0, dtype=np.int64)
-        self.rows, self.originals = matched(seen.prints, self.seen.prints) if self.reading.names else (nobody, nobody)
+        none = np.zeros(0, dtype=np.int64)
+        self.rows, self.originals = matched(seen.prints, self.seen.prints) if self.reading.names else (none, none)
 
     def stream(self) -> SystemStream:
         """By which some more fresh sets are drawn."""
@@ -114,7 +114,7 @@ class Truth:
         return levels.codes()
 
     def of_rows(self, name: str, rows: Ints) -> Ints:
-        """True codes of the people of some rows of the release; -1 for those who are not recognised."""
+        """True codes of the people of some rows of the release; -1 for those who are not recognized."""
         found = np.full(max(int(rows.max(initial=0)), int(self.rows.max(initial=0))) + 1, -1, dtype=np.int64)
         found[self.rows] = self.codes[name][self.originals]
         return found[rows]
@@ -212,7 +212,7 @@ def published_to_all(item: Sets, chosen: Chosen, drawn: Sample, seen: Seen, trut
             places, lambda member, rows: member.mechanism.sample(member.narrow(own[rows]), stream)
         )
     else:
-        raise InternalError("nobody was chosen")
+        raise InternalError("no records were chosen")
     return Everyone(sets, places.astype(np.int64), item.strata, item.name, item.repeats)
 
 
@@ -224,7 +224,7 @@ def published(part: Part, chosen: Chosen, drawn: Sample, truth: Truth | None) ->
     elif truth is not None and chosen.people is not None:
         sets = stratum.mechanism.sample(truth.values(part, chosen.people), truth.stream())
     else:
-        raise InternalError("nobody was chosen")
+        raise InternalError("no records were chosen")
     distance = attribute.distance
     return Shown(
         sets,

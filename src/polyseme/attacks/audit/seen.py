@@ -1,4 +1,4 @@
-"""What is remembered of every record of a table: enough to recognise it, without keeping its columns."""
+"""What is remembered of every record of a table: enough to recognize it, without keeping its columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def untouched(release: Release) -> list[str]:
-    """The columns by which somebody may be known, and from which one may learn; the numbers of groups are neither."""
+    """The columns that an attacker may know or learn from; the numbers of groups are neither."""
     groups = {column.group for column in release.manifest.grouped}
     return [name for name in release.manifest.shown if name not in groups]
 

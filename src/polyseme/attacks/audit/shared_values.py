@@ -1,7 +1,7 @@
 """Groups of records of a release that may share a value, and the adversary who puts their sets together.
 
 A group is told by a column that is published, by the combination of all of them, or by a column of the original whose
-people are recognized in the release: somebody may know from elsewhere who lives together.
+people are recognized in the release: an attacker may know from elsewhere who lives together.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Known:
         return [*self._published, *elsewhere]
 
     def truth_of(self, item: Sets, grouped: _Grouped) -> Ints | None:
-        """True codes of the rows of groups, -1 where they are not known: nobody is recognized, and members differ.
+        """True codes of the rows of groups, -1 where unknown: no person is recognized, and members differ.
 
         None without the original.
         """

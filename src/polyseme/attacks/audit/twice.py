@@ -2,7 +2,7 @@
 
 The second release may list its values in another order, or have more or fewer of them: decoys change with that, so it
 is just then that two releases are worth intersecting. Values are joined by their labels. A value that one of the two
-domains does not have is true of nobody who is in both.
+domains does not have is not true of any person who is in both.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """The adversary with background knowledge in classes: can rule out m values that the person does not have.
 
-    success  =  max over classes E of  r_1 / (|E| - r_2 - .. - r_(m+1))
+    success  =  max over classes E of  r_1 / (|E| - r_2 - ... - r_(m+1))
 
 where
-    r_1 >= r_2 >= ..  how often the values of E occur
+    r_1 >= r_2 >= ...  how often the values of E occur
 
 The person worst off has the most frequent value, and the next m are struck out. Exact, from the release alone.
 Bounds: where no value has more than b of a class, b / (1 - m b); with recursive (c, l)-diversity and m <= l - 2,
-c / (1 + c), since what remains beside r_1 is at least r_l + r_(l+1) + .. > r_1 / c.
+c / (1 + c), since what remains beside r_1 is at least r_l + r_(l+1) + ... > r_1 / c.
 """
 
 from __future__ import annotations

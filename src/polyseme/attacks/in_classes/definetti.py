@@ -17,8 +17,8 @@ to the members one after the other, for groups of up to 8 records; for larger on
 and columns add up as they must, an approximation. Beliefs give new P_j(q | v), and so on.
 
 With the original, success is the observed share of right best guesses. Without, it is a confidence that does not trust
-itself: groups are parted in three; for the groups of one part, somebody who learnt from the second guesses, and
-somebody who learnt from the third says how likely that is. Where there is nothing to learn the two have nothing in
+itself: groups are split in three; for the groups of one part, an attacker who learned from the second guesses, and
+a judge who learned from the third says how likely that is. Where there is nothing to learn the two have nothing in
 common, and the answer is a blind guess within the group. No model of classes bounds this adversary.
 """
 
@@ -147,7 +147,7 @@ def _learnt_column(blocks: Sequence[_Block], found: Sequence[Floats], column: In
         together += np.bincount(pairs.ravel(), weights=belief.ravel(), minlength=count * size)
         seen += np.bincount(level.ravel(), minlength=count)
     table = together.reshape(count, size)
-    # A level that nobody has here tells nothing.
+    # A level without a record here tells nothing.
     share = np.maximum(seen, np.finfo(np.float64).tiny)[:, None] / max(seen.sum(), 1.0)
     added = _SMOOTHING * count
     told: Floats = np.log((table / share + added) / (table.sum(axis=0) + added))
@@ -156,7 +156,7 @@ def _learnt_column(blocks: Sequence[_Block], found: Sequence[Floats], column: In
 
 
 def _judged(block: _Block, levels: Sequence[Ints], told: Sequence[Floats]) -> Floats:
-    """Beliefs about the members of some groups, by what was learnt."""
+    """Beliefs about the members of some groups, by what was learned."""
     evidence = np.zeros((*block.values.shape, block.values.shape[1]))
     for column, table in zip(levels, told, strict=True):
         evidence += table[column[block.records][:, :, None], block.values[:, None, :]]
@@ -245,7 +245,7 @@ def _confidence(blocks: Sequence[_Block], features: Ints, within: Within) -> flo
 
 
 def _told(part: Sequence[_Block], features: Ints, levels: Sequence[Ints], size: int) -> list[Floats]:
-    """What is learnt from some of the groups alone."""
+    """What is learned from some of the groups alone."""
     return _learnt(part, beliefs(part, features, size), levels, size)
 
 

@@ -16,12 +16,12 @@ where
     F  how many values the domain has
     q  the share of a value in the whole table
 
-Entropy: given p, it is largest when the other values share the rest evenly (Fano). Recursive: the tail r_l + .. + r_m
-has at most F - l + 1 values, each at most as frequent as each of r_2 .. r_(l-1), so that these have together at least
+Entropy: given p, it is largest when the other values share the rest evenly (Fano). Recursive: the tail r_l + ... + r_m
+has at most F - l + 1 values, each at most as frequent as each of r_2 ... r_(l-1), so that these have together at least
 (l - 2) / (F - l + 1) of the tail; what is left for r_1 < c tail follows.
 
 Values that are alike: by frequency they have at most 1/l of a class. Where any two values of a class are far apart
-(strictly semantic, or (l, e)-diverse), a neighbourhood holds one value, and what bounds a guess bounds it too.
+(strictly semantic, or (l, e)-diverse), a neighborhood holds one value, and what bounds a guess bounds it too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy import optimize
 
 from polyseme.attacks.scene import Promised
 from polyseme.models import Background, ground_of, is_about, read_spec
@@ -70,12 +69,14 @@ def _by_frequency(asked: Asked, counts: Counts) -> float | None:
 
 
 def _by_entropy(asked: Asked, counts: Counts) -> float:
+    from scipy.optimize import brentq
+
     size, goal = counts.domain_size, math.log(asked["l"]) - TOLERANCE
     if goal >= math.log(size):
         return 1.0 / size
     if goal <= 0.0:
         return 1.0
-    return float(optimize.brentq(lambda p: _entropy(p, size) - goal, 1.0 / size, 1.0, xtol=1e-14))
+    return float(brentq(lambda p: _entropy(p, size) - goal, 1.0 / size, 1.0, xtol=1e-14))
 
 
 def _entropy(p: float, size: int) -> float:

@@ -66,7 +66,7 @@ def _alike(scene: Scene) -> float | None:
 
 
 def _whole(counts: Counts, distance: Distance, d: float) -> float:
-    """The same guess about somebody of whom no class is known."""
+    """The same guess about a person whose class is not known."""
     there = np.flatnonzero(counts.total)
     records = int(counts.total.sum())
     everybody = Counts(

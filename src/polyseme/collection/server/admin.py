@@ -153,7 +153,7 @@ class _Admin:
         return json_response(await self._standing(campaign))
 
     async def invited(self, request: Request) -> Response:
-        """New invitations, which nobody can ever show again."""
+        """New invitations, which are shown only this once."""
         campaign, count = request.path_params["campaign"], (await _asked(request)).get("count")
         if type(count) is not int:
             raise Malformed("count is a whole number")

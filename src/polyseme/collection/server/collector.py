@@ -106,7 +106,7 @@ class Collector:
     def _looked(self, campaign: str, done: asyncio.Future[Known]) -> None:
         del self._looking[campaign]
         if not done.cancelled():
-            done.exception()  # whoever waits for it hears of it
+            done.exception()  # the caller that waits for it gets the error
 
     async def _look(self, campaign: str, found: Known | None) -> Known:
         if not _ID.fullmatch(campaign):

@@ -78,7 +78,7 @@ def _campaign() -> dict[str, Any]:
 
 
 def _document() -> dict[str, Any]:
-    found = {"description": "Its exact bytes; whoever uses it checks the hash.", **_json({"type": "object"})}
+    found = {"description": "Its exact bytes; a device that uses it checks the hash.", **_json({"type": "object"})}
     return {"operationId": "document", "responses": {"200": found, **_problems(404, 503)}}
 
 

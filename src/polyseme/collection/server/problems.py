@@ -17,7 +17,7 @@ PREFIX = "urn:polyseme:problem:"
 ProblemType = str
 PROBLEMS: dict[ProblemType, tuple[int, str]] = {
     "malformed": (400, "This is not a report"),
-    "token": (401, "An invitation is needed that nobody has used"),
+    "token": (401, "An unused invitation is needed"),
     "unauthorized": (401, "A token is needed"),
     "forbidden": (403, "This token may not do that"),
     "direct": (403, "This campaign takes reports through its relay only"),

@@ -22,9 +22,9 @@ from polyseme.collection.server.reports import Reports, Withdrawals
 __all__ = ["handlers", "json_response", "public_app"]
 
 FOR_EVER = "public, max-age=31536000, immutable"
-_ANYBODY = {"access-control-allow-origin": "*"}
+_ANY_ORIGIN = {"access-control-allow-origin": "*"}
 _PREFLIGHT = {
-    **_ANYBODY,
+    **_ANY_ORIGIN,
     "access-control-allow-methods": "GET, POST",
     "access-control-allow-headers": "content-type",
     "access-control-max-age": "86400",
@@ -39,14 +39,14 @@ def public_app(collector: Collector) -> Starlette:
 
     async def document(request: Request) -> Response:
         known = await collector.known(request.path_params["campaign"])
-        headers = {**_ANYBODY, "cache-control": FOR_EVER, "etag": f'"{known.kept.id}"'}
+        headers = {**_ANY_ORIGIN, "cache-control": FOR_EVER, "etag": f'"{known.kept.id}"'}
         if known.kept.signature is not None:
             headers["polyseme-signature"] = known.kept.signature.decode("ascii")
         return Response(known.kept.document, media_type="application/json", headers=headers)
 
     async def state(request: Request) -> Response:
         known = await collector.known(request.path_params["campaign"], fresh=True)
-        return json_response({"state": collector.public_state(known)}, headers=_ANYBODY)
+        return json_response({"state": collector.public_state(known)}, headers=_ANY_ORIGIN)
 
     async def page(request: Request) -> Response:
         try:
@@ -55,7 +55,7 @@ def public_app(collector: Collector) -> Starlette:
             return stray_page(refused.status)
 
     async def openapi(request: Request) -> Response:
-        return json_response(public_document(), headers=_ANYBODY)
+        return json_response(public_document(), headers=_ANY_ORIGIN)
 
     async def preflight(request: Request) -> Response:
         return Response(status_code=204, headers=_PREFLIGHT)
@@ -77,7 +77,7 @@ def public_app(collector: Collector) -> Starlette:
 
 
 def json_response(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """JSON that is not kept by anybody on the way."""
+    """JSON that no proxy on the way may store."""
     kept = {"cache-control": "no-store", **(headers or {})}
     return Response(json.dumps(document).encode(), status, kept, "application/json")
 
@@ -99,7 +99,7 @@ def _problem(refused: Refused, status: int | None = None, headers: dict[str, str
     return Response(
         problem_body(refused.kind, refused.detail),
         status or refused.status,
-        {"cache-control": "no-store", **_ANYBODY, **given, **(headers or {})},
+        {"cache-control": "no-store", **_ANY_ORIGIN, **given, **(headers or {})},
         PROBLEM_MEDIA_TYPE.decode(),
     )
 

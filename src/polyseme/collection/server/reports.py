@@ -19,7 +19,7 @@ __all__ = ["REPORT_MEDIA_TYPE", "Reports", "Withdrawals"]
 
 REPORT_MEDIA_TYPE = "application/vnd.polyseme.report+json"
 _JSON = b"application/json"
-_ANYBODY = (b"access-control-allow-origin", b"*")
+_ANY_ORIGIN = (b"access-control-allow-origin", b"*")
 """Pages of others may send reports: there are no cookies here that they could misuse."""
 _TAKEN = {
     Outcome.STORED: (201, b'{"status":"stored"}'),
@@ -48,12 +48,12 @@ class _Endpoint:
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         try:
             status, body = await self._taken(scope, receive)
-            media, headers = _JSON, [_ANYBODY]
+            media, headers = _JSON, [_ANY_ORIGIN]
         except Gone:
             return
         except Refused as refused:
             status, body, media = refused.status, problem_body(refused.kind, refused.detail), PROBLEM_MEDIA_TYPE
-            headers = [_ANYBODY, *refused.headers]
+            headers = [_ANY_ORIGIN, *refused.headers]
         self.collector.metrics.answered(self.name, status)
         await reply(send, status, body, media, headers)
 

@@ -3,7 +3,7 @@
 A store keeps campaigns, their reports, the hashes of invitations and the hashes of the tokens of its operators. It has
 no clock: no row says when it came. A report's place is its random id, so the order of rows says nothing either.
 
-One object serves one thread at a time; whoever needs two opens two.
+One object serves one thread at a time; open two for two threads.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Outcome(Enum):
     """A report with this id was withdrawn: it does not come back."""
     WITHDRAWN = "withdrawn"
     UNINVITED = "uninvited"
-    """The invitation is not one that was issued, or somebody has used it."""
+    """The invitation was not issued, or was used already."""
     IMPOSSIBLE = "impossible"
     """No device can have drawn this; said before anything reaches a store."""
     CLOSED = "closed"
@@ -178,7 +178,7 @@ class Store(Protocol):
         ...
 
     def add_credential(self, credential: Credential) -> None:
-        """Let somebody use the admin listener; a name that is taken is refused."""
+        """Give access to the admin listener; a name that is taken is refused."""
         ...
 
     def remove_credential(self, name: str) -> None:

@@ -2,7 +2,7 @@
 
 The primary key makes reports unique across collectors. A batch is one transaction of a few statements, whatever its
 size. Keys are locked in ascending order, so that two collectors with the same reports wait for each other, never both.
-When a campaign closes its rows are written anew in the order of their ids: neither their places nor their transaction
+When a campaign closes its rows are rewritten in the order of their ids: neither their places nor their transaction
 numbers tell the order of arrival any more.
 """
 
@@ -76,7 +76,7 @@ def _unavailable(error: psycopg.Error) -> StoreUnavailable:
 class PostgresStore:
     """A store in a database; its tables are made where there are none.
 
-    A connection that broke is opened anew by the next call.
+    The next call reopens a connection that broke.
     """
 
     def __init__(self, address: str, create: bool = True) -> None:
@@ -263,7 +263,7 @@ class PostgresStore:
                     self._db.execute(sql.SQL("TRUNCATE {}").format(sql.Identifier(f"{table}_{number}")))
 
     def _rewrite(self, table: str, key: str, number: int) -> None:
-        """Write the rows of a campaign anew in the order of their keys, all by one transaction."""
+        """Rewrite the rows of a campaign in the order of their keys, in one transaction."""
         part, rows = sql.Identifier(f"{table}_{number}"), sql.Identifier(f"sorted_{table}_{number}")
         by = sql.SQL("campaign, {}").format(sql.Identifier(key))
         # Emptied and filled in one transaction, a table gets a new file: nothing of the old one is left in it.

@@ -1,7 +1,7 @@
 """Group commit: whatever is waiting goes into the store in one transaction, and is acknowledged when it is there.
 
-There is no timer. While a transaction is on its way to the disk reports gather, and they are the next one: a lonely
-report waits for nobody, and many share the cost of one sync. What cannot be stored now is refused at once, by
+There is no timer. While a transaction is on its way to the disk reports gather, and they are the next one: a single
+report does not wait, and many share the cost of one sync. What cannot be stored now is refused at once, by
 `Overloaded` or `StoreUnavailable`; nothing is ever acknowledged from memory.
 """
 
@@ -42,7 +42,7 @@ class Overloaded(CollectionError):
 class Writer:
     """The only one who writes reports into a store; lives in one event loop, works in one thread.
 
-    store     used by nobody else
+    store     used by this writer only
     check     says which entries are possible; the others never reach the store
     capacity  entries that may wait
     batch     most entries of one transaction

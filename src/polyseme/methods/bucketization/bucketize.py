@@ -62,7 +62,7 @@ def bucketize(
 ) -> Grouping:
     """Group records by the codes of their values.
 
-    codes      the value of each record, 0 .. F-1: (n,)
+    codes      the value of each record, 0 ... F-1: (n,)
     structure  which values may share a group: `distinct(F)` for Anatomy, `distance.structure(d)` for (l, d),
                `dissimilar(distance, e)` for (l, e)
     stream     decides who takes which place; seeded for experiments only

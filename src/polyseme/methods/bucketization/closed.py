@@ -11,7 +11,7 @@ cluster or window. Sufficient, since the placed records in order (of clusters, o
 in turn: two records of one group are g or more places apart, so they share no cluster and no window, and sizes of
 groups differ by one at the most.
 
-f is concave with f(0) = 0 (it is the value of a linear programme whose right-hand side grows with g; its matrix of
+f is concave with f(0) = 0 (it is the value of a linear program whose right-hand side grows with g; its matrix of
 intervals is totally unimodular, so whole numbers attain it). So f(g) / g falls, the condition holds up to some g* and
 never after, and as f grows, g* is both the most groups and the least suppression. f(g*) < l (g* + 1), so that no group
 has 2 l records.

@@ -44,7 +44,7 @@ __all__ = ["left_by_kind", "spread_out"]
 _SLACK = 1e-9
 """Room for rounding in a share of records."""
 _ROUNDS = 4
-"""Times that records are taken away; a judgement, one is nearly always enough."""
+"""Times that records are taken away; a judgment, one is nearly always enough."""
 
 
 def spread_out(least: Places, counts: Ints, structure: Structure, l: int, share: float, compose: _Compose) -> Places:

@@ -1,10 +1,10 @@
-"""The places of groups: how many records of which kind each group takes, before anybody knows which records.
+"""The places of groups: how many records of which kind each group takes, before the records are chosen.
 
     places = compose(counts, structure, l)
     places.group_of(codes, ranks)       # the group of records with these values that have these ranks in their kind
 
-Places are numbered kind by kind. They come in runs of neighbouring groups, of which there are few however many records
-there are: a plan is as small as the domain, and can be pickled and sent to whoever has some of the records.
+Places are numbered kind by kind. They come in runs of neighboring groups, of which there are few however many records
+there are: a plan is as small as the domain, and can be pickled and sent to workers that have some of the records.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Places:
 
     @classmethod
     def in_turn(cls, kinds: Ints, taken: Ints, count: int, records: int) -> Places:
-        """Kind by kind, groups take one record each in turn: records at least `count` apart are never neighbours."""
+        """Kind by kind, groups take one record each in turn: records at least `count` apart are never neighbors."""
         firsts = np.arange(0, int(taken.sum()), max(count, 1))
         return cls(kinds, taken, firsts, np.zeros_like(firsts), count, records)
 

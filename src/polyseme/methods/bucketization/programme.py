@@ -1,18 +1,18 @@
-"""Similarity that is not transitive: the configuration linear programme.
+"""Similarity that is not transitive: the configuration linear program.
 
-    maximise   sum over S of |S| y(S)     subject to     sum over S with v in S of y(S) <= n(v)   for every v,   y >= 0
+    maximize   sum over S of |S| y(S)     subject to     sum over S with v in S of y(S) <= n(v)   for every v,   y >= 0
 
 where
     S     a set of l to 2 l - 1 kinds that may share a group; larger ones can be split
     y(S)  how many groups have just these kinds
     n(v)  records of kind v
 
-Whole numbers y are groupings, so the value of the programme bounds how many records can be placed. Columns enter as
+Whole numbers y are groupings, so the value of the program bounds how many records can be placed. Columns enter as
 their price says. Of the solution the whole parts stay; what is left over forms groups, largest kinds first, or joins
-groups that it fits. If that misses the bound, and the sets are few, an integer programme with a limit on its search
-forms the last groups of each set anew. `gap` is the bound, rounded down, minus what was placed.
+groups that it fits. If that misses the bound, and the sets are few, an integer program with a limit on its search
+forms the last groups of each set again. `gap` is the bound, rounded down, minus what was placed.
 
-Values with the same neighbours that may not share a group are one kind. Each set also counts for a little less than any
+Values with the same neighbors that may not share a group are one kind. Each set also counts for a little less than any
 record, so that of equally good solutions the one with more groups is preferred.
 """
 
@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 from scipy.sparse import csc_array
 
 from polyseme.arrays import Bools, Floats, Ints
@@ -35,15 +34,15 @@ from polyseme.methods.bucketization.structures import compatible_pairs
 __all__ = ["SETS_LIMIT", "of_pairs"]
 
 SETS_LIMIT = 200_000
-"""Most sets that are looked at, by judgement: some seconds."""
+"""Most sets that are looked at, by judgment: some seconds."""
 _AT_A_TIME = 200
-"""Columns that enter the linear programme in one go."""
+"""Columns that enter the linear program in one go."""
 _FREE = 2
-"""Groups of each set that the integer programme may form otherwise."""
+"""Groups of each set that the integer program may form otherwise."""
 _NODES = 200
-"""Nodes that the integer programme may look at; a limit in seconds would not give the same groups everywhere."""
+"""Nodes that the integer program may look at; a limit in seconds would not give the same groups everywhere."""
 _FEW = 2_000
-"""Most sets for the integer programme, whose time has no other limit than its nodes."""
+"""Most sets for the integer program, whose time has no other limit than its nodes."""
 _SLACK = 1e-6
 
 
@@ -88,7 +87,7 @@ def of_pairs(counts: Ints, structure: Structure, l: int) -> Places:
 
 
 def _merged(pairs: Bools) -> tuple[Bools, Ints]:
-    """Pairs of kinds, and the kind of each value. Equal rows exclude each other: none has itself for a neighbour."""
+    """Pairs of kinds, and the kind of each value. Equal rows exclude each other: none has itself for a neighbor."""
     _, first, kind = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     return pairs[np.ix_(first, first)], kind.astype(np.int64)
 
@@ -168,7 +167,9 @@ def _join(programme: _Programme, times: Ints, kind: int, records: int) -> None:
 
 
 def _relaxed(programme: _Programme) -> tuple[Floats, float]:
-    """The solution of the linear programme, and a bound on its value."""
+    """The solution of the linear program, and a bound on its value."""
+    from scipy.optimize import linprog
+
     price = np.zeros(len(programme.records))
     gain = programme.worth.copy()
     active = np.zeros(len(gain), dtype=bool)
@@ -192,7 +193,9 @@ def _relaxed(programme: _Programme) -> tuple[Floats, float]:
 
 
 def _integer(programme: _Programme, left: Ints) -> tuple[Ints, float]:
-    """Groups for what is left, by an integer programme; and a bound on what they are worth."""
+    """Groups for what is left, by an integer program; and a bound on what they are worth."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     found = milp(
         -programme.worth,
         constraints=LinearConstraint(programme.columns, ub=left),

@@ -4,7 +4,7 @@
     goal = Goal.of([{"k-anonymity": {"k": 5}}], data)
     recoding = full_domain(data, goal, loss=Loss("entropy"), suppression=0.04)
 
-A node of the lattice of levels is *admissible* if the records in classes that do not fulfil the goal, which are then
+A node of the lattice of levels is *admissible* if the records in classes that do not fulfill the goal, which are then
 suppressed, are at most a given share; something must be left. Of the admissible nodes the one of least loss is found,
 exactly: see `search.py`. `optimum` gives the levels without making the table.
 """

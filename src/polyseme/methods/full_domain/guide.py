@@ -19,7 +19,7 @@ __all__ = ["Guide"]
 
 _RIDGE = 0.05
 _LEAST_SPREAD = 0.25
-"""The least standard error of a predicted logarithm: a judgement, so that no node is taken for certain."""
+"""The least standard error of a predicted logarithm: a judgment, so that no node is taken for certain."""
 
 
 @dataclass(eq=False)

@@ -95,7 +95,7 @@ def outer_sum(parts: Sequence[NDArray[_Real]]) -> NDArray[_Real]:
 def counts_below(nodes: Bools) -> Singles:
     """How many of the nodes lie below each node, itself included.
 
-    Neighbouring axes are taken together, and summed by a product with the matrix that says what is below what: axes are
+    Neighboring axes are taken together, and summed by a product with the matrix that says what is below what: axes are
     so short that going along them one by one takes longer.
     """
     counts = nodes.astype(np.float32)
@@ -115,7 +115,7 @@ def counts_above(nodes: Bools) -> Singles:
 
 
 def _bundles(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Neighbouring axes in as few parts as are quick to sum, about equally large."""
+    """Neighboring axes in as few parts as are quick to sum, about equally large."""
     size = math.prod(shape)
     parts = max(1, math.ceil(math.log(max(size, 2)) / math.log(_BUNDLE)))
     bundles: list[tuple[int, ...]] = []

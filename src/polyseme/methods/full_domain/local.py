@@ -2,7 +2,7 @@
 
 Every round looks for the levels of least loss at which at least half of the records that are left can be shown; then
 for those at which any can. It looks at a limited number of nodes: nothing is proved of a table that is recoded locally.
-A round counts only if all that is then published fulfils the goal, compared with itself.
+A round counts only if all that is then published fulfills the goal, compared with itself.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _joined(before: Cells, after: Cells) -> Cells:
 
 
 def _fulfils(goal: Goal, made: Recoding) -> bool:
-    """Whether everything that is shown fulfils the goal; what looks the same is one class to whoever reads it."""
+    """Whether everything that is shown meets the goal; records that look the same are one class."""
     # Each round has seen to k-map.
     goal = goal.unmapped
     rows = np.flatnonzero(~made.suppressed)

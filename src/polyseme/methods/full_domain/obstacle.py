@@ -44,7 +44,7 @@ def _units(checker: Checker, number: int) -> str:
 
 
 def _in_the_way(checker: Checker, lattice: Lattice) -> list[str]:
-    """The models that the table as one class does not fulfil."""
+    """The models that the table as one class does not fulfill."""
     part = checker.partition(lattice.levels(lattice.top))
     failing = []
     for demand in checker.goal.demands:

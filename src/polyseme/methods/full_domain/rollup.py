@@ -104,13 +104,13 @@ class Rollup:
         return self._partition(groups)
 
     def _base(self, data: Microdata, secret: Ints, mapped: bool) -> _Table:
-        """The different rows of the table itself, and of the population if somebody asks for it."""
+        """The different rows of the table itself, and of the population if it is asked for."""
         codes, weights = data.codes, [data.each]
         if mapped and data.population is not None:
             people = len(data.population)
             codes, secret = np.concatenate([codes, data.population]), np.append(secret, np.zeros(people, np.int64))
-            nobody, everybody = np.zeros(data.rows, dtype=np.int64), np.ones(people, dtype=np.int64)
-            weights = [np.append(data.each, 0 * everybody), np.append(nobody, everybody)]
+            none, all_people = np.zeros(data.rows, dtype=np.int64), np.ones(people, dtype=np.int64)
+            weights = [np.append(data.each, 0 * all_people), np.append(none, all_people)]
         columns = [(column, ladder.leaves) for column, ladder in zip(codes.T, self._ladders, strict=True)]
         groups = self._grouped(columns, secret, weights)
         bottom = (0,) * len(self._ladders)

@@ -94,7 +94,7 @@ class Search:
             self._rank = _ranked(self._loss)
             self._bins = self._rank * _BINS // (int(self._rank.max()) + 1)
         else:
-            # Below anything that will be found: no node is cleared by one that nobody has looked at.
+            # Below anything that will be found: no node is cleared by one that was not looked at.
             self._loss = np.full(lattice.shape, -1.0)
             self._least = self._loss if lattice.whole else self._loss.copy()
 

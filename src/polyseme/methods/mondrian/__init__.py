@@ -1,6 +1,6 @@
 """Mondrian: multidimensional partitioning.
 
-The table starts as one class. A class is cut along one quasi-identifier if every part fulfils the goal, the widest
+The table starts as one class. A class is cut along one quasi-identifier if every part fulfills the goal, the widest
 quasi-identifier first and the next where that fails; classes that cannot be cut are published.
 
     cut of an order       the values in order, as near to half of the records on each side as can be
@@ -10,7 +10,7 @@ where
     widest    the share of the leaves that the class spans: from its lowest to its highest value, or below its node
     strict    equal values stay together, so that the classes are disjoint boxes
     relaxed   a cut of an order halves the records, equal values by lot; in a cut of a hierarchy, children that violate
-              the goal stay together under the node, if that is how they fulfil it
+              the goal stay together under the node, if that is how they fulfill it
 
 Each quasi-identifier is shown as narrow as the class is: a single value, a range of values, the label of a group that
 is this range, or the label of the lowest node. A missing value and others together are shown as the last level.

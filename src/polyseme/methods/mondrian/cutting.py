@@ -44,7 +44,7 @@ class Parts:
         return cls(records, starts, owner[starts])
 
     def of(self, classes: Bools) -> Parts:
-        """The parts of some classes, which are numbered anew."""
+        """The parts of some classes, which are renumbered."""
         kept = classes[self.owner]
         sizes = self.sizes
         starts = np.cumsum(sizes[kept]) - sizes[kept]

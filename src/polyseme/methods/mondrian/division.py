@@ -36,7 +36,7 @@ SAMPLE = 100_000
 class Division:
     """Which part any record belongs to. It can be pickled.
 
-    tree   of the first cuts; nobody knows yet what its nodes show
+    tree   of the first cuts; what its nodes show is not known yet
     joint  the part of each node: the node itself, or one above it where that was joined with others
     """
 

@@ -1,4 +1,4 @@
-"""Whether parts of classes fulfil a goal, which may compare them with the whole table."""
+"""Whether parts of classes fulfill a goal, which may compare them with the whole table."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Judge:
         return tuple(d.name for d in self.goal.demands if not d.score(sizes, counts, people).fine.all())
 
     def each(self, parts: Parts) -> Bools:
-        """Whether each part fulfils the goal."""
+        """Whether each part fulfills the goal."""
         fine = self.sizes(parts) >= self.least
         return fine & self._counted(parts) if self._counts else fine
 

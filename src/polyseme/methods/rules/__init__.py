@@ -1,6 +1,6 @@
 """Semantic rules: classes that are diverse and still give something away are merged, generalized or suppressed.
 
-    E is vulnerable   if some rule `never-all A` is effective on it: somebody in E meets A and nobody says otherwise
+    E is vulnerable   if some rule `never-all A` is effective on it: a record in E meets A and none contradicts it
 
 where
     E  a class: records with the same quasi-identifiers

@@ -39,7 +39,7 @@ def anonymized(task: Task, asked: Asked) -> Recoding:
     """Start, change values where asked for, then whatever costs less: local actions, or generalizing everything."""
     work = _Work(task, asked, _others(task.goal), _rules(task.goal))
     if not work.rules:
-        hint = "models: [{semantic-rules: {rules: [{never-all: {..}}]}}]"
+        hint = "models: [{semantic-rules: {rules: [{never-all: {...}}]}}]"
         raise PolicyError(Problem("$.models", "the method rules needs semantic rules, and there are none", hint))
     start = State(task.data, work.rules, work.started(), task.data.sensitive)
     work.require_others(start)
@@ -86,8 +86,8 @@ class _Work:
         """The classes to start from."""
         data = self.task.data
         if self.asked.start is None:
-            nobody = np.zeros(data.records, dtype=np.bool_)
-            return Recoding.of_levels(data, [0] * len(data.ladders), nobody, None, None)
+            none = np.zeros(data.records, dtype=np.bool_)
+            return Recoding.of_levels(data, [0] * len(data.ladders), none, None, None)
         name, parameters = self.asked.start
         return self._grouped(name, parameters, self.task.data, self.others)
 
@@ -125,7 +125,7 @@ class _Work:
         after, helped = changed(state, change, self.task.sensitive)
         others = self._recounted(after.sensitive[change.attribute])
         if not _fine(others, after.recoding, self.task.data):
-            # Not worth a search: whoever asks for false values can ask for others.
+            # Not worth a search: a data holder who asks for false values can ask for others.
             what = f"changing values of '{change.attribute}' breaks models that the classes reached before"
             raise ImpossibleError(Problem(f"{_WHERE}.{CHANGE}", what, "leave it out, or add another number"))
         for index in helped.tolist():

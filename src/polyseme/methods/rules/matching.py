@@ -1,9 +1,9 @@
 """Which classes are merged with which: every vulnerable class is in one pair, or has another action, at the least cost.
 
-    minimise    sum of cost over the pairs and other actions that are taken
+    minimize    sum of cost over the pairs and other actions that are taken
     subject to  every vulnerable class in exactly one of them, every other class in at most one pair
 
-`exact` solves the integer programme, `greedy` takes the cheapest that still fits, again and again. Greedy is not exact:
+`exact` solves the integer program, `greedy` takes the cheapest that still fits, again and again. Greedy is not exact:
 a class may take the partner that another one needs more.
 """
 
@@ -19,7 +19,7 @@ from polyseme.arrays import Floats, Ints
 __all__ = ["Matching", "Options", "exact", "greedy", "match"]
 
 _LARGEST = 50_000
-"""Pairs up to which the programme is solved: seconds at the most, usually milliseconds."""
+"""Pairs up to which the program is solved: seconds at the most, usually milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Matching:
 
 
 def match(options: Options) -> Matching:
-    """The least cost where the programme is small enough, greedy where it is not."""
+    """The least cost where the program is small enough, greedy where it is not."""
     found = greedy(options)
     if not len(options.pairs) or len(options.pairs) > _LARGEST or _uncontested(options, found):
         return found
@@ -113,7 +113,7 @@ def greedy(options: Options) -> Matching:
 
 
 def exact(options: Options) -> Matching | None:
-    """The integer programme's optimum; None where the solver gave up."""
+    """The integer program's optimum; None where the solver gave up."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 

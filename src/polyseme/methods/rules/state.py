@@ -83,7 +83,7 @@ class State:
         return order[starts[index] : starts[index + 1]]
 
     def first(self, index: int) -> int:
-        """The first record of a class, by which it is known when classes are numbered anew."""
+        """The first record of a class, by which it is known when classes are renumbered."""
         return int(self.members(index)[0])
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A first policy for a table nobody has described yet: every guess is written down with its reason.
+"""A first policy for a table that is not described yet: every guess is written down with its reason.
 
 The draft works as it stands, and publishes little rather than much: what it does not know is generalized. It is a
 starting point for a person all the same: names and shapes of columns say little about what an attacker knows.
@@ -39,14 +39,14 @@ _HEAD = """\
 # Drafted from {name} ({rows:,} rows). Every line is a guess: check it before use.
 # Roles: identifier (dropped), quasi-identifier (others may know it: generalized until {k} {units} share it),
 # sensitive (a secret: published as a set of candidates), sensitive-qid (both), insensitive (published as it is).
-# This file tells of the table where it says so: ranges, and values of sensitive columns.
-# For the head of a report, and for whoever gets the release: about: {{title: .., publisher: .., version: 1}}"""
+# This file reveals parts of the table where it says so: ranges, and values of sensitive columns.
+# For the head of a report, and for readers of the release: about: {{title: ..., publisher: ..., version: 1}}"""
 _REPEATS = (
     "# This column repeats like the number of a person: people are counted, not rows. Remove the line if the column",
     "# is something else.",
 )
 _NOTHING_SENSITIVE = """\
-# No column looks sensitive, neither by its name nor by its values: say which are (role: sensitive, protect: ..)."""
+# No column looks sensitive, neither by its name nor by its values: say which are (role: sensitive, protect: ...)."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Draft:
 
 def _person(column: Looked) -> Guess:
     said = f"{column.distinct:,} values in {column.rows:,} rows"
-    return Guess("identifier", f"says whose each row is, as far as anybody can tell: {said}; dropped")
+    return Guess("identifier", f"seems to say whose each row is: {said}; dropped")
 
 
 @dataclass(frozen=True)

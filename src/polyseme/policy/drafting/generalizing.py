@@ -16,9 +16,9 @@ from polyseme.policy.drafting.recognised import days_otherwise, taxonomy_of
 __all__ = ["Proposal", "propose"]
 
 _STEPS = 16
-"""Intervals that the finest level has, about, for nine tenths of the records; a judgement."""
+"""Intervals that the finest level has, about, for nine tenths of the records; a judgment."""
 _FEW = 6
-"""Numbers of which there are so few are codes, and intervals would make no difference; a judgement."""
+"""Numbers of which there are so few are codes, and intervals would make no difference; a judgment."""
 _LONGEST_CODE = 12
 _EVERY_CHARACTER = 5
 """Codes up to this length lose one character at each level; longer ones would have too many levels."""

@@ -24,7 +24,7 @@ _SAMPLED = 20_000
 _NARROW = 1e-9
 """A range that is a smaller share than this of its numbers cannot be cut by edges of twelve digits."""
 _SENTENCE = 4
-"""Words from which on a text reads as a sentence; a judgement."""
+"""Words from which on a text reads as a sentence; a judgment."""
 
 
 @dataclass

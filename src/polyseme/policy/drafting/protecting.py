@@ -21,15 +21,15 @@ from polyseme.spelling import Label, different
 __all__ = ["protecting_lines"]
 
 _BINS = 14
-"""Bins that a draft proposes: as many as the papers' income classes. A judgement."""
+"""Bins that a draft proposes: as many as the papers' income classes. A judgment."""
 _CROWD = 1 / 3
-"""The share of rows in one bin of equal width from which on edges follow the rows instead. A judgement."""
+"""The share of rows in one bin of equal width from which on edges follow the rows instead. A judgment."""
 _FEW_EDGES = 4
-"""Edges of three bins, the open ones with them: fewer bins than that say less than crowded ones. A judgement."""
+"""Edges of three bins, the open ones with them: fewer bins than that say less than crowded ones. A judgment."""
 _MANY = 60
-"""A judgement: with more different numbers a column reads as a measurement, to be cut into bins, not as a code."""
+"""A judgment: with more different numbers a column reads as a measurement, to be cut into bins, not as a code."""
 _HARDLY_ANY = 0.05
-"""The share of rows without a value that a draft leaves out; more of them are a category of their own. A judgement."""
+"""The share of rows without a value that a draft leaves out; more of them are a category of their own. A judgment."""
 _CATEGORIES = ("unknown", "missing", "(missing)", "(no value)")
 
 
@@ -89,8 +89,8 @@ def _with_category(column: Looked) -> list[str]:
 def _domain_lines(values: list[Label]) -> list[str]:
     labels = json.dumps(values, ensure_ascii=False, default=str)
     return [
-        "    # The values in the table. They are published: add those that can occur but did not, or a rare one tells",
-        "    # that somebody has it.",
+        "    # The values in the table. They are published: add those that can occur but did not, or a rare one",
+        "    # reveals that at least one person has it.",
         f"    domain: {labels}",
     ]
 

@@ -1,4 +1,4 @@
-"""Columns whose values are recognised: a built-in taxonomy knows them, or they are dates in a form of their own."""
+"""Columns whose values are recognized: a built-in taxonomy knows them, or they are dates in a form of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES: Mapping[str, re.Pattern[str]] = {
 }
 _DAY = re.compile(r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))([ T].*)?")
 _SURE = 0.95
-"""The share of different values that a taxonomy must know where the name of the column says nothing; a judgement."""
+"""The share of different values that a taxonomy must know where the name of the column says nothing; a judgment."""
 _LIKELY = 0.8
 """The same where the name of the column says so."""
 _FEW = 4
@@ -68,5 +68,5 @@ def _needed(name: str, column: Looked) -> float | None:
 
 
 def days_otherwise(column: Looked) -> bool:
-    """Whether these are dates written in a way that nobody reads without being told, such as 31.12.2024."""
+    """Whether these are dates whose format has to be declared, such as 31.12.2024."""
     return column.text and all(_DAY.fullmatch(str(value).strip()) for value in column.values)

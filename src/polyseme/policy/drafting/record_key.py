@@ -19,13 +19,13 @@ from polyseme.tables.io.source import Source
 __all__ = ["record_key_of"]
 
 _PEOPLE = 20
-"""Different values from which on a column may name people; a judgement."""
+"""Different values from which on a column may name people; a judgment."""
 _MANY_ROWS = 20
-"""Rows for each value beyond which a column is a group rather than a person; a judgement."""
+"""Rows for each value beyond which a column is a group rather than a person; a judgment."""
 _REPEATS = 0.95
-"""Different values for each row from which on hardly anybody has several."""
+"""Different values for each row from which on hardly any person has several."""
 _CONSTANT = 0.9
-"""The share of people with several rows who have one value in all of them, for it to be theirs; a judgement."""
+"""The share of people with several rows who have one value in all of them, for it to be theirs; a judgment."""
 _DENSE = 1.5
 """Whole numbers that are given one after the other lie in a range that is at most so many times their number."""
 _PERSON = re.compile(

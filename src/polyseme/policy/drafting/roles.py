@@ -1,6 +1,6 @@
 """What a column may be: a guess from its name and from what is in it, with the reason.
 
-Whatever is not recognised is a quasi-identifier: the guess that publishes least.
+Whatever is not recognized is a quasi-identifier: the guess that publishes least.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from polyseme.policy.drafting.recognised import days_otherwise, taxonomy_of
 __all__ = ["Guess", "guess"]
 
 _TELLING = 20
-"""Rows from which on it is no accident that all values differ; a judgement."""
+"""Rows from which on it is no accident that all values differ; a judgment."""
 _OWN = 0.5
-"""Different texts for each row from which on a text says who somebody is; a judgement."""
+"""Different texts for each row from which on a text identifies a person; a judgment."""
 _NEARLY_ALL = 0.95
-"""The same for numbers, which differ without meaning a person; a judgement."""
+"""The same for numbers, which differ without meaning a person; a judgment."""
 _MANY = 100
-"""Rows from which on whole numbers that all differ read as numbers of people, not as amounts; a judgement."""
+"""Rows from which on whole numbers that all differ read as numbers of people, not as amounts; a judgment."""
 _ABOUT_UNIQUE = 0.98
 """Different numbers for each row that may be all different, where they were estimated within 2%."""
 _LONG = 40
-"""Characters beyond which a text is none of a list; a judgement."""
+"""Characters beyond which a text is none of a list; a judgment."""
 _DIGITS = 6
-"""Digits from which on a number that is different for everybody reads as the number of a person; a judgement."""
+"""Digits from which on a number that is different for everybody reads as the number of a person; a judgment."""
 _MOST = 0.8
-"""The share of values that must look like something for a column to be taken for it; a judgement."""
+"""The share of values that must look like something for a column to be taken for it; a judgment."""
 
 _IDENTIFIER = re.compile(
     r"id|ids|uuid|guid|names?|firstname|lastname|fullname|surname|forename|nickname|username|user|login|e?mail|phone"
@@ -50,12 +50,12 @@ _QUASI = re.compile(
 _WEIGHT = re.compile(
     r"(fnl|fin|final|psp|p|d|an|a|per|hh|pop|base|design|sampling|sample|survey|asec)*(weights?|wgts?|wghts?|wts?)(finl|supp)?"
 )
-"""Names of survey weights. A column that is only called weight may also say how heavy somebody is."""
+"""Names of survey weights. A column that is only called weight may also be a body weight."""
 _SURVEY_WORDS = {"survey", "sample", "sampling", "design", "final", "person", "household", "population", "base"}
 _HEAVIEST = 1_000.0
 """No body weighs more, in any unit in use."""
 _NORMED = 0.1
-"""How far from 1 the mean of weights may be that add up to the number of records; a judgement."""
+"""How far from 1 the mean of weights may be that add up to the number of records; a judgment."""
 _SHAPES: Mapping[str, re.Pattern[str]] = {
     "e-mail addresses": re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+"),
     "addresses on the web": re.compile(r"(https?://|www\.)\S+"),
@@ -82,7 +82,7 @@ def guess(column: Looked) -> Guess:
         found = rule(column, words)
         if found is not None:
             return found
-    return Guess("quasi-identifier", f"others may know it, as far as anybody can tell; {_different(column)}")
+    return Guess("quasi-identifier", f"an attacker may know it; {_different(column)}")
 
 
 def _words(name: str) -> list[str]:
@@ -104,7 +104,7 @@ def _empty(column: Looked, words: list[str]) -> Guess | None:
 
 
 def _weight(column: Looked, words: list[str]) -> Guess | None:
-    """A survey weight: almost everybody has one of their own, so it is left out until somebody makes it coarser."""
+    """A survey weight: almost every record has its own, so it is left out until it is made coarser."""
     found = next((match[0] for match in map(_WEIGHT.fullmatch, words) if match), None)
     if found is None or not column.numeric or not column.finite or column.low < 0.0:
         return None
@@ -114,7 +114,7 @@ def _weight(column: Looked, words: list[str]) -> Guess | None:
     if column.distinct <= 1 or (bare and not heavy):
         return None
     why = f"a survey weight by its name; {_different(column)}; dropped. To keep it, coarser, for weighted tables"
-    return Guess("identifier", f"{why}: role: weight, round: .., trim: .. (docs/policy.md)")
+    return Guess("identifier", f"{why}: role: weight, round: ..., trim: ... (docs/policy.md)")
 
 
 def _by_shape(column: Looked, words: list[str]) -> Guess | None:

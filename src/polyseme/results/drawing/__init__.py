@@ -1,7 +1,7 @@
 """Charts of distributions and of estimated tables: one way to draw them, for terminals, notebooks and reports.
 
     distribution  the numbers of one attribute, in all records or in a group of them
-    look          colours, fonts, axes
+    look          colors, fonts, axes
     bars          a distribution as bars with intervals
     heat          many groups, or two attributes, as squares
     tables        an estimated table, by whichever of the two suits it

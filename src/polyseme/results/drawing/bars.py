@@ -56,7 +56,7 @@ def distribution_svg(
 ) -> str:
     """The picture of `distribution_chart`, without a legend.
 
-    A wide table has hundreds of these, and many of them have as many values: only labels and numbers are put in anew.
+    A wide table has hundreds of these, and many of them have as many values: only labels and numbers are replaced.
     """
     shown = shown_values(distribution) if shown is None else shown
     rows = drawable(_rows(distribution, shown, shares))

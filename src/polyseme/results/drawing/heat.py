@@ -33,7 +33,7 @@ def squares(
 ) -> alt.LayerChart:
     """A square for each row, at `across` and `down`; `amount` says what is shown, `form` how it is written."""
     bands = alt.Scale(paddingInner=0.05)
-    # Opacity rather than a range of colours: it suits a light and a dark background alike.
+    # Opacity rather than a range of colors: it suits a light and a dark background alike.
     shade = alt.Opacity(
         "amount:Q",
         scale=alt.Scale(range=[0.02, 1], domainMin=0),

@@ -1,6 +1,6 @@
 """How charts look.
 
-Colours are the ones of a light page. An inline SVG on a page is recoloured by its style sheet, which looks them up by
+Colors are the ones of a light page. An inline SVG on a page is recolored by its style sheet, which looks them up by
 exactly these values.
 """
 

@@ -1,4 +1,4 @@
-"""The table of what people can guess before and after a release, as text; notebooks and terminals draw it."""
+"""How often each attacker guesses right before and after a release, as text for notebooks and terminals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polyseme.results.views.protocols import Planned
 from polyseme.results.views.tables import Document, Head
 
 __all__ = [
-    "NOBODY",
+    "NO_LEARNERS",
     "above_sentence",
     "guesser_head",
     "guesser_legend",
@@ -19,22 +19,22 @@ __all__ = [
     "planned_learners",
 ]
 
-NOBODY: Mapping[str, Document] = {}
-"""Where nobody was asked what he can guess."""
+NO_LEARNERS: Mapping[str, Document] = {}
+"""No attacker: where guesses were not computed."""
 
 _HEAD: Head = (
     ("attribute", False),
-    ("who guesses", False),
+    ("attacker", False),
     ("before", True),
     ("after", True),
     ("worst group", True),
-    ("floor", True),
+    ("lower bound", True),
     ("range before", True),
     ("range after", True),
 )
 _WITHOUT_RANGES = 6
 _WHO = {
-    "reference": "expects what the prior says",
+    "reference": "has the public prior",
     "marginal": "knows the distribution",
     "conditional": "knows it by group",
     "combined": "reads all sets of a record",
@@ -61,7 +61,7 @@ def _with_ranges(learners: Mapping[str, Document]) -> bool:
 
 
 def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
-    """Three people an attribute, as far as a distribution is known."""
+    """Three attackers for each attribute, as far as a distribution is known."""
     columns = len(guesser_head(learners))
     return [
         _guesser_row(name if who == "reference" else "", called, told[who])[:columns]
@@ -72,7 +72,7 @@ def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
 
 
 def _told(told: Document) -> list[str]:
-    """Of whom something is said; documents of earlier versions do not know all of them."""
+    """The attackers that a document has; documents of earlier versions lack some of them."""
     return [who for who in _WHO if told.get(who) is not None]
 
 
@@ -93,7 +93,7 @@ def _estimated(one: Document, gap: str = " ") -> str:
 
 
 def above_sentence(learners: Mapping[str, Document]) -> str:
-    """Where somebody who reads the release is right more often than the promise says: both numbers, for the worst."""
+    """Where an attacker is right more often than was promised: both numbers, for the worst attribute."""
     above = {name: told for name, told in learners.items() if told["above"]}
     if not above:
         return ""
@@ -101,27 +101,29 @@ def above_sentence(learners: Mapping[str, Document]) -> str:
     told, learnt = above[name], _estimated(_learnt(above[name]))
     others = f", and likewise {some([other for other in above if other != name])}"
     read = told.get("combined_reads")
-    who = f"an attacker who also reads the sets of {some(read)}" if read else "somebody who has learnt the distribution"
+    who = f"also reads the sets of {some(read)}" if read else "has learned the distribution"
     return (
-        f"However, the promised {percent(told['promised'])} for {name} is for somebody who expects what "
-        f"the prior says; {who} is right in about {learnt} of all cases"
+        f"However, the promised {percent(told['promised'])} for {name} is for an attacker with the public prior; "
+        f"an attacker who {who} is right in about {learnt} of all cases"
         f"{others if len(above) > 1 else ''}."
     )
 
 
 def _learnt(told: Document) -> Document:
-    """Whoever knows most, of those about whom something is known."""
+    """The attacker who knows most, of those whose success is known."""
     who = ("combined", "conditional", "marginal") if told.get("combined_reads") else ("conditional", "marginal")
     known = [told[one] for one in who if told[one] is not None]
     return dict(next((one for one in known if one["after"] is not None), known[-1] if known else {}))
 
 
 def guesser_notes(learners: Mapping[str, Document]) -> list[str]:
-    """What was promised and what can be learnt, both in one sentence; why it is not less; what to mind."""
+    """What was promised and what can be learned, in one sentence; why it is not less; warnings."""
     names: dict[str, list[str]] = {}
     for name, told in learners.items():
         why = (told["conditional"] or told["marginal"] or {}).get("crowd")
-        floor = [f"with sets that hold the true value it cannot be less than the floor: {why}"] if why else []
+        floor = (
+            [f"with sets that always hold the true value it cannot be less than the lower bound: {why}"] if why else []
+        )
         for text in (told["sentence"], *floor, *told["warnings"]):
             names.setdefault(text, []).append(name)
     return [f"{some(whose)}: {text}" for text, whose in names.items()]

@@ -7,7 +7,7 @@ from html import escape
 
 from polyseme.models.base import Verdict
 from polyseme.results.views.guesser_tables import (
-    NOBODY,
+    NO_LEARNERS,
     above_sentence,
     guesser_head,
     guesser_notes,
@@ -43,15 +43,15 @@ def plan_table(plan: Planned) -> str:
 
 
 def _guessing(learners: Mapping[str, Document]) -> str:
-    """Who guesses right how often, and what that means."""
+    """How often each attacker guesses right, and what that means."""
     if not learners:
         return ""
-    table = _table("Who guesses right how often", guesser_head(learners), guesser_rows(learners))
+    table = _table("How often each attacker guesses right", guesser_head(learners), guesser_rows(learners))
     return table + _list(guesser_notes(learners))
 
 
 def verdict_table(
-    verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY, remarks: Sequence[str] = ()
+    verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NO_LEARNERS, remarks: Sequence[str] = ()
 ) -> str:
     """Each model, whether it holds, and how far the worst class or set is from the bound."""
     verdicts = tuple(verdicts)
@@ -68,7 +68,7 @@ def verdict_table(
 
 
 def finding_table(findings: Iterable[Reached]) -> str:
-    """What each attack reached against what was promised, and who the adversaries are."""
+    """What each attack reached against what was promised, and what each attacker knows."""
     findings = tuple(findings)
     table = _table(finding_title(findings), FINDING_HEAD, finding_rows(findings)) + _list(finding_notes(findings))
     people = [_person(word, says) for word, says, _ in adversary_rows(findings)]

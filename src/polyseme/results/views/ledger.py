@@ -37,8 +37,9 @@ _EXPOSURE_HEAD: Head = (
 _LEGEND = (
     "draws: independent sets that a person has in all releases; epsilon: their sum",
     "intersected: whether several sets of a person leave fewer candidates than one",
-    "left alone: how often only the true value is in all sets",
-    "learner: how often somebody guesses right who knows the distribution, with the most telling release, and with all",
+    "left alone: how often the true value is the only one in all sets",
+    "learner: how often an attacker who knows the distribution guesses right, "
+    "with the most revealing release and with all",
 )
 _PREFIX = 12
 """Digits of a checksum that are shown."""
@@ -60,10 +61,12 @@ def exposure_view(document: Mapping[str, Any]) -> RenderableType:
     """What all releases tell together, one attribute a line."""
     people = list(dict.fromkeys(item["people"] for item in document["exposures"]))
     tables = [
-        titled_view(f"What all of them tell together about {name}", _EXPOSURE_HEAD, _exposure_rows(document, name))
+        titled_view(f"What all releases together reveal about {name}", _EXPOSURE_HEAD, _exposure_rows(document, name))
         for name in people
     ]
-    return Group(*tables, *(remarks(_LEGEND, _notes(document)) if people else [Text("Nothing protected is in them.")]))
+    return Group(
+        *tables, *(remarks(_LEGEND, _notes(document)) if people else [Text("They hold no protected attribute.")])
+    )
 
 
 def exposure_table(document: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the numbers of a table mean, in a line each, for those who see them for the first time."""
+"""What the numbers of a table mean, in a line each."""
 
 from __future__ import annotations
 
@@ -20,40 +20,39 @@ __all__ = [
 ]
 
 PLAN = (
-    "l: candidates in a set; d: how far apart they are at least; p: how often a set is drawn around the true value",
-    "possible: no, if no method keeps the promises; not estimable, if true values could not be counted afterwards",
-    "worst posterior: how sure of a value somebody can be at most who expects what the prior says",
+    "l: candidates in a set; d: the smallest distance between two of them; "
+    "p: how often a set is drawn around the true value",
+    "possible: no, if no method keeps the promises; not estimable, if the true counts cannot be recovered",
+    "worst posterior: the highest posterior for an attacker with the public prior",
     "epsilon: of local differential privacy; ∞ where a set always holds the true value",
     "expected error: typical error of an estimated share, in percentage points",
 )
 GUESSERS = (
-    "before, after: how often the best guess is right, without the release and with it",
-    "worst group: with it, among the people of whom most is known",
-    "floor: what no method can undercut whose sets always hold the true value",
+    "before, after: how often the attacker's best guess is right, before and after the release",
+    "worst group: the same after the release, in the group with the highest risk",
+    "lower bound: for any method that always includes the true value",
 )
-RANGES = "range before, range after: the same for a range, values nearer to each other than d"
+RANGES = "range before, range after: the same for guessing a range of values that are closer to each other than d"
 VERDICTS = (
-    "found: the worst of all that were checked, against what is allowed",
-    "broken: how many of the classes, sets or records that were checked are beyond what is allowed",
+    "found: the worst value among everything that was checked; allowed: the limit for it",
+    "broken: how many of the checked classes, sets or records exceed the limit",
 )
 FINDINGS = (
-    "success: how often, or how surely, the adversary is right; without: the same without the release",
-    "promised: what the release allows; a dash where it promises nothing against this adversary",
-    "kept: whether the promise is kept, with room for chance where guesses were counted",
+    "success: how often the attacker is right, or how certain; without: the same without the release",
+    "promised: the limit that the release promises; a dash where it promises nothing against this attacker",
+    "kept: whether the promise is kept; where guesses were counted, within their sampling error",
 )
-ESTIMATED = (
-    "estimate: {what}; stderr: its standard error; low, high: between them is the true number, in {level} of releases"
-)
+ESTIMATED = "estimate: {what}; stderr: its standard error; low, high: the {level} confidence interval"
 SETTINGS = (
-    "l: candidates in a set; d: how far apart they are at least",
-    "worst posterior: how sure somebody can be at most; expected error of a share, in percentage points",
+    "l: candidates in a set; d: the smallest distance between two of them",
+    "worst posterior: the highest posterior; expected error: of an estimated share, in percentage points",
 )
 TRIED = (
-    "l: candidates in a set; d: how far apart they are at least",
-    "alpha: how strongly decoys follow the distribution; p: how often sets are drawn around the true value; "
+    "l: candidates in a set; d: the smallest distance between two of them",
+    "alpha: how closely decoys follow the distribution; p: how often sets are drawn around the true value; "
     "own: each stratum has its own",
-    "learner: how often somebody guesses right who knows the distribution; worst stratum: where most often; "
-    "floor: what truthful sets cannot undercut",
+    "learner: how often an attacker who knows the distribution guesses right; worst stratum: in the worst one; "
+    "lower bound: for sets that always hold the true value",
     "expected error: typical error of an estimated share, in percentage points",
 )
 
@@ -65,19 +64,19 @@ _MEASURED = {
     "frequency-diversity": "records of a class for each one of its most frequent value",
     "entropy-diversity": "effective number of values: e to the entropy",
     "recursive-diversity": "the most frequent value of a class against those from the l-th on; must stay below c",
-    "diversity": "different candidates or values, the fewest",
-    "semantic-diversity": "how far apart two candidates or values are at least; how many there are, where that fails",
-    "le-diversity": "how far apart two values of a class are; how many there are, where that fails",
-    "closeness": "how far a class, or a belief, is from the whole table, 0 to 1",
+    "diversity": "the smallest number of different candidates or values",
+    "semantic-diversity": "the smallest distance between two candidates or values; their number, if too small",
+    "le-diversity": "the smallest distance between two values of a class; their number, if too small",
+    "closeness": "distance of a class, or of the belief after seeing a set, from the whole table, 0 to 1",
     "beta-likeness": "by which factor a value is more frequent in a class than in the table, less 1",
     "delta-disclosure": "logarithm of how much more, or less, frequent a value is in a class than in the table",
     "semantic-rules": "records that break the rule",
     "ldp": "epsilon of the mechanism",
-    "learner": "how often somebody guesses right who knows the distribution",
-    "combined-learner": "how often an attacker guesses right who also reads the other sets of a record",
+    "learner": "how often an attacker who knows the distribution guesses right",
+    "combined-learner": "how often an attacker who also reads the other sets of a record guesses right",
     "candidates": "candidates in the smallest set",
-    "posterior": "how sure of a value somebody can be who sees a set",
-    "mechanism": "p-value: how well the published sets fit the mechanism in the manifest; too small, and they do not",
+    "posterior": "the highest posterior of a candidate, for an attacker who sees the set",
+    "mechanism": "p-value: how well the published sets fit the mechanism in the manifest; near 0: they do not",
     "believable": "records with a candidate that is impossible for them",
     "groups": "groups whose records do not show the same values",
     "record-count": "rows that are missing or too many",
@@ -121,18 +120,18 @@ METRICS: Mapping[str, str] = {
     "coverage": "their share of all cells with an interval",
     "level": "the share that the intervals promise",
     "mse": "mean over cells of (true share − estimated share)²",
-    "l1": "how far cells are off, summed up: in records, or in weights",
-    "l2": "root of the sum of the squares of how far cells are off",
-    "hellinger": "distance of the roots of counts: an error weighs more in small cells",
+    "l1": "sum of the absolute errors of all cells, in records or in weights",
+    "l2": "root of the sum of the squared errors of all cells",
+    "hellinger": "distance between the square roots of the counts: an error weighs more in small cells",
     "emd": "share of all to be moved to make the tables equal, 0 to 1",
     "kl": "information lost, in nats; 0 if equal, ∞ if a cell with records is estimated 0",
-    "chi2": "Pearson: squares of how far cells are off, over the true numbers",
+    "chi2": "Pearson: squared errors of the cells, divided by the true numbers",
     "query_error": "mean relative error of 1,000 random counting queries",
 }
 
 SCORES: Mapping[str, str] = {
     "accuracy": "share of right predictions; more is better",
-    "log_loss": "how surprised by the truth; less is better",
+    "log_loss": "mean negative log-probability of the true value; less is better",
     "r2": "share of the variation that is explained; more is better",
     "mae": "mean absolute error; less is better",
 }

@@ -65,15 +65,15 @@ def _plan_row(name: str, entry: Mapping[str, Any]) -> tuple[str, ...]:
 def _truth(entry: Mapping[str, Any]) -> str:
     """The truth probability, from the lowest to the highest where strata differ."""
     shown = [quantity(p) for p in sorted({entry["p"], *(each["p"] for each in entry.get("strata", ()))})]
-    return shown[0] if shown[0] == shown[-1] else f"{shown[0]}..{shown[-1]}"
+    return shown[0] if shown[0] == shown[-1] else f"{shown[0]} to {shown[-1]}"
 
 
 def _groups(groups: Sequence[Sequence[object]], shown: int = _SHOWN) -> str:
     """The values that can be traded, group by group, as far as they are known."""
     if not groups:
         return ""
-    named = [", ".join(map(str, group[:shown])) + (", .." if len(group) > shown else "") for group in groups[:shown]]
-    return ": " + "; ".join(named) + ("; .." if len(groups) > shown else "")
+    named = [", ".join(map(str, group[:shown])) + (", ..." if len(group) > shown else "") for group in groups[:shown]]
+    return ": " + "; ".join(named) + ("; ..." if len(groups) > shown else "")
 
 
 def _trade(entry: Mapping[str, Any]) -> str:
@@ -196,7 +196,7 @@ TRIED_HEAD: Head = (
     ("p", True),
     ("learner", True),
     ("worst stratum", True),
-    ("floor", True),
+    ("lower bound", True),
     ("expected error, points", True),
     ("", False),
 )

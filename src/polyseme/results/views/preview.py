@@ -80,4 +80,4 @@ def _shown(value: Any) -> str:
         return "(missing)"
     several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     text = f"{{{', '.join(map(_shown, value))}}}" if several else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]}.."
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

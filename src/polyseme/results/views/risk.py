@@ -28,7 +28,7 @@ _COLUMNS: Head = (
 _COLUMN_LEGEND = (
     "distinction: different values / records",
     "separation: pairs of records that the column tells apart / all pairs",
-    "still unique, k then: what is left for those who know all columns but this one",
+    "still unique, k then: for an attacker who knows all columns but this one",
 )
 _CHOICES: Head = (("column", False), ("taken as", False), ("why", False))
 _BAR = 24
@@ -65,7 +65,7 @@ def _headline(risk: Document) -> str:
     if risk["unique"]:
         share = f"{count(risk['unique'])} of {count(whole)} {units} ({percent(risk['unique_share'])})"
         verb = "is" if risk["unique"] == 1 else "are"
-        return f"{share} {verb} unique: whoever knows {_known(risk)} finds them.{_advice(risk)}"
+        return f"{share} {verb} unique: an attacker who knows {_known(risk)} finds them.{_advice(risk)}"
     one = "record" if units == "records" else "person"
     return f"No {one} is unique: each of {count(whole)} hides among at least {count(risk['k'] or 0)}."
 

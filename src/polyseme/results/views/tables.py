@@ -51,7 +51,7 @@ _STATISTICS = (
     "blocks_p_value",
     "neighbors_p_value",
 )
-"""What stands among the parameters of a test and was not asked for: documents have it, tables do not."""
+"""Statistics among the parameters of a test, which documents list and tables do not."""
 
 
 def verdict_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
@@ -101,7 +101,7 @@ FINDING_HEAD: Head = (
     ("kept", False),
 )
 _DISTANCES = ("skewness", "any-prior")
-"""Attacks whose success is no probability but how far a belief is moved."""
+"""Attacks whose success is not a probability but the distance by which a belief moves."""
 _WHERE = "; shown for "
 """What an attack that looks at some records only adds to what the adversary knows."""
 
@@ -128,9 +128,9 @@ def finding_title(findings: Sequence[Reached]) -> str:
     if not findings:
         return "No attack applies"
     several = f"{len(findings)} attacks" if len(findings) > 1 else "1 attack"
-    found = f"{several}: {broken or 'none'} {'get' if broken > 1 else 'gets'} further than was promised"
+    found = f"{several}: {broken or 'none'} {'exceed' if broken > 1 else 'exceeds'} the promise"
     open_ = unbounded(findings)
-    return f"{found}; against {open_} of them nothing was promised" if open_ else found
+    return f"{found}; nothing was promised against {open_} of them" if open_ else found
 
 
 def unbounded(findings: Iterable[Reached]) -> int:
@@ -139,7 +139,7 @@ def unbounded(findings: Iterable[Reached]) -> int:
 
 
 def adversary_rows(findings: Iterable[Reached]) -> list[tuple[str, str, bool]]:
-    """Who each adversary is: a name with nothing, or a word and what it says; and whether a promise is broken."""
+    """Each attacker: a name alone, or a word and its text; and whether a promise is broken."""
     told: dict[tuple[str, str, str, str], bool] = {}
     for found in findings:
         who = (found.attack, found.knows.partition(_WHERE)[0], found.gains, found.helps)
@@ -159,7 +159,7 @@ def finding_notes(findings: Iterable[Reached]) -> list[str]:
     parts = dict.fromkeys(found.knows.partition(_WHERE)[2] for found in findings)
     notes += [f"attacks on sets are shown for {part}" for part in parts if part]
     apart = [name for name in _DISTANCES if any(found.attack == name for found in findings)]
-    return notes + ([f"{', '.join(apart)}: how far a belief is moved, 0 to 1, and no probability"] if apart else [])
+    return notes + ([f"{', '.join(apart)}: a distance between 0 and 1, not a probability"] if apart else [])
 
 
 LEARNING_HEAD: Head = (
@@ -202,6 +202,6 @@ def metric_rows(metrics: Mapping[str, float]) -> list[tuple[str, ...]]:
 def _covered(metrics: Mapping[str, float]) -> str:
     """How many true numbers lie in their intervals, and how many should."""
     return (
-        f"{count(metrics['covered'])} of {count(metrics['cells'])} true numbers lie in their intervals; "
+        f"{count(metrics['covered'])} of {count(metrics['cells'])} true numbers lie in their confidence intervals; "
         f"about {percent(metrics['level'])} should"
     )

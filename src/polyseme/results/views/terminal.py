@@ -1,6 +1,6 @@
 """Tables for the terminal. Loaded only when something is shown; in a pipe they are plain text.
 
-What matters is printed plainly, what is wrong in red, and only what numbers mean is dim.
+What matters is printed plainly, what is wrong in red. Views with `explain` add a dim legend: what each row means.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from polyseme.results.views import meanings
 from polyseme.results.views.fitting import FittedTable, items
 from polyseme.results.views.formats import count, plain
 from polyseme.results.views.guesser_tables import (
-    NOBODY,
+    NO_LEARNERS,
     above_sentence,
     guesser_head,
     guesser_legend,
@@ -94,38 +94,39 @@ def as_text(view: RenderableType) -> str:
     return captured.get().rstrip()
 
 
-def plan_view(plan: Planned) -> RenderableType:
+def plan_view(plan: Planned, explain: bool = False) -> RenderableType:
     """What a policy comes to, attribute by attribute."""
     records = plan.to_dict()["records"]
     title = "Plan" if records is None else f"Plan for {records:,} records"
     rows, notes = plan_rows(plan), plan_notes(plan)
-    table = [_table(PLAN_HEAD, rows), *_legend(meanings.PLAN)] if rows else []
+    table = [_table(PLAN_HEAD, rows), *_legend(meanings.PLAN if explain else ())] if rows else []
     wrong, others = (_remarks([text for text, bad in notes if bad is kind], kind) for kind in (True, False))
-    return Group(_title(title), *table, *wrong, *_guessing(planned_learners(plan)), *others)
+    return Group(_title(title), *table, *wrong, *_guessing(planned_learners(plan), explain), *others)
 
 
-def _guessing(learners: Mapping[str, Document]) -> list[RenderableType]:
-    """Who guesses right how often, and what that means."""
+def _guessing(learners: Mapping[str, Document], explain: bool) -> list[RenderableType]:
+    """How often each attacker guesses right, and what that means."""
     if not learners:
         return []
-    title = _title("Who guesses right how often, without the release and with it")
+    title = _title("How often each attacker guesses right, before and after the release")
     table = _table(guesser_head(learners), guesser_rows(learners))
-    legend = _legend((*meanings.GUESSERS, *guesser_legend(learners)))
+    legend = _legend((*meanings.GUESSERS, *guesser_legend(learners)) if explain else ())
     return [Text(), title, table, *legend, *_remarks(guesser_notes(learners))]
 
 
-def frontier_view(name: str, settings: Iterable[Setting]) -> RenderableType:
+def frontier_view(name: str, settings: Iterable[Setting], explain: bool = False) -> RenderableType:
     """Every (l, d) of one attribute: whether it can be had, how risky and how precise it is."""
     settings = tuple(settings)
     table = _table(SETTING_HEAD, setting_rows(settings))
-    legend = _legend(meanings.SETTINGS)
+    legend = _legend(meanings.SETTINGS if explain else ())
     return Group(Text(), _title(f"Settings of {name}"), table, *legend, *_remarks(setting_notes(settings)))
 
 
-def tradeoff_view(name: str, tried: Iterable[Tried]) -> RenderableType:
-    """What somebody who knows the distribution of one attribute reaches, against precision."""
-    title = _title(f"Learners of {name}: settings that no other one of at least this d beats")
-    return Group(Text(), title, _table(TRIED_HEAD, tried_rows(tried)), *_legend(meanings.TRIED))
+def tradeoff_view(name: str, tried: Iterable[Tried], explain: bool = False) -> RenderableType:
+    """Success of an attacker who knows the distribution of one attribute, against precision."""
+    title = _title(f"Learners of {name}: the best settings for each d")
+    legend = _legend(meanings.TRIED if explain else ())
+    return Group(Text(), title, _table(TRIED_HEAD, tried_rows(tried)), *legend)
 
 
 def advice_view(advice: Tried) -> RenderableType:
@@ -136,24 +137,28 @@ def advice_view(advice: Tried) -> RenderableType:
 
 
 def verdict_view(
-    verdicts: Iterable[Verdict], learners: Mapping[str, Document] = NOBODY, remarks: Sequence[str] = ()
+    verdicts: Iterable[Verdict],
+    learners: Mapping[str, Document] = NO_LEARNERS,
+    remarks: Sequence[str] = (),
+    explain: bool = False,
 ) -> RenderableType:
     """Each model, whether it holds, and how far the worst class or set is from the bound; the sum of it below."""
     verdicts = tuple(verdicts)
     if not verdicts:
         return Text("Nothing was checked.", style="yellow")
     table = _table(VERDICT_HEAD, verdict_rows(verdicts))
-    legend = _legend((*meanings.VERDICTS, *meanings.measures((verdict.model, verdict.counts) for verdict in verdicts)))
+    measures = meanings.measures((verdict.model, verdict.counts) for verdict in verdicts)
+    legend = _legend((*meanings.VERDICTS, *measures) if explain else ())
     broken, kept = (
         _remarks(verdict_notes(verdict for verdict in verdicts if verdict.holds is holds), not holds)
         for holds in (False, True)
     )
     told = [*kept, *broken, *_remarks(remarks)]
-    return Group(table, *legend, *told, *_guessing(learners), Text(), _closing(verdicts, learners))
+    return Group(table, *legend, *told, *_guessing(learners, explain), Text(), _closing(verdicts, learners))
 
 
 def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document]) -> Text:
-    """What it comes to: no all-clear where somebody who reads the release knows more than was reckoned with."""
+    """The summary: no all-clear where an attacker who reads the release exceeds the promise."""
     failed = sum(not verdict.holds for verdict in verdicts)
     if failed:
         return Text(f"Violated: {failed} of {len(verdicts)} models.", style=_WRONG)
@@ -161,18 +166,20 @@ def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document]) -> T
     return Text(f"Every model holds. {more}".rstrip(), style="bold yellow" if more else "bold green")
 
 
-def findings_view(findings: Iterable[Reached]) -> RenderableType:
-    """What each attack reached against what was promised, and who the adversaries are."""
+def findings_view(findings: Iterable[Reached], explain: bool = False) -> RenderableType:
+    """What each attack reached against what was promised, and with `explain` what each attacker knows."""
     findings = tuple(findings)
     broken = any(found.exceeded for found in findings)
-    # No all-clear where some may do as they like.
+    # No all-clear where nothing was promised against some of them.
     calm = "bold" if unbounded(findings) or not findings else "bold green"
     title = Text(finding_title(findings), style=_WRONG if broken else calm)
     if not findings:
         return title
     table, notes = _table(FINDING_HEAD, finding_rows(findings)), _remarks(finding_notes(findings))
+    if not explain:
+        return Group(title, table, *notes)
     legend = _legend(meanings.FINDINGS)
-    return Group(title, table, *legend, *notes, Text(), _title("Who the adversaries are"), _adversaries(findings))
+    return Group(title, table, *legend, *notes, Text(), _title("The attackers"), _adversaries(findings))
 
 
 def _adversaries(findings: Iterable[Reached]) -> RenderableType:
@@ -218,7 +225,7 @@ def learning_view(learned: Mapping[str, Mapping[str, Scored]]) -> RenderableType
         (_title(f"Predicted: {question}"), _table(LEARNING_HEAD, learning_rows(learned[question])))
         for question in learned
     ]
-    legend = "original, estimate: learned from either and judged on the original; constant: what needs no learning"
+    legend = "original, estimate: trained on either and tested on the original; constant: the best constant prediction"
     return Group(*(part for pair in tables for part in pair), *_legend([legend]))
 
 

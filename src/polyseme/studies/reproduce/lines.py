@@ -1,7 +1,7 @@
 """Line charts with intervals, as SVG without any library: a study has dozens of them.
 
-Colours are classes (`c0` .. `c8`), which the style sheet gives a light and a dark shade; lines also differ in their
-dashes, so that they can be told apart without colours. Every mark has its numbers as a title.
+Colors are classes (`c0` ... `c8`), which the style sheet gives a light and a dark shade; lines also differ in their
+dashes, so that they can be told apart without colors. Every mark has its numbers as a title.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ WIDTH, HEIGHT = 380, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 40
 _COLOURS = 9
 _DASHES = ("", "6 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "3 5")
-"""Fewer than colours, and no divisor of them: no two of the first 63 series look the same."""
+"""Fewer than colors, and no divisor of them: no two of the first 63 series look the same."""
 _OURS, _MARKS = (
-    ("ours", "balanced", "conditional prior", "learnt, conditional prior"),
+    ("ours", "balanced", "conditional prior", "learned, conditional prior"),
     ("the limit", "1/l", "original", "true", "floor of truthful sets"),
 )
 
@@ -63,7 +63,7 @@ class Look:
 
     @property
     def mark(self) -> str:
-        """The class of its dots: hollow where the colour was taken before."""
+        """The class of its dots: hollow where the color was taken before."""
         return f"{self.colour} hollow" if self.place >= _COLOURS else self.colour
 
     @property
@@ -72,7 +72,7 @@ class Look:
 
 
 def look_of(series: Sequence[str]) -> dict[str, Look]:
-    """A look for each series of a page: ours always in the first colour, what is compared with in grey."""
+    """A look for each series of a page: ours always in the first color, what is compared with in gray."""
     names = list(dict.fromkeys(series))
     ours = [name for name in names if name.startswith(_OURS)]
     marks = [name for name in names if name in _MARKS]
@@ -83,7 +83,7 @@ def look_of(series: Sequence[str]) -> dict[str, Look]:
 
 
 def _other(place: int) -> int:
-    """Colours beside the first, which is ours, and the last, which is grey."""
+    """Colors beside the first, which is ours, and the last, which is gray."""
     turn, colour = divmod(place, _COLOURS - 2)
     return _COLOURS * turn + colour + 1
 

@@ -18,7 +18,7 @@ class Shown:
     """A figure or a table.
 
     number  as the paper counts
-    study   the one that runs it anew; empty where none does
+    study   the one that reproduces it; empty where none does
     about   what it shows, or why no study has it
     """
 

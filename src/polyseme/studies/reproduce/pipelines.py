@@ -113,7 +113,7 @@ def most_likely(table: Coded, mechanism: Mechanism, sets: Ints) -> Floats:
 
 
 def anatomy_table(table: Coded, structure: Structure, l: int, stream: SystemStream) -> tuple[Floats, int]:
-    """Groups of records by maximal-bucket-first, analysed as the paper does, and how many records they leave out.
+    """Groups of records by maximal-bucket-first, analyzed as the paper does, and how many records they leave out.
 
     A record counts for each value with the share that the value has in its group. Records in no group are lost; the
     others stand for them, so that totals are right.
@@ -136,7 +136,7 @@ def squared_error(table: Coded, estimate: Floats) -> float:
 def table_limit(table: Coded, mechanism: Mechanism) -> float | None:
     """The least mean squared error that any unbiased estimate from these sets can have, about the people themselves.
 
-    The limit of a cell with n records is that of shares over n, times (n / N)^2. Values that nobody of a cell has
+    The limit of a cell with n records is that of shares over n, times (n / N)^2. Values that no person of a cell has
     count as very rare.
     """
     if not mechanism.design.has_at_most(_LISTED):

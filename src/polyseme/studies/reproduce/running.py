@@ -24,7 +24,7 @@ Progress: TypeAlias = Callable[[float], None]
 _Job: TypeAlias = tuple[str, Point, Sources]
 
 _PATIENCE = 0.3
-"""Seconds between two looks at whether somebody wants us to stop."""
+"""Seconds between two checks for cancellation."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _next(
 
 
 def _be_a_worker() -> None:
-    """Whoever stops the run stops the workers too: an interruption is for the one that started them."""
+    """Stopping the run stops the workers too: an interruption is for the process that started them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

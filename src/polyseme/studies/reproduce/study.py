@@ -213,7 +213,7 @@ class Study:
     judge       what came of every claim
     exhibits    the charts, beside what the paper says of them
     seed        from which the seed of every point is made
-    edition     counts up when numbers change with unchanged settings: what was kept before is then measured anew
+    edition     counts up when numbers change with unchanged settings: what was kept before is then measured again
     adult       whether some of it, or all, needs the Adult table
     census      whether some of it is about the US Census
     beside      what must lie beside the two files of the Adult table

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.errors import Problem, TableError
 from polyseme.schema import Bins, Domain, Missing, Periods
 from polyseme.spelling import Label, spelled, spellings, written
@@ -115,7 +115,7 @@ def cast(series: pl.Series, dtype: pl.DataType) -> pl.Series:
 
 
 def _dates(texts: pl.Series, dtype: pl.DataType) -> pl.Series:
-    # Nobody knows whether 01/02/2020 is in January or in February: the policy has to say it, see `Dialect`.
+    # 01/02/2020 may be in January or in February: the policy has to say it, see `Dialect`.
     texts = texts.set(~texts.str.contains(_YEAR_FIRST).fill_null(True), None)
     try:
         return texts.str.to_date(strict=False) if dtype == pl.Date else texts.str.to_datetime(strict=False)
@@ -197,7 +197,7 @@ def _encode_written(texts: pl.Series, values: Sequence[Label]) -> Ints:
 
 
 def _encode_whole(series: pl.Series, values: Sequence[Label]) -> Ints:
-    """Codes of whole numbers, compared as such: as floats, neighbours from 2^53 on would be the same."""
+    """Codes of whole numbers, compared as such: as floats, neighbors from 2^53 on would be the same."""
     kind = np.uint64 if series.dtype == pl.UInt64 else np.int64
     least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
     keys, places = _keys(values, lambda value: value == value // 1 and least <= value <= most, kind)
@@ -295,12 +295,12 @@ def label_array(values: Sequence[Label]) -> pa.Array:
     """The labels of a domain as an Arrow array; a mixture that no type holds exactly becomes text."""
     kinds = {type(value) for value in values}
     if kinds == {bool}:
-        return pa.array(values)
+        return arrow(values)
     if kinds == {int} and all(-_INT64 <= value < _INT64 for value in values if _is_number(value)):
-        return pa.array(values, type=pa.int64())
+        return arrow(np.array(values, dtype=np.int64))
     if float in kinds and all(_is_number(value) and _told_apart(value) for value in values):
-        return pa.array(values, type=pa.float64())
-    return pa.array([written(value) for value in values], type=pa.string())
+        return arrow(np.array(values, dtype=np.float64))
+    return arrow([written(value) for value in values], pa.string())
 
 
 def set_array(sets: Ints, labels: pa.Array) -> pa.Array:
@@ -311,12 +311,12 @@ def set_array(sets: Ints, labels: pa.Array) -> pa.Array:
 @lru_cache(maxsize=2)
 def _offsets(count: int, width: int) -> pa.Array:
     """Where each of so many lists begins; the columns of a wide table share it."""
-    return pa.array(np.arange(0, (count + 1) * width, width, dtype=np.int32))
+    return arrow(np.arange(0, (count + 1) * width, width, dtype=np.int32))
 
 
 def code_array(codes: Ints, labels: pa.Array) -> pa.Array:
     """Codes as a column of labels; text labels are stored once."""
-    places = pa.array(codes)
+    places = arrow(codes)
     return pa.DictionaryArray.from_arrays(places, labels) if pa.types.is_string(labels.type) else labels.take(places)
 
 

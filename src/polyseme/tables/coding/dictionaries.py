@@ -1,7 +1,7 @@
 """Columns stored as dictionaries: the list of categories must not tell more than the rows that are published.
 
 It may hold values of records that were left out, and its order may be that of the rows. So values are written out
-before rows are dropped and shuffled, and lists of categories are made anew from what is left.
+before rows are dropped and shuffled, and lists of categories are rebuilt from what is left.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute
+
+from polyseme.arrays import arrow
 
 __all__ = ["Levels", "is_ordered", "plain"]
 
@@ -83,6 +85,6 @@ class Levels:
     def encode(self, name: str, column: pa.Array) -> pa.DictionaryArray:
         """A column of values as a dictionary again."""
         met = self.met[name] - {None}
-        levels = pa.array([value for value in self.order[name] if value in met], column.type)
+        levels = arrow([value for value in self.order[name] if value in met], column.type)
         codes = pa.compute.index_in(column, value_set=levels)
         return pa.DictionaryArray.from_arrays(codes, levels, ordered=True)

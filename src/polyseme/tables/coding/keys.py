@@ -67,7 +67,7 @@ class KeyReader:
         return keys.hash(self._seed).reinterpret(signed=True).to_numpy()
 
     def refuse(self) -> None:
-        """Raise where rows have no key: nobody knows how many people they are."""
+        """Raise where rows have no key: how many people they are is not known."""
         if self._missing:
             what = numbered(self._missing, "records have no record key, so that their people cannot be counted")
             hint = "give each record the key of its person, or remove record-key to count records"

@@ -1,6 +1,6 @@
 """Sets as numbers: the place of an ascending set among all sets of its size, in lexicographic order.
 
-    number(c_1 < .. < c_l)  =  C(F, l) - 1 - sum_i C(F - 1 - c_i, l - i + 1)
+    number(c_1 < ... < c_l)  =  C(F, l) - 1 - sum_i C(F - 1 - c_i, l - i + 1)
 
 where
     C(n, k)  the binomial coefficient
@@ -26,7 +26,7 @@ class SetNumbers:
     def __init__(self, size: int, width: int) -> None:
         self.size, self.width = size, width
         self.count = comb(size, width)
-        # Row i: C(u, width - i) for u = 0 .. size - 1, ascending.
+        # Row i: C(u, width - i) for u = 0 ... size - 1, ascending.
         self._above = np.array([_binomials(size, width - place) for place in range(width)], dtype=np.int64)
 
     def number(self, sets: Ints) -> Ints:
@@ -48,7 +48,7 @@ class SetNumbers:
 
 
 def _binomials(size: int, chosen: int) -> list[int]:
-    """C(u, chosen) for u = 0 .. size - 1."""
+    """C(u, chosen) for u = 0 ... size - 1."""
     row = [0] * size
     for u in range(chosen, size):
         row[u] = 1 if u == chosen else row[u - 1] * u // (u - chosen)

@@ -20,7 +20,7 @@ __all__ = ["alike", "plain_text", "published_types", "read_as"]
 
 def published_types(schema: pa.Schema) -> dict[str, pl.DataType]:
     """The type that each column of a release has once it is read."""
-    return {field.name: as_series(pa.array([], type=field.type)).dtype for field in schema}
+    return {field.name: as_series(pa.nulls(0, field.type)).dtype for field in schema}
 
 
 def read_as(series: pl.Series, dtype: pl.DataType, missing_values: Sequence[str] = ()) -> tuple[pl.Series, int]:

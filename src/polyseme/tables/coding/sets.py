@@ -42,7 +42,7 @@ def code_sets(column: pa.Array, domain: Domain) -> SetColumn:
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
         # Not a list: one label for each record, as in the long form.
         return SetColumn(np.ones(len(column), dtype=np.int64), code_labels(column, domain))
-    lengths = pa.compute.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    lengths = pl.Series(pa.compute.list_value_length(column)).fill_null(0).to_numpy().astype(np.int64)
     return SetColumn(lengths, code_labels(column.flatten(), domain))
 
 
@@ -54,6 +54,6 @@ def code_labels(labels: pa.Array, domain: Domain) -> Ints:
         series = pl.Series(labels.dictionary)
         table: Ints = np.append(encode(series, plain).codes, -1)
         # The place of a missing label comes after all others: it may be one more than the type of indices can hold.
-        indices: Ints = labels.indices.cast(pa.int64()).fill_null(len(table) - 1).to_numpy(zero_copy_only=False)
+        indices: Ints = pl.Series(labels.indices.cast(pa.int64())).fill_null(len(table) - 1).to_numpy()
         return table[indices]
     return encode(pl.Series(labels), plain).codes

@@ -13,7 +13,7 @@ from polyseme.tables.io.dialects import dialect_hint
 
 __all__ = ["read_weights"]
 
-_MISSING = ("weights are missing", "a record without a weight stands for nobody: give it 0, or remove it")
+_MISSING = ("weights are missing", "give a record without a weight 0, or remove it")
 _NEGATIVE = ("weights are negative or infinite", "a weight says how many people a record stands for")
 
 

@@ -23,7 +23,7 @@ from polyseme.tables.io.source import CountedRows
 __all__ = ["CodeCounting", "Grouped", "SetCounting", "Target", "group_codes", "group_sets"]
 
 _REGROUP_ROWS = 2_000_000
-"""Rows that wait before equal ones are counted together: a judgement between memory and the number of passes."""
+"""Rows that wait before equal ones are counted together: a judgment between memory and the number of passes."""
 _KEY_LIMIT = 1 << 62
 """What fits a signed 64-bit number with a bit to spare."""
 _DENSE = 1 << 22

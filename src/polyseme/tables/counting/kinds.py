@@ -19,9 +19,9 @@ from polyseme.tables.io.source import CountedRows
 __all__ = ["CandidateKinds", "Kinds", "kinds_of"]
 
 MOST_VALUES = 1_000_000
-"""A column with more values names persons; nothing about groups can be learnt from it."""
+"""A column with more values names persons; nothing about groups can be learned from it."""
 _NEARLY = 0.95
-"""A judgement: a column of texts that are nearly all numbers is a column of numbers with a few words for 'missing'."""
+"""A judgment: a column of texts that are nearly all numbers is a column of numbers with a few words for 'missing'."""
 _VALUE, _COUNT, _KIND = "value", "count", "kind"
 
 

@@ -1,4 +1,4 @@
-"""Records recognised by their columns: eight bytes each, so that a table of any length can be matched with another.
+"""Records recognized by their columns: eight bytes each, so that a table of any length can be matched with another.
 
 A fingerprint is a hash of 64 bits. Two of n different combinations have the same one with a probability below
 n^2 / 2^64, one in two thousand for a hundred million; then some person is taken for another, or not found.
@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 
 __all__ = ["Fingerprints", "class_sizes", "fingerprints", "matched", "mixed", "some_rows", "unmatched"]
 
@@ -23,7 +23,7 @@ Fingerprints: TypeAlias = NDArray[np.uint64]
 _PART = 2_000_000
 """Fingerprints that are sorted at a time (16 MB)."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-"""2^64 divided by the golden ratio: neighbouring codes end up far apart (Knuth's multiplicative hashing)."""
+"""2^64 divided by the golden ratio: neighboring codes end up far apart (Knuth's multiplicative hashing)."""
 
 
 def fingerprints(frame: pl.DataFrame, seed: int = 0) -> Fingerprints:
@@ -111,5 +111,5 @@ def some_rows(batches: Iterable[pa.RecordBatch], rows: Ints) -> Iterator[pa.Reco
     start = 0
     for batch in batches:
         begin, end = np.searchsorted(rows, [start, start + batch.num_rows])
-        yield batch.take(pa.array(rows[begin:end] - start))
+        yield batch.take(arrow(rows[begin:end] - start))
         start += batch.num_rows

@@ -20,7 +20,7 @@ _BLOCKS = 64
 _CELLS = 1 << 22
 """Counters of all blocks together (32 MB): with very many values there are fewer blocks."""
 _WORK = 200_000_000
-"""Comparisons of candidates with those of a neighbor, about a second of work: later rows are left out. A judgement."""
+"""Comparisons of candidates with those of a neighbor, about a second of work: later rows are left out. A judgment."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from polyseme.arrays import arrow
 from polyseme.errors import TableError, numbered
 from polyseme.tables.io.agreeing import agreed_schema
 from polyseme.tables.io.listing import Listed
@@ -144,7 +145,7 @@ def _as_type(column: pa.Array, stored: pa.DataType, kind: pa.DataType) -> pa.Arr
 
 
 def _repeated(value: str | int | None, kind: pa.DataType, rows: int) -> pa.Array:
-    return pa.nulls(rows, kind) if value is None else pa.repeat(pa.scalar(value, kind), rows)
+    return pa.nulls(rows, kind) if value is None else pa.repeat(arrow([value], kind)[0], rows)
 
 
 @dataclass(frozen=True)

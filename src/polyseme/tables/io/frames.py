@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.tables.io.source import BATCH_ROWS, CountedRows, Source
 from polyseme.tables.io.views import without_views
 
@@ -55,7 +55,7 @@ class CountedFrame(FrameSource):
         ends, rows = np.cumsum(self.counts), self.table.select(columns)
         for start in range(0, self.rows or 0, BATCH_ROWS):
             records = np.arange(start, min(start + BATCH_ROWS, int(ends[-1])))
-            some = rows.take(pa.array(np.searchsorted(ends, records, side="right")))
+            some = rows.take(arrow(np.searchsorted(ends, records, side="right")))
             yield from some.combine_chunks().to_batches()
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:

@@ -1,4 +1,4 @@
-"""Tables as somebody hands them in: an object in memory, a file, a folder or a pattern of names."""
+"""Tables as a caller gives them: an object in memory, a file, a folder or a pattern of names."""
 
 from __future__ import annotations
 

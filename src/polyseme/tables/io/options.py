@@ -1,4 +1,4 @@
-"""What somebody has to say about a file before it can be read."""
+"""What has to be known about a file before it can be read."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ Place: TypeAlias = Path | Address
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is an address and not a path; one of a kind that nobody knows is an address too."""
+    """Whether a name is an address and not a path; one of an unknown kind is an address too."""
     return _ANY_ADDRESS.match(name) is not None
 
 

@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 _MOST_THREADS = 8
-"""Beyond that, whoever takes the pieces in order is the slowest, and memory would grow for nothing."""
+"""Beyond that, the consumer of the pieces is the slowest, and memory would grow for nothing."""
 
 
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
@@ -43,7 +43,7 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
 def in_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> Iterator[Result]:
     """What `work` makes of each item, in the same order, in several threads; as many as there are cores by default.
 
-    The items themselves are made by whoever takes the results.
+    The items themselves are made by the consumer of the results.
 
     >>> list(in_parallel(str, range(3)))
     ['0', '1', '2']

@@ -14,6 +14,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute
 
+from polyseme.arrays import arrow
 from polyseme.errors import Problem
 from polyseme.files.delimited import any_length, records
 
@@ -54,7 +55,7 @@ def swallows_records(batch: pa.RecordBatch, names: Sequence[str], separator: str
         if text is None or not breaks_line(text.to_pybytes()):
             continue
         place = names.index(name)
-        enough = pa.compute.greater_equal(pa.compute.count_substring(column, separator), len(names) - 1)
+        enough = pa.compute.greater_equal(pa.compute.count_substring(column, separator), arrow([len(names) - 1])[0])
         cells = column.filter(enough).to_pylist()
         if any(_holds_records(cell, place, len(names), separator) for cell in cells):
             return True

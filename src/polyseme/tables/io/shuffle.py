@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 
-from polyseme.arrays import Ints
+from polyseme.arrays import Ints, arrow
 from polyseme.randomness import SystemStream
 from polyseme.tables.io.prefetch import in_parallel
 
@@ -244,7 +244,7 @@ def _by_part(batches: Sequence[pa.RecordBatch], parts: int, stream: SystemStream
         drawn = stream.bits(parts.bit_length() - 1, table.num_rows)
         bounds = np.append(0, np.cumsum(np.bincount(drawn, minlength=parts)))
         # Small integers are sorted by counting, in one pass.
-        return _whole(_whole(table).take(np.argsort(drawn, kind="stable"))), bounds
+        return _whole(_whole(table).take(arrow(np.argsort(drawn, kind="stable")))), bounds
     return _whole(table), np.array([0, table.num_rows])
 
 
@@ -265,4 +265,4 @@ def _joined(runs: Sequence[tuple[pa.RecordBatch, Ints]], part: int) -> pa.Table:
 def _ordered(read: Callable[[], pa.Table], stream: SystemStream) -> pa.Table:
     """The rows of a part in a uniform random order."""
     table = read().combine_chunks()
-    return table.take(stream.permutation(table.num_rows))
+    return table.take(arrow(stream.permutation(table.num_rows)))

@@ -82,7 +82,7 @@ class Source(ABC):
         return [Part(self.name, None, self.rows)]
 
     def read_part(self, part: Part, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of one piece in batches, as `batches` gives them; nobody is told how far it is."""
+        """The rows of one piece in batches, as `batches` gives them, without progress."""
         names = list(self.schema.names if columns is None else columns)
         for batch in self._read_part(part, names):
             for start in range(0, batch.num_rows, BATCH_ROWS):
@@ -180,7 +180,7 @@ class Wrapped(Source):
 
 
 class Watched(Wrapped):
-    """A table whose reading ends with `Cancelled` when somebody asks for that, whoever reads it."""
+    """A table whose reading ends with `Cancelled` when the work is cancelled."""
 
     def __init__(self, source: Source, cancellation: Cancellation) -> None:
         super().__init__(source)

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from polyseme.arrays import arrow
 from polyseme.spelling import with_text
 
 __all__ = ["GUARD", "csv_text", "guarded", "guarded_text", "unguarded", "unguarded_text"]
@@ -45,7 +46,7 @@ def _guarded_texts(texts: pa.Array) -> pa.Array:
     wanted = pc.and_(formula, pc.invert(pc.match_substring_regex(texts, _NUMBER)))
     if not pc.any(wanted).as_py():
         return texts
-    mark, nothing = (pa.scalar(text, texts.type) for text in (_MARK, ""))
+    mark, nothing = arrow([_MARK, ""], texts.type)
     return pc.if_else(wanted, pc.binary_join_element_wise(mark, texts, nothing), texts)
 
 
@@ -84,7 +85,7 @@ def guarded_text(text: str) -> str:
     >>> guarded_text("@name"), guarded_text("-5"), guarded_text("age")
     ("'@name", '-5', 'age')
     """
-    return str(_guarded_texts(pa.array([text]))[0].as_py())
+    return str(_guarded_texts(arrow([text]))[0].as_py())
 
 
 def unguarded_text(text: str) -> str:

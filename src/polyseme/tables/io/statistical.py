@@ -62,7 +62,7 @@ def read_statistical(path: Path, encoding: str = "utf-8") -> pa.Table:
         options = {} if encoding == "utf-8" else {"encoding": encoding}
         frame, described = getattr(pyreadstat, reader)(path, output_format="polars", **options)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeError):
-        hint = f"copy it again, or save it anew in {program}; old files may need their encoding, as in cp1252"
+        hint = f"copy it again, or save it again in {program}; old files may need their encoding, as in cp1252"
         raise TableError(f"{path}: not a readable file of {program}", hint) from None
     if not frame.width:
         raise TableError(f"{path}: a table without columns")

@@ -58,7 +58,7 @@ def _sheet(path: Path, sheet: str | None, by_policy: bool) -> pa.Table:
     require("excel", f"{path}: reading a workbook")
     import fastexcel
 
-    # It warns of columns without any value, on the standard error of whoever calls.
+    # It warns of columns without any value, on the standard error of the caller.
     log = logging.getLogger("fastexcel")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -89,7 +89,7 @@ def _chosen(path: Path, names: Sequence[str], sheet: str | None) -> str:
 
 def _choice(sheets: Sequence[str], by_policy: bool) -> str:
     """How to name one of these sheets."""
-    option = "table: {sheet: ..} in the policy" if by_policy else "--sheet"
+    option = "table: {sheet: ...} in the policy" if by_policy else "--sheet"
     return f"choose another one with {option}: {', '.join(map(repr, sheets))}" if sheets else ""
 
 
@@ -107,7 +107,7 @@ def _table(path: Path, header: Sequence[Any], cells: pl.DataFrame) -> pa.Table:
 
 
 def _without_empty_end(cells: pl.DataFrame) -> pl.DataFrame:
-    """Rows at the end that have no value, or only blanks: somebody deleted or formatted them."""
+    """Rows at the end that have no value, or only blanks: a user deleted or formatted them."""
     blank = [
         column.is_null() | (column.str.strip_chars() == "") if column.dtype == pl.String else column.is_null()
         for column in cells.get_columns()

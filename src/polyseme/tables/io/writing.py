@@ -97,12 +97,12 @@ class _ParquetTables:
             store_schema=False,
             # A dictionary of values that hardly repeat makes a file larger, and takes longer than all the rest of it.
             use_dictionary=[leaf for leaf in leaves if leaf not in different],
-            # Nobody looks for sets between two labels.
+            # Readers do not look for sets between two labels.
             write_statistics=[leaf for leaf in leaves if leaf in self._schema.names],
         )
 
     def close(self) -> None:
-        writer = self._writer if self._writer is not None else self._open(self._schema.empty_table())
+        writer = self._writer if self._writer is not None else self._open(pa.Table.from_batches([], self._schema))
         # Candidates are handed over as a dictionary, which is quick to write, but are read back as plain text:
         # not every reader can put lists of dictionaries from several row groups together.
         encoded = base64.b64encode(_plain_schema(self._schema).serialize().to_pybytes())
@@ -113,7 +113,7 @@ class _ParquetTables:
 def _leaves(schema: pa.Schema) -> list[str]:
     """What Parquet calls the columns of single values, of which lists and structures are made."""
     file = pa.BufferOutputStream()
-    pa.parquet.write_table(schema.empty_table(), file)
+    pa.parquet.write_table(pa.Table.from_batches([], schema), file)
     found = pa.parquet.ParquetFile(pa.BufferReader(file.getvalue())).schema
     return [found.column(index).path for index in range(len(found.names))]
 

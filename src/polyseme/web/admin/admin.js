@@ -1,4 +1,4 @@
-/** The analyst's view: how campaigns stand, what can be expected, and what came of them. No answer of anybody is here. */
+/** The analyst's view: how campaigns stand, what can be expected, and what came of them. It shows no respondent's answer. */
 
 import { NotAllowed, campaigns, estimates, precision, token } from "./api.js";
 import { percent, progress, sharesChart, sharesTable } from "./charts.js";
@@ -22,7 +22,7 @@ const announce = (text) => (found("announcer").textContent = text);
 /** @param {number} number */
 const count = (number) => number.toLocaleString("en");
 
-/** What is on the screen, by campaign, so that only what changed is drawn anew. @type {Map<string, string>} */
+/** What is on the screen, by campaign, so that only what changed is redrawn. @type {Map<string, string>} */
 const shown = new Map();
 
 function signIn(problem = "") {

@@ -19,7 +19,7 @@
 
 const KEY = "polyseme-token";
 
-/** Somebody who has no token, or one that is not known. */
+/** A request without a token, or with one that is not known. */
 export class NotAllowed extends Error {}
 
 export const token = {

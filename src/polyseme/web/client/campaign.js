@@ -1,6 +1,6 @@
 /**
  * The campaign document as a device reads it: pinned by its hash, and nothing that a device acts on taken on trust.
- * Texts are for pages to show; whoever made the document was refused where one was missing.
+ * Texts are for pages to show; making a document without one is refused.
  */
 
 import { ascending, CampaignError, integer, list, object, require, text, Workload } from "./fields.js";

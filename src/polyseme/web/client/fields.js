@@ -1,4 +1,4 @@
-/** Reading documents that somebody else wrote: nothing is taken on trust. */
+/** Reading untrusted documents: nothing is taken on trust. */
 
 /** A campaign, an answer or a report that cannot be used; the message holds no answer. */
 export class CampaignError extends Error {

@@ -1,5 +1,5 @@
 /**
- * Oblivious HTTP (RFC 9458) for pages: the relay sees who sends, the collector sees what, nobody sees both.
+ * Oblivious HTTP (RFC 9458) for pages: the relay sees who sends, the collector sees what, neither sees both.
  *
  * One suite, DHKEM(X25519, HKDF-SHA256), HKDF-SHA256, AES-128-GCM, by WebCrypto (Chromium 133, Firefox 130, Safari 17,
  * Node 20). Where a browser has no X25519, nothing is sent: there is no other way out of this module than the relay.

@@ -1,7 +1,7 @@
 /** What the set of a sampling document can tell at worst, in numbers; see `polyseme.device.posterior` in Python. */
 
 /**
- * The largest probability of any value given any set, for somebody with this prior.
+ * The largest probability of any value given any set, for an attacker with this prior.
  * @param {import("./sampling.js").Sampling} sampling
  * @param {number[] | null} [prior] uniform where there is none
  * @returns {number}

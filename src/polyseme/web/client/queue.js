@@ -2,7 +2,7 @@
  * Reports that wait to be sent, in IndexedDB: what was put here survives the tab, the browser and the power.
  *
  * A report is sent as often as it takes, always the same bytes under the same id, and the collector stores it once. The
- * database holds sets and ids, never an answer. Whoever has the id of a report can withdraw it. It also holds which
+ * database holds sets and ids, never an answer. The id of a report is enough to withdraw it. It also holds which
  * questions were answered: a second campaign that asks the same is noticed.
  */
 
@@ -56,7 +56,7 @@ export class Queue {
     const request = indexedDB.open(this.name, 1);
     request.onupgradeneeded = () => request.result.createObjectStore(this.name, { keyPath: "id" });
     return result(request).then((database) => {
-      // Another version of the page may change the database; this one opens it anew when it needs it.
+      // Another version of the page may change the database; this one reopens it when it needs it.
       database.onversionchange = () => database.close();
       return database;
     });

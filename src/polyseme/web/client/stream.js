@@ -96,7 +96,7 @@ export function sums(weights) {
 }
 
 /**
- * What `draw` makes of the stream of a subkey. WebCrypto gives bytes only later, so some are fetched beforehand; where
+ * What `draw` makes of the stream of a subkey. WebCrypto gives bytes only later, so some are fetched in advance; where
  * they do not do, the draw is repeated from the beginning with more of the same stream.
  * @template T
  * @param {Bytes} subkey

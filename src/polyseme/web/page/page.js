@@ -145,7 +145,7 @@ function contactLink(contact) {
   return target ? h("a", { href: target, rel: "noreferrer" }, contact) : contact;
 }
 
-/** Whether the campaign takes answers; without a network nobody knows, and the queue will see. */
+/** Whether the campaign takes answers; without a network it is not known, and the queue will see. */
 async function lookAtState() {
   try {
     const answer = await fetch(`${address}/v1/campaigns/${id}/state`, { credentials: "omit", cache: "no-store" });
@@ -377,7 +377,7 @@ function stands() {
   return [steps(2), standing(wording, current, { retry, withdraw, again: () => answerAgain(current.id) })];
 }
 
-/** Begin anew after a refusal. @param {string} number */
+/** Begin again after a refusal. @param {string} number */
 async function answerAgain(number) {
   await device.queue.change(number, () => null);
   item = undefined;

@@ -30,10 +30,10 @@ export default {
   leavesIntro: "Bisher wurde nichts gesendet. Wenn Sie einverstanden sind, drücken Sie auf „Senden“.",
   yours: "Ihre Antwort bleibt hier",
   instead: "Gesendet wird",
-  one: "Eine dieser {l} ist Ihre Antwort. Wer sie erhält, kann nicht sehen, welche.",
+  one: "Eine dieser {l} ist Ihre Antwort. Der Empfänger kann nicht sehen, welche.",
   oneOnly: "Eine dieser {l} ist Ihre Antwort.",
   blind:
-    "In {share} der Fälle ist Ihre Antwort eine dieser {l}; sonst werden sie gezogen, ohne sie anzusehen. Wer sie erhält, kann nicht sehen, was davon zutrifft.",
+    "In {share} der Fälle ist Ihre Antwort eine dieser {l}; sonst werden sie unabhängig von ihr gezogen. Der Empfänger kann nicht sehen, was davon zutrifft.",
   checked:
     "Dieses Gerät hat geprüft: Ein Empfänger, der die Antworten für so häufig hält, wie die Veranstalter angeben, kann sich bei keiner Antwort zu mehr als {share} sicher sein.",
   uniform: "Ein Empfänger, der alle Antworten für gleich häufig hält, kann sich zu höchstens {share} sicher sein.",
@@ -61,9 +61,9 @@ export default {
   told: {
     direct: "Ihre Antwort geht direkt an die Sammelstelle. Diese sieht, von welcher Internetadresse sie kommt. Sie verspricht, die Adresse nicht zu speichern; Ihr Gerät kann das nicht prüfen.",
     relay: "Ihre Antwort geht über eine Zwischenstelle. Diese sieht Ihre Internetadresse, kann die Antwort aber nicht lesen; die Sammelstelle kann sie lesen, sieht aber Ihre Adresse nicht. Nur gemeinsam könnten beide sie verbinden.",
-    none: "Niemand prüft, wie oft eine Person antwortet. Bitte antworten Sie nur einmal.",
-    invitation: "Ihr Einladungscode wird mit der Antwort gesendet und gilt einmal. Wer notiert hat, welchen Code Sie bekommen haben, könnte sehen, welche Antwort von Ihnen ist.",
-    "blind-rsa": "Ihr Einladungscode wird gegen eine Marke getauscht, die niemand auf ihn zurückführen kann. Die Marke wird mit der Antwort gesendet und gilt einmal.",
+    none: "Es wird nicht geprüft, wie oft eine Person antwortet. Bitte antworten Sie nur einmal.",
+    invitation: "Ihr Einladungscode wird mit der Antwort gesendet und gilt einmal. Eine Person, die notiert hat, welchen Code Sie bekommen haben, könnte sehen, welche Antwort von Ihnen ist.",
+    "blind-rsa": "Ihr Einladungscode wird gegen eine Marke getauscht, die sich nicht auf ihn zurückführen lässt. Die Marke wird mit der Antwort gesendet und gilt einmal.",
   },
   queued: "Auf diesem Gerät vorgemerkt",
   queuedText: "Die Sammelstelle hat Ihre Antwort noch nicht gespeichert. Sie liegt sicher auf diesem Gerät und wird so bald wie möglich gesendet, auch wenn Sie diese Seite schließen und später wieder öffnen.",

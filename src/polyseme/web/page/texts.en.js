@@ -30,10 +30,10 @@ export default {
   leavesIntro: "Nothing has been sent so far. If you agree, press Send.",
   yours: "Your answer stays here",
   instead: "Sent instead",
-  one: "One of these {l} is your answer. Whoever receives them cannot see which.",
+  one: "One of these {l} is your answer. The recipient cannot see which.",
   oneOnly: "One of these {l} is your answer.",
   blind:
-    "In {share} of cases your answer is among these {l}; otherwise they are drawn without looking at it. Whoever receives them cannot see which is the case.",
+    "In {share} of cases your answer is among these {l}; otherwise they are drawn independently of it. The recipient cannot see which is the case.",
   checked:
     "This device has checked: a recipient who takes the answers to be as common as the organizers say cannot be more than {share} sure of any one answer.",
   uniform: "A recipient who takes all answers to be equally common cannot be more than {share} sure.",
@@ -61,9 +61,9 @@ export default {
   told: {
     direct: "Your answer goes straight to the collector, which sees the internet address it comes from. It promises not to keep it; your device cannot check that.",
     relay: "Your answer goes through a relay. The relay sees your internet address but cannot read the answer; the collector can read it but does not see your address. Only together could they connect the two.",
-    none: "Nobody checks how often a person answers. Please answer once.",
-    invitation: "Your invitation code goes with your answer and can be used once. Whoever noted which code you got could see which answer is yours.",
-    "blind-rsa": "Your invitation code is exchanged for a token that nobody can trace back to it. The token goes with your answer and can be used once.",
+    none: "How often a person answers is not checked. Please answer once.",
+    invitation: "Your invitation code goes with your answer and can be used once. A person who noted which code you got could see which answer is yours.",
+    "blind-rsa": "Your invitation code is exchanged for a token that cannot be traced back to it. The token goes with your answer and can be used once.",
   },
   queued: "Queued on this device",
   queuedText: "The collector has not stored your answer yet. It is safe on this device and is sent as soon as possible, also after you closed this page and opened it again.",
@@ -79,7 +79,7 @@ export default {
   reasons: {
     closed: "The survey is closed.",
     withdrawn: "This answer was withdrawn.",
-    token: "The invitation code is not valid, or somebody has used it.",
+    token: "The invitation code is not valid, or was used already.",
     different: "The collector has another answer under the same number.",
     impossible: "The collector holds that no device of this survey can send this.",
     unknown: "The collector does not know this survey.",
@@ -105,7 +105,7 @@ export default {
   earlyText: "Please come back later.",
   opens: "It opens {time}.",
   broken: "This survey cannot be answered here",
-  changed: "The survey is not the one that the link names, or this page cannot read it. Nothing was sent. Please tell whoever gave you the link.",
+  changed: "The survey is not the one that the link names, or this page cannot read it. Nothing was sent. Please tell the people who gave you the link.",
   unkept: "The survey does not keep what it promises, or promises too little: this device has found that a set could tell too much about you. Nothing was sent. Please tell the people who gave you the link.",
   nowhere: "There is no survey at this link. Perhaps part of it is missing: please compare it with the one that you were given.",
   absent: "The survey could not be loaded. Please check your connection and try again.",

@@ -174,7 +174,7 @@ def _costs(results: Results) -> str:
     for name in ("balanced", "sharp"):
         shares = [row.value / first[x].value for x, row in results.line(LEAST, LEAST, name).items() if x in first]
         words += [f"{min(shares):.2f} to {max(shares):.2f} times ({name})"] if shares else []
-    return f"What a mechanism costs, whoever estimates: beside Algorithm 1, {' and '.join(words)}."
+    return f"What a mechanism costs with any estimator: beside Algorithm 1, {' and '.join(words)}."
 
 
 def exhibits(results: Results) -> list[Exhibit]:

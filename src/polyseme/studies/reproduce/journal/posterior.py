@@ -57,7 +57,7 @@ def measure(point: Point, _: int, __: Sources) -> list[Row]:
 
 _AS_PROMISED = "Reproduced if no worst posterior, which is exact, is more than 1e-6 above 1/l; else not reproduced."
 SIMPLE = Claim(
-    "journal, 5.1", "Somebody who sees a set cannot tell which of its l values is true (Algorithm 1)", _AS_PROMISED
+    "journal, 5.1", "An attacker who sees a set cannot tell which of its l values is true (Algorithm 1)", _AS_PROMISED
 )
 DUPLICATE = Claim("journal, 5.3", "The same with duplicate processing (Algorithm 3)", _AS_PROMISED)
 EQUATION = Claim(
@@ -105,7 +105,7 @@ def _promised(results: Results, claim: Claim, series: str) -> Finding:
         return Finding(claim, Verdict.REPRODUCED, f"1/l holds in all {len(rows)} settings.")
     worst = max(over, key=lambda row: row.value / results.value(row.panel, WORST, PROMISE, row.x))
     words = (
-        f"Whoever knows the algorithm and expects all values alike can do better than 1/l in {len(over)} of "
+        f"An attacker who knows the algorithm and has a uniform prior does better than 1/l in {len(over)} of "
         f"{len(rows)} settings: up to {worst.value:.3f} instead of "
         f"{results.value(worst.panel, WORST, PROMISE, worst.x):.3f} at {worst.panel}, d = {worst.x}."
     )
@@ -130,7 +130,7 @@ def exhibits(results: Results) -> list[Exhibit]:
             "of the published values is the person's.",
             "Decoys drawn one after the other give some members of a set away: how likely the set is depends on which "
             "of its members is true. The balanced design makes it the same for all.",
-            figures(WORST, "worst posterior, all values alike beforehand"),
+            figures(WORST, "worst posterior, uniform prior"),
         ),
         Exhibit(
             "The average over all sets",
@@ -151,15 +151,15 @@ def exhibits(results: Results) -> list[Exhibit]:
 
 STUDY = Study(
     name="posterior",
-    title="What a set tells somebody who knows the algorithm",
+    title="What a set tells an attacker who knows the algorithm",
     source="Ours, about sections 5.1 and 5.3 of the journal paper",
     did=(
         "The paper argues that l values which are far apart leave an attacker with l possibilities. It does not "
-        "compute how likely each of them is to somebody who knows how decoys are drawn, which is public.",
+        "compute how likely each of them is to an attacker who knows how decoys are drawn, which is public.",
     ),
     ran=(
         f"For {VALUES} ordered values and every (l, d) with l d <= {VALUES}, the exact probability of every set given "
-        "every true value, and from it the surest guess by Bayes' rule, all values alike beforehand. Algorithm 1 is "
+        "every true value, and from it the surest guess by Bayes' rule, with a uniform prior. Algorithm 1 is "
         "the one with the check of section 5.4, so that it always finishes. Algorithm 3 runs out of values from "
         "(l-1)(2d-1) >= F on, so its lines are shorter.",
     ),

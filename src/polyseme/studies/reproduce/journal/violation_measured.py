@@ -79,7 +79,7 @@ def _rows(panel: str, x: int, numbers: dict[str, float], counted: dict[str, int]
 
 
 def _violating(sets: Ints, d: int) -> int:
-    """Sets with two values nearer than d: rows are ascending, so neighbours are the nearest."""
+    """Sets with two values nearer than d: rows are ascending, so neighbors are the nearest."""
     return int((np.diff(sets, axis=1).min(axis=1) < d).sum())
 
 

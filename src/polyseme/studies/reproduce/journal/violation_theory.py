@@ -52,7 +52,7 @@ def _rates(size: int) -> list[Row]:
 
 
 def _at(size: int, l: int, d: int, panel: str, x: int) -> list[Row]:
-    """None where (l, d) does not exist for some true value: there nobody can keep it."""
+    """None where (l, d) does not exist for some true value: there no method can keep it."""
     if room(size, d).min() < l:
         return []
     found = violation(size, l, d)

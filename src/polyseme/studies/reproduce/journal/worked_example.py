@@ -68,11 +68,14 @@ def _people() -> Coded:
 
 
 def grid(quick: bool, _: Sources) -> list[Point]:
-    return [Point.of(part="tables"), Point.of(part="anew", repeats=20 if quick else 400, seconds=0.5 if quick else 2.5)]
+    return [
+        Point.of(part="tables"),
+        Point.of(part="anew", repeats=20 if quick else 400, seconds=0.5 if quick else 2.5),
+    ]
 
 
 def measure(point: Point, seed: int, _: Sources) -> list[Row]:
-    return _tables() if point["part"] == "tables" else _anew(point.repeats, seed)
+    return _tables() if point["part"] == "tables" else _repeated(point.repeats, seed)
 
 
 def _tables() -> list[Row]:
@@ -110,7 +113,7 @@ def _largest_deviation(mechanism: Mechanism) -> float:
     return float((np.abs(REPORTED - expected) / np.sqrt(variance)).max())
 
 
-def _anew(repeats: int, seed: int) -> list[Row]:
+def _repeated(repeats: int, seed: int) -> list[Row]:
     people, stream = _people(), SystemStream.seeded(seed)
     simple, balanced = _mechanism("simple"), _mechanism("balanced")
     paper, ours = [], []
@@ -119,8 +122,8 @@ def _anew(repeats: int, seed: int) -> list[Row]:
         paper.append(squared_error(people, paper_tables("Ex", people, simple, sets)["Ex-Proposal"]))
         ours.append(squared_error(people, most_likely(people, balanced, balanced.sample(people.codes, stream))))
     limit = table_limit(people, balanced)
-    rows = [mean_row("Anonymized anew", "MSE", name, 1, found) for name, found in ((PAPER, paper), (OURS, ours))]
-    rows += [] if limit is None else [Row.exact("Anonymized anew", "MSE", LIMIT, 1, limit)]
+    rows = [mean_row("Anonymized again", "MSE", name, 1, found) for name, found in ((PAPER, paper), (OURS, ours))]
+    rows += [] if limit is None else [Row.exact("Anonymized again", "MSE", LIMIT, 1, limit)]
     low, middle, high = (float(number) for number in np.quantile(paper, [0.025, 0.5, 0.975]))
     spread = Row("Single runs", "MSE", PAPER, 1, middle, low, high, repeats)
     return [*rows, spread]
@@ -188,10 +191,10 @@ def _equation_19(results: Results) -> Finding:
 
 def _close(results: Results) -> Finding:
     spread = results.line("Single runs", "MSE", PAPER)[1]
-    mean = results.value("Anonymized anew", "MSE", PAPER, 1)
+    mean = results.value("Anonymized again", "MSE", PAPER, 1)
     inside = spread.low <= PRINTED_MSE <= spread.high
     words = (
-        f"Anonymized anew {spread.repeats} times, the mean error is {mean:.3g} and 95% of the runs have "
+        f"Anonymized {spread.repeats} times, the mean error is {mean:.3g} and 95% of the runs have "
         f"{spread.low:.2g} to {spread.high:.2g}; the printed one is {PRINTED_MSE:.3g}."
     )
     return Finding(CLOSE, Verdict.REPRODUCED if inside else Verdict.NOT_REPRODUCED, words)
@@ -207,7 +210,7 @@ def _window(results: Results) -> Finding:
 
 
 def exhibits(results: Results) -> list[Exhibit]:
-    mean, ours = (results.value("Anonymized anew", "MSE", name, 1) for name in (PAPER, OURS))
+    mean, ours = (results.value("Anonymized again", "MSE", name, 1) for name in (PAPER, OURS))
     figures = tuple(Figure(group, "records", "obesity level", "people") for group in GROUPS)
     return [
         Exhibit(
@@ -232,7 +235,7 @@ STUDY = Study(
         "the original and of the anonymized table the wrong way round; the equations have them right.",
     ),
     ran=(
-        "The printed Table 9 is put through Algorithm 2, and compared with Table 10. Table 8 is then anonymized anew "
+        "The printed Table 9 is put through Algorithm 2, and compared with Table 10. Table 8 is then anonymized again "
         "many times, with the paper's pair of algorithms and with ours.",
     ),
     grid=grid,

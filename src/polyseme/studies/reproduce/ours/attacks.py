@@ -141,7 +141,7 @@ BROKEN = Claim(
 )
 LEARNT = Claim(
     "ours",
-    "Somebody who learns from the release is right more often than 1/l, whatever the method",
+    "An attacker who learns from the release is right more often than 1/l, whatever the method",
     "Reproduced if the better of two learners is, beyond its interval, for every method; with a correction if for "
     "some; else not reproduced.",
 )
@@ -158,7 +158,7 @@ def _meaning(results: Results) -> Finding:
     if plain is None or far is None or sets is None:
         return Finding(MEANING, Verdict.NOT_RUN, "The similarity attack was not run against all of them.")
     words = (
-        f"Somebody who wants to know the kind of education is right with {plain.value:.2f} in the worst group of "
+        f"An attacker who wants to know the kind of education is right with {plain.value:.2f} in the worst group of "
         f"Anatomy, with {far.value:.2f} in buckets whose values are 3 apart, and with {sets.value:.2f} from balanced "
         "sets."
     )
@@ -210,7 +210,7 @@ def exhibits(results: Results) -> list[Exhibit]:
             "How far each attack gets",
             "Values of one meaning in a class give the meaning away; values that are far apart do not.",
             "Bounds hold for balanced sets, and for groups where their models promise one. Learners are bounded by "
-            "none of these promises: see the study learnt for what helps.",
+            "none of these promises: see the study `learnt` for what helps.",
             (
                 Figure(PANEL, SUCCESS, "attack", "success, mean over releases", title="success", joined=False),
                 Figure(PANEL, EXCESS, "attack", "success above what was promised", title=EXCESS, joined=False),

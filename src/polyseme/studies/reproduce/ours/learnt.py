@@ -1,4 +1,4 @@
-"""What somebody gains who learns from the release, by what decoys follow, against the error that it costs."""
+"""What an attacker who learns from the release gains, by the prior of the decoys, against the error."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ SETTINGS = ((2, 2), (3, 2), (3, 3), (3, 4))
 PAPER, UNIFORM, MARGINAL, CONDITIONAL = "Algorithm 1", "uniform prior", "marginal prior", "conditional prior"
 FLOOR, BEFORE, PROMISE = "floor of truthful sets", "without a release", "1/l"
 SUCCESS, ERROR, MEASURED, TRADE = "success of a learner", "root mean squared error", "measured success", "trade"
-BOTH, BALANCED = "learnt and exact posterior", "balanced"
+BOTH, BALANCED = "learned and exact posterior", "balanced"
 _KINDS = (PAPER, UNIFORM, MARGINAL, CONDITIONAL)
 _ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _RARE = 1e-4
-"""The least share of a value in a prior: nobody's value may be impossible."""
+"""The least share of a value in a prior: no person's value may be impossible."""
 NEAR, EXACT = 0.03, 1e-6
 
 
@@ -83,12 +83,12 @@ def _exact(l: int, d: int) -> list[Row]:
 
 
 def _beside(l: int, d: int, rows: Sequence[Row]) -> list[Row]:
-    """The exact worst posterior of somebody to whom all values are alike, beside what a learner reaches."""
+    """The exact worst posterior with a uniform prior, beside what a learner reaches."""
     size, x = len(INCOME_CLASSES), f"{l},{d}"
     even = np.full(size, 1.0 / size)
     found = {f"worst posterior, {kind}": _alike(kind, l, d).worst_posterior(even) for kind in (PAPER, BALANCED)}
     found |= {
-        row.series if row.series in (PROMISE, FLOOR) else f"learnt, {row.series}": row.value
+        row.series if row.series in (PROMISE, FLOOR) else f"learned, {row.series}": row.value
         for row in rows
         if row.panel == SUCCESS and row.series in (PROMISE, FLOOR, PAPER, UNIFORM, CONDITIONAL)
     }
@@ -153,7 +153,7 @@ def _from_release(l: int, d: int, records: int, seed: int) -> list[Row]:
     guess = sets[np.arange(records), weight.argmax(axis=1)]
     x = f"{l},{d}"
     return [
-        share_row(MEASURED, MEASURED, "learnt from the release", x, int((guess == table.codes).sum()), records),
+        share_row(MEASURED, MEASURED, "learned from the release", x, int((guess == table.codes).sum()), records),
         Row.exact(MEASURED, MEASURED, PROMISE, x, 1.0 / l),
         Row.exact(MEASURED, MEASURED, "knows the distribution", x, _known(l, d)),
     ]
@@ -167,7 +167,7 @@ def _known(l: int, d: int) -> float:
 HIDDEN = Claim(
     "journal, 5.1",
     "An attacker who knows all quasi-identifiers of a person cannot tell the true value from l - 1 dummies",
-    "Reproduced if somebody who also knows the distribution is right with no more than 1/l anywhere (exact, within "
+    "Reproduced if an attacker who also knows the distribution is right with no more than 1/l anywhere (exact, within "
     "1e-6); else not reproduced.",
 )
 TEACHES = Claim(
@@ -203,18 +203,18 @@ def _hidden(results: Results) -> Finding:
     return Finding(
         HIDDEN,
         Verdict.NOT_REPRODUCED if broken else Verdict.REPRODUCED,
-        f"Somebody who knows how incomes go with age and sex guesses right with probability {words} (Algorithm 1). "
-        "Decoys that nobody of that age and sex has do not hide anything.",
+        f"An attacker who knows how incomes go with age and sex guesses right with probability {words} (Algorithm 1). "
+        "Decoys that no person of that age and sex has do not hide anything.",
     )
 
 
 def _teaches(results: Results) -> Finding:
     found, known = (
-        _by_setting(results, MEASURED, "learnt from the release"),
+        _by_setting(results, MEASURED, "learned from the release"),
         _by_setting(results, MEASURED, "knows the distribution"),
     )
     words = ", ".join(f"{found[x]:.3f} against {known[x]:.3f} at ({x})" for x in found)
-    rows = results.pick(MEASURED, MEASURED, "learnt from the release")
+    rows = results.pick(MEASURED, MEASURED, "learned from the release")
     near = all(within(row, known[row.x] - NEAR, known[row.x] + NEAR) for row in rows)
     return Finding(TEACHES, Verdict.REPRODUCED if near else Verdict.NOT_REPRODUCED, f"Right guesses: {words}.")
 
@@ -241,9 +241,9 @@ def exhibits(results: Results) -> list[Exhibit]:
         Exhibit(
             "In one chart",
             "Which of the l published values is true cannot be told.",
-            "To somebody to whom all values are alike, Algorithm 1 gives some away and balanced sets keep 1/l exactly. "
-            "Somebody who has learnt how values go with age and sex is right far more often, unless decoys follow "
-            "public statistics.",
+            "With a uniform prior, Algorithm 1 reveals some values and balanced sets keep 1/l exactly. An attacker "
+            "who has learned how values go with age and sex is right far more often, unless decoys follow public "
+            "statistics.",
             (
                 Figure(
                     BOTH, SUCCESS, "l, d", "probability of a right guess", title="What a set gives away", joined=False
@@ -251,7 +251,7 @@ def exhibits(results: Results) -> list[Exhibit]:
             ),
         ),
         Exhibit(
-            "How often somebody is right who has learnt the distribution",
+            "How often an attacker who has learned the distribution is right",
             "Which of the l published values is true cannot be told.",
             "It can, as far as the values are not equally likely for people of that age and sex. Decoys that follow "
             "public statistics are believable; nothing truthful goes below the floor.",
@@ -275,7 +275,7 @@ def exhibits(results: Results) -> list[Exhibit]:
 
 STUDY = Study(
     name="learnt",
-    title="What somebody gains who learns from the release",
+    title="What an attacker who learns from the release gains",
     source="Ours, about section 5.1 of the journal paper",
     did=(
         "The paper's attacker knows the quasi-identifiers of a person and sees the set. What the attacker knows about "
@@ -283,9 +283,9 @@ STUDY = Study(
     ),
     ran=(
         "Generated incomes in 14 classes, with ten-year age and sex untouched. The exact share of right guesses of "
-        "somebody who knows the distribution given age and sex, for sets by Algorithm 1 and for designs balanced for "
-        "a uniform, a marginal and a conditional prior (of least risk where none is balanced); the least error of "
-        "100,000 records beside it. And measured: guesses of somebody who learns the distribution from the release "
+        "an attacker who knows the distribution given age and sex, for sets by Algorithm 1 and for designs balanced "
+        "for a uniform, a marginal and a conditional prior (of least risk where none is balanced); the least error of "
+        "100,000 records beside it. And measured: guesses of an attacker who learns the distribution from the release "
         "alone.",
     ),
     grid=grid,

@@ -1,1 +1,1 @@
-"""The worked examples and small tables that the papers print, computed anew."""
+"""The worked examples and small tables that the papers print, recomputed."""

@@ -27,7 +27,7 @@ def exhibits(_: Results) -> list[Exhibit]:
         Exhibit(
             "Numbers that need no chart",
             "Small tables explain what each model asks for, and equations are tried on them.",
-            "Each is counted anew, see the claims above. Most are right; slips of the print are named with what is "
+            "Each is counted again, see the claims above. Most are right; slips of the print are named with what is "
             "right.",
             (),
         )
@@ -39,7 +39,7 @@ STUDY = Study(
     title="The examples and small tables that the papers print",
     source="All papers but the conference's: their small tables and examples",
     did=("The papers explain their models with tables of a few people, and try their equations on them.",),
-    ran=("The tables are counted anew and the equations evaluated on them. All numbers are exact.",),
+    ran=("The tables are counted again and the equations evaluated on them. All numbers are exact.",),
     grid=grid,
     measure=measure,
     claims=tuple(example.claim for example in EXAMPLES),

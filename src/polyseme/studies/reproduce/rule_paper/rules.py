@@ -221,7 +221,7 @@ STUDY = Study(
     ),
     ran=(
         "The same for five generalizations with the hierarchies of the ARX tool, chosen because they give the printed "
-        "10 and 20 vulnerable classes at L = 3; merging at the least cost by an integer programme. All numbers are "
+        "10 and 20 vulnerable classes at L = 3; merging at the least cost by an integer program. All numbers are "
         "exact, nothing is drawn. The paper's other action, adding a constant to sensitive values, falsifies the data "
         "and is not run; its Table 5 leaves the last two rows without the constant of its own Table 4.",
     ),

@@ -188,7 +188,7 @@ STUDY = Study(
         "reconstructs.",
     ),
     ran=(
-        "The same, ages in classes of ten years, anonymized anew for every run. Rating is run in two readings. Ours "
+        "The same, ages in classes of ten years, anonymized again for every run. Rating is run in two readings. Ours "
         "is maximum likelihood on the sets, and `smooth`, which uses that ages stand in an order.",
     ),
     grid=grid,

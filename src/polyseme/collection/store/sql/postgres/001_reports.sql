@@ -1,4 +1,4 @@
--- One part for each campaign: it is written anew when the campaign closes, and dropped when it is purged.
+-- One part for each campaign: it is rewritten when the campaign closes, and dropped when it is purged.
 CREATE TABLE campaigns (
   number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   id text NOT NULL UNIQUE,
