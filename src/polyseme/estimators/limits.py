@@ -305,7 +305,7 @@ def _quantile(level: float) -> float:
 
 
 def _drawn(contrast: Floats, x: Floats) -> float:
-    """The variance of a sum that comes from drawing the records, not from the mechanism; 0 where there are none."""
+    """The variance of a sum that comes from drawing the records, not from the mechanism."""
     total = float(x.sum())
     return float(contrast**2 @ x - (contrast @ x) ** 2 / total) if total > 0.0 else 0.0
 

@@ -123,7 +123,7 @@ class _Moments:
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Sets of some records that are drawn as if their values were distributed as is most likely.
+    """Sets drawn for records whose values are distributed as is most likely.
 
     values  the values of each attribute, sets the sets drawn for them
     """
@@ -133,7 +133,7 @@ class _Drawn:
 
     @classmethod
     def of(cls, part: Part, maps: Sequence[UnbiasedMap]) -> _Drawn | None:
-        """Of a part whose sets are too many to list; None where they are not, or where a domain is very large."""
+        """Of a part whose sets are too many to list; None for others and very large domains."""
         listed = all(mechanism.lists() for mechanism in part.mechanisms)
         if listed or not part.reports.counts.any() or any(each.inverse is None for each in maps):
             return None
@@ -146,7 +146,7 @@ class _Drawn:
         return cls(tuple(values), tuple(sets))
 
     def variance(self, maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:
-        """The variance of what one record adds to each sum (k, F_1, .., F_q), about the people in the table."""
+        """The variance, about the people in the table, of what a record adds to each sum."""
         matrix, pulled = _rows(maps, self.sets), _pulled(maps, contrasts).T
         true, table = np.ravel_multi_index(self.values, contrasts.shape[1:]), contrasts.reshape(len(contrasts), -1)
         out, step = np.zeros(len(contrasts)), max(1, _CHUNK // _DRAWS)
@@ -202,7 +202,7 @@ class UnbiasedSums:
         return tuple(_Drawn.of(part, pair[0].maps) for part, pair in zip(self.parts, self.halves))
 
     def _least(self, contrasts: Floats) -> Floats:
-        """The variances, about the people in the table, that drawn sets have for each sum and group: (k, cells)."""
+        """The variances of each sum and group (k, cells) that drawn sets have."""
         out = np.zeros((len(contrasts), self.shape[0]))
         for part, pair, drawn in zip(self.parts, self.halves, self._drawn):
             if drawn is None:
