@@ -153,9 +153,10 @@ def level_of(scene: Scene | RecordScene) -> float:
 
 def miss(row: Found) -> float:
     """How far a class is out of its bounds; at most 0 where it is within them."""
-    level, inside = level_of(row.scene), row.answer in ("cell interior", "mean", "sum of values")
+    interior = row.answer.startswith("cell interior")
+    level, inside = level_of(row.scene), interior or row.answer in ("mean", "sum of values")
     if level == 0.95:
-        return max(LEAST - row.held, row.held - MOST if row.answer == "cell interior" else 0.0)
+        return max(LEAST - row.held, row.held - MOST if interior else 0.0)
     return max(level - OFF - row.held, row.held - min(level + OFF, MOST) if inside else 0.0)
 
 

@@ -172,4 +172,4 @@ def _listed(sets: Ints, shares: Floats) -> Floor:
 
 
 def _no_sets() -> ImpossibleError:
-    return ImpossibleError("some values are in no valid set", "a smaller l or d leaves more room")
+    return ImpossibleError("some values are in no valid set", "choose a smaller l or d")

@@ -126,7 +126,7 @@ def _crowds(close: Bools) -> list[set[int]]:
         if not open_ and not done:
             found.append(crowd)
             if len(found) > _CROWDS:
-                raise ImpossibleError(f"more than {_CROWDS:,} crowds of close values: too many to list")
+                raise ImpossibleError(f"more than {_CROWDS:,} groups of close values: too many to list")
             continue
         pivot = max(open_ | done, key=lambda value: len(near[value] & open_))
         for value in sorted(open_ - near[pivot]):

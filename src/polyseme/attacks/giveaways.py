@@ -73,7 +73,7 @@ def _told(secret: Ints, other: Ints) -> float:
 def _warning(item: Sets, other: Column, share: float) -> str:
     how = "is published as it is and" if isinstance(other, AsIs) else "has decoys of its own, but"
     return (
-        f"'{other.name}' {how} gives away the value of '{item.name}' for {share:.0%} of the records sampled: decoys of "
+        f"'{other.name}' {how} reveals the value of '{item.name}' for {share:.0%} of the records sampled: decoys of "
         f"'{item.name}' then hide little. Drop one of the two, or protect both as one, in the place of what protects "
         f"them now:\n{proposal(item, other)}"
     )

@@ -25,18 +25,18 @@ __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
     "init": "Look at a table and draft a policy for it.",
-    "plan": "Show what a policy would do before any record is touched.",
+    "plan": "Show the risk and the error of a policy before you publish.",
     "anonymize": "Publish a table as a release.",
     "verify": "Check every promise of a release, or of any table.",
     "risk": "Measure what k, l and t a table has, without a policy.",
     "estimate": "Recover a cross-tabulation of the true values, with intervals.",
-    "attack": "Run the adversaries against a release.",
+    "attack": "Run the attacks against a release.",
     "evaluate": "Measure how much information a release lost, given the original.",
     "report": "Write one self-contained page about a release.",
-    "ledger": "Keep what was published about the same people.",
+    "ledger": "Track several releases about the same people.",
     "prior": "Make a prior file from an earlier release or from a table.",
-    "campaign": "Ask people whose devices draw the sets themselves.",
-    "collect": "Take the reports of devices, and turn them into a release.",
+    "campaign": "Make a survey in which devices draw the sets.",
+    "collect": "Collect reports from devices, and turn them into a release.",
     "demo": "Run every step on generated data.",
     "reproduce": "Reproduce the papers' experiments.",
     "key": "Make a secret key for sticky decoys.",
@@ -81,7 +81,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     "--progress",
     type=click.Choice(["bars", "json", "none"]),
     default="bars",
-    help="How far the work is, on standard error: bars on a terminal, or JSON lines for another program.",
+    help="Progress on standard error: bars on a terminal, or JSON lines for another program.",
 )
 @click.pass_context
 def cli(context: click.Context, verbose: int, progress: str) -> None:

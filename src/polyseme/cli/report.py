@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 )
 @click.option("--by", help="An untouched attribute to break the charts down by.")
 @click.option("--title", help="The name of the data set, at the head of the page; from the policy when omitted.")
-@click.option("--publisher", help="Who answers for the release, a person or an office; from the policy when omitted.")
+@click.option("--publisher", help="The person or office responsible for the release; from the policy when omitted.")
 @click.option("--out", type=PathType, required=True, help="The HTML file to write.")
 @text_table_options
 @click.option("--force", is_flag=True, help="Replace an earlier report.")

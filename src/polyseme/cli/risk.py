@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     "--qi",
     multiple=True,
     callback=names,
-    help="Columns that others may know, as A,B; guessed as `init` does when omitted.",
+    help="Columns that an attacker may know, as A,B; guessed as `init` does when omitted.",
 )
 @click.option("--sensitive", multiple=True, callback=names, help="Columns that must stay secret, as A,B.")
 @click.option(

@@ -245,7 +245,7 @@ def programme(cost: Floats, **conditions: Any) -> Floats:
 
     solution = linprog(cost, method="highs", **conditions).x
     if solution is None:
-        raise ImpossibleError("some values are in no valid set", "a smaller l or d leaves more room")
+        raise ImpossibleError("some values are in no valid set", "choose a smaller l or d")
     found: Floats = solution
     return found
 

@@ -82,7 +82,7 @@ def fit(
     if not error <= tolerance:
         raise ImpossibleError(
             f"the balanced design was not reached: inclusion probabilities are still off by {error:.1e}",
-            "the target is at the edge of what is possible; a smaller l or d leaves more room",
+            "the target is at the edge of what is possible; choose a smaller l or d",
         )
     centred: Floats = weights - weights.mean()
     return centred

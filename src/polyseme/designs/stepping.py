@@ -100,7 +100,7 @@ def _path(structure: Structure, l: int, pi: Floats) -> _Path:
     reach = reach_of(structure, l)
     plain = _plain(structure, l, reach, np.log(pi))
     if not plain.min() > 0.0:
-        raise ImpossibleError("some values are in no valid set", "a smaller l or d leaves more room")
+        raise ImpossibleError("some values are in no valid set", "choose a smaller l or d")
     floor = floor_posterior(reach, pi)
     least = _lowest(reach, pi, floor, [least_uneven(structure, l, pi), plain])
     return _Path(reach, pi, floor, least, plain, _fitter(structure, l, reach), pi)

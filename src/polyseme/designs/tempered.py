@@ -87,7 +87,7 @@ def _plain(structure: Structure, l: int, prior: Floats) -> Floats:
         sets = few_sets(structure, l)
         found = ListedFamily(sets, np.log(prior)).inclusion if len(sets) else np.zeros(1)
     if not found.min() > 0.0:
-        raise ImpossibleError("some values are in no valid set", "a smaller l or d leaves more room")
+        raise ImpossibleError("some values are in no valid set", "choose a smaller l or d")
     return found
 
 

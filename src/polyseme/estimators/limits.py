@@ -217,7 +217,8 @@ class CellFit:
             for side, sign in enumerate((-1.0, 1.0)):
                 reach, there = path.reach(sign * contrast, loss + missing)
                 if population == "finite":
-                    drawn = self.repeats * min(_drawn(contrast, path.x), _drawn(contrast, there))
+                    # Of the fitted table, which the curvature is about, but for cells that have become empty.
+                    drawn = self.repeats * _drawn(contrast, np.where(there > 0.0, path.x, 0.0))
                     reach = float(np.sqrt(max(reach**2 - loss * drawn, 0.0)))
                 sides[side, row] = reach
         return sides[0], sides[1]
@@ -305,7 +306,8 @@ def _quantile(level: float) -> float:
 
 def _drawn(contrast: Floats, x: Floats) -> float:
     """The variance of a sum that comes from drawing the records, not from the mechanism."""
-    return float(contrast**2 @ x - (contrast @ x) ** 2 / x.sum())
+    total = float(x.sum())
+    return float(contrast**2 @ x - (contrast @ x) ** 2 / total) if total > 0.0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

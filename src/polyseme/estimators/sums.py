@@ -17,6 +17,10 @@ adds `sum_i c_i w_i^2 (g_i - m^2)`, with m the mean of h in a group: see `weight
 The variance is itself an estimate, made of few records in a small group. So a few further records speak for what the
 working distribution behind y would give, and the quantile is that of a t distribution.
 
+Where a domain is large and its distribution steep, nearly all of the variance comes from a few sets that add a great
+deal. A release without them has an estimate off to one side and a variance that is too small. So the variance is not
+taken smaller than what sets have that are drawn for the most likely distribution of the values.
+
 Only the members of a set enter h: with `y(R) = J^-1 a_R / f_R` it is `(J^-1 k) . a_R / f_R`.
 """
 
@@ -34,13 +38,14 @@ from polyseme.estimators.axes import along
 from polyseme.estimators.base import Fit, Population
 from polyseme.estimators.counts import containment, members
 from polyseme.estimators.dispersion import draw_effect
-from polyseme.estimators.folds import folded
+from polyseme.estimators.folds import folded, held
 from polyseme.estimators.intervals import intervals, normal_quantile, presented, standard_errors, widened
 from polyseme.estimators.limits import NORMAL_RECORDS
 from polyseme.estimators.maximum import may_lie
 from polyseme.estimators.parts import Part
-from polyseme.estimators.target import rough_margin
+from polyseme.estimators.target import margin_of, rough_margin
 from polyseme.estimators.unbiased import Half, UnbiasedMap
+from polyseme.randomness import SystemStream, experiment
 
 __all__ = ["Sums", "UnbiasedSums", "asks_unbiased", "cell_limits"]
 
@@ -61,6 +66,11 @@ _CELL_WORK = 1e8
 """Reports times cells of a group up to which every cell is looked at, about a second. A judgment."""
 _CHUNK = 4_000_000
 """Numbers in memory at a time (32 MB)."""
+_DRAWS = 50_000
+"""Sets that are drawn to learn a variance. Of 3,000 records with a steep distribution over 120 values it is known from
+their own sets to 100% of itself, and from these to 25%."""
+_SEED = 20_261_118
+"""Any number: the same question has the same interval each time it is asked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +122,42 @@ class _Moments:
 
 
 @dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Sets drawn for records whose values are distributed as is most likely.
+
+    values  the values of each attribute, sets the sets drawn for them
+    """
+
+    values: tuple[Ints, ...]
+    sets: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, part: Part, maps: Sequence[UnbiasedMap]) -> _Drawn | None:
+        """Of a part whose sets are too many to list; None for others and very large domains."""
+        listed = all(mechanism.lists() for mechanism in part.mechanisms)
+        if listed or not part.reports.counts.any() or any(each.inverse is None for each in maps):
+            return None
+        random, stream, said = experiment(_SEED), SystemStream.seeded(_SEED), held(part, part.reports.counts)
+        values, sets = [], []
+        for codes, mechanism in zip(part.reports.sets, part.mechanisms):
+            likely = margin_of(codes, said, mechanism)
+            values.append(random.choice(mechanism.size, _DRAWS, p=likely / likely.sum()))
+            sets.append(mechanism.sample(values[-1], stream))
+        return cls(tuple(values), tuple(sets))
+
+    def variance(self, maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:
+        """The variance, about the people in the table, of what a record adds to each sum."""
+        matrix, pulled = _rows(maps, self.sets), _pulled(maps, contrasts).T
+        true, table = np.ravel_multi_index(self.values, contrasts.shape[1:]), contrasts.reshape(len(contrasts), -1)
+        out, step = np.zeros(len(contrasts)), max(1, _CHUNK // _DRAWS)
+        for start in range(0, len(contrasts), step):
+            some = slice(start, start + step)
+            known = table[some][:, true].T
+            out[some] = np.mean((matrix @ pulled[:, some]) ** 2 - known**2, axis=0)
+        return np.maximum(out, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
 class UnbiasedSums:
     """Sums over a table of this shape: (cells, F_1, ..., F_q).
 
@@ -143,8 +189,33 @@ class UnbiasedSums:
         moments = self._moments(contrasts)
         variance, assumed = self._variance(moments, population, given), self.repeats * moments.assumed
         records = _effective(assumed, self.records, used)
-        total = np.maximum(variance.sum(axis=1), 0.0) + _further(records) * assumed.sum(axis=1)
+        further = _further(records) * assumed.sum(axis=1)
+        total = np.maximum(variance.sum(axis=1), 0.0) + further
+        if any(drawn is not None for drawn in self._drawn):
+            among = np.maximum(self._variance(moments, "finite", given).sum(axis=1), 0.0) + further
+            total += np.maximum(self._least(contrasts).sum(axis=1) - among, 0.0)
         return Sums(moments.first.sum(axis=1), total, records)
+
+    @cached_property
+    def _drawn(self) -> tuple[_Drawn | None, ...]:
+        """Drawn sets for each part, where the sets it has are too few to learn a variance from."""
+        return tuple(_Drawn.of(part, pair[0].maps) for part, pair in zip(self.parts, self.halves))
+
+    def _least(self, contrasts: Floats) -> Floats:
+        """The variances of each sum and group (k, cells) that drawn sets have."""
+        out = np.zeros((len(contrasts), self.shape[0]))
+        for part, pair, drawn in zip(self.parts, self.halves, self._drawn):
+            if drawn is None:
+                continue
+            inside = contrasts[np.ix_(np.arange(len(contrasts)), part.cells, *part.axes)]
+            for place, cell in enumerate(part.cells):
+                used = np.flatnonzero(inside[:, place].reshape(len(inside), -1).any(axis=1))
+                rows = np.flatnonzero(part.reports.cell == place)
+                weights = 1.0 if part.reports.weights is None else part.reports.weights[rows]
+                for half in pair if used.size and rows.size else ():
+                    squares = float(np.sum(half.counts[rows] * np.square(weights)))
+                    out[used, cell] += squares * drawn.variance(half.maps, inside[used, place])
+        return np.asarray(self.repeats * out, dtype=np.float64)
 
     @property
     def has_cells(self) -> bool:

@@ -38,7 +38,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "people": "Every class has enough people, not only records",
     "recursive-diversity": "The most frequent value of a class does not outweigh the others",
     "semantic-diversity": "Candidates are different, and far enough apart in meaning",
-    "semantic-rules": "No class gives away what a rule forbids",
+    "semantic-rules": "No class reveals what a rule forbids",
 }
 _CHANCES: Final = frozenset({"combined-learner", "learner", "posterior", "alpha-k-anonymity"})
 _COUNTS: Final[Mapping[str, tuple[str, str]]] = {

@@ -117,5 +117,5 @@ _WORDS: Mapping[str, Callable[[Asked, str], str]] = {
     "delta-disclosure": _delta,
     "le-diversity": _similar,
     "semantic-diversity": _semantic,
-    "semantic-rules": lambda asked, unit: f"No {unit} gives away what the rules forbid.",
+    "semantic-rules": lambda asked, unit: f"No {unit} reveals what the rules forbid.",
 }

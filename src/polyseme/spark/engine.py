@@ -246,7 +246,7 @@ class _Work:
         dealing, outcome = layout.dealing, self.run.outcome
         if dealing is None:
             raise ValueError("no groups were planned")
-        with stage("dealt", "Counting what is dealt"):
+        with stage("dealt", "Counting group members"):
             counted = cells.groupBy("cell").agg(sql.sum("records"))
             found = np.zeros(dealing.cells, dtype=np.int64)
             for cell, records in self._finished(counted.collect):

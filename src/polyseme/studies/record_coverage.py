@@ -147,9 +147,13 @@ def _estimated(scene: RecordScene, people: _People, seed: int) -> Estimate:
     )
 
 
-def _cells(table: Estimate, truth: Floats, _: Generator) -> Answers:
-    """Cells by their share; those that are well away from zero by themselves, and so in truth: not chosen by luck."""
-    interior = (table.stderr >= 2.0) & (truth >= 3.0 * table.stderr)
+def _cells(table: Estimate, truth: Floats, usual: Floats) -> Answers:
+    """Cells by their share; those well away from zero by themselves, as their usual errors say.
+
+    usual  the mean standard error of each cell over releases of the same people: chosen by those of the release itself,
+           cells whose errors are too small by luck would be counted here and the others there
+    """
+    interior = (usual >= 2.0) & (truth >= 3.0 * usual)
     totals = truth.reshape(len(truth), -1).sum(axis=1).reshape(-1, *[1] * (truth.ndim - 1))
     names = np.where(interior, "interior", np.vectorize(share_class)(truth / np.maximum(totals, 1.0)))
     return [
@@ -182,20 +186,25 @@ def _differences(table: Estimate, truth: Floats, _: Generator) -> Answers:
     return [("difference", shares[0] - shares[1], *limits_of(table.difference({"group": 0}, {"group": 1})))]
 
 
-_ASKED = {"cells": _cells, "means": _means, "sums": _sums, "quantiles": _quantiles, "differences": _differences}
+_ASKED = {"means": _means, "sums": _sums, "quantiles": _quantiles, "differences": _differences}
 
 
 def _answers(
-    scene: RecordScene, people: _People, seed: int, questions: Iterable[str], random: Generator
-) -> Iterator[tuple[str, Floats, Floats, Floats]]:
-    table, truth = _estimated(scene, people, seed), people.truth(scene)
-    if scene.pair:
+    scene: RecordScene, people: _People, seeds: Iterable[int], questions: Iterable[str], random: Generator
+) -> Iterator[Answers]:
+    """The answers to each of some releases of the same people."""
+    wholes, truth = [_estimated(scene, people, seed) for seed in seeds], people.truth(scene)
+    tables, true = ([table.margin(of="x") for table in wholes], truth.sum(axis=2)) if scene.pair else (wholes, truth)
+    usual, usual_pairs = (np.mean([table.stderr for table in each], axis=0) for each in (tables, wholes))
+    for whole, table in zip(wholes, tables):
+        found: Answers = []
         if "cells" in questions:
-            pairs = _cells(table, truth, random)
-            yield from ((f"{name} of pairs", true, low, high) for name, true, low, high in pairs)
-        table, truth = table.margin(of="x"), truth.sum(axis=2)
-    for name in questions:
-        yield from _ASKED[name](table, truth, random)
+            pairs = _cells(whole, truth, usual_pairs) if scene.pair else []
+            found += [(f"{name} of pairs", at, low, high) for name, at, low, high in pairs]
+            found += _cells(table, true, usual)
+        for name in questions:
+            found += _ASKED[name](table, true, random) if name in _ASKED else []
+        yield found
 
 
 def simulate_records(
@@ -204,11 +213,9 @@ def simulate_records(
     """Release the scene so many times, with new people after every few releases."""
     random, asked = experiment(seed), tuple(questions)
 
-    def released() -> Iterator[Iterator[tuple[str, Floats, Floats, Floats]]]:
-        people = _drawn(scene, random)
-        for number in range(releases):
-            if number and number % same_people == 0:
-                people = _drawn(scene, random)
-            yield _answers(scene, people, 1_000_000 * seed + number, asked, random)
+    def released() -> Iterator[Answers]:
+        for start in range(0, releases, same_people):
+            numbers = range(start, min(start + same_people, releases))
+            yield from _answers(scene, _drawn(scene, random), [1_000_000 * seed + n for n in numbers], asked, random)
 
     return [replace(found, scene=scene) for found in counted(scene, released())]
