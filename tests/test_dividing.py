@@ -19,7 +19,7 @@ from polyseme.release import Generalized
 from polyseme.tables.io.frames import FrameSource, Source
 from polyseme.testing.workers import WorkersHere
 from polyseme.verbs import dividing, scaled
-from polyseme.verbs.anonymize import resolved_for
+from polyseme.verbs.publishing import resolved_for
 from polyseme.verbs.treating import Treated
 
 ROWS = 2_000

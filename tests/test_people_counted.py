@@ -19,8 +19,8 @@ from polyseme.release import Manifest
 from polyseme.release.documents import checksum
 from polyseme.schema import Role
 from polyseme.tables.classes import classes_of
-from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.inputs import source_given
+from polyseme.verbs.publishing import resolved_for
 from polyseme.verbs.recoding import treat
 
 POLICY = """

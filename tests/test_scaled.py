@@ -17,7 +17,7 @@ from polyseme.methods import grouping_named
 from polyseme.methods.keys import Known
 from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.source import Source
-from polyseme.verbs.anonymize import resolved_for
+from polyseme.verbs.publishing import resolved_for
 from polyseme.verbs.recoding import treat
 from polyseme.verbs.scaled import treat_counted
 from polyseme.verbs.treating import Treated

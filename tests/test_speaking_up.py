@@ -19,6 +19,8 @@ import polyseme as ps
 from command_line import polyseme
 from hospital import patients
 from polyseme.cli.anonymize import column_lines
+from polyseme.mechanism import Mechanism
+from polyseme.randomness import new_key
 from polyseme.release import Manifest
 from polyseme.release.documents import checksum
 from polyseme.tables.coding.codes import as_series
@@ -338,6 +340,61 @@ method: {mondrian: {}}
 
 def _one_missing() -> pl.DataFrame:
     return people().with_columns(disease=pl.when(pl.col("age") == 61).then(None).otherwise("disease"))
+
+
+@pytest.mark.parametrize("sticky", [False, True])
+def test_a_preview_draws_sets_for_the_records_it_shows_and_no_others(
+    sticky: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[int] = []
+    sample = Mechanism.sample
+
+    def counting(self: Mechanism, codes: Any, stream: Any) -> Any:
+        drawn.append(len(codes))
+        return sample(self, codes, stream)
+
+    table = pl.DataFrame({"id": range(150_000), "ill": ["a", "b", "c"] * 50_000})
+    key = tmp_path / "key"
+    new_key(key)
+    policy = (
+        "record-key: id\nattributes: {id: {role: identifier}, "
+        "ill: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
+    )
+    monkeypatch.setattr(Mechanism, "sample", counting)
+    shown = preview(table, policy, 10, key_file=key if sticky else None)
+    assert sum(drawn) == len(shown.records) == 10
+    assert shown.total == 150_000
+    assert all(item.after is not None and item.before["ill"] in item.after["ill"] for item in shown.records)
+
+
+def test_a_preview_with_a_seed_shows_the_sets_of_the_release() -> None:
+    table = pl.DataFrame({"number": range(70_000), "ill": ["a", "b", "c", "d", "e"] * 14_000})
+    policy = (
+        "attributes: {number: {role: insensitive}, "
+        "ill: {role: sensitive, domain: [a, b, c, d, e], protect: {diversity: {l: 2}}}}"
+    )
+    release = ps.anonymize(table, policy, seed=3, accept_risk=True, warn=lambda text: None)
+    published = dict(release.to_polars().select("number", "ill").iter_rows())
+    shown = preview(table, policy, 200, seed=3)
+    assert [record.after and record.after["ill"] for record in shown.records] == [
+        published[record.before["number"]] for record in shown.records
+    ]
+
+
+def test_a_preview_refuses_what_a_release_would_be_refused_for_in_any_record(tmp_path: Path) -> None:
+    table = pl.DataFrame({"id": ["x"] * 3_000, "ill": ["a", "b", "c"] * 1_000})
+    key = tmp_path / "key"
+    new_key(key)
+    policy = (
+        "record-key: id\nattributes: {id: {role: identifier}, "
+        "ill: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}"
+    )
+    with pytest.raises(ps.TableError, match="3,000 records of only 1 people"):
+        preview(table, policy, 1, key_file=key)
+    strange = table.with_columns(ill=pl.when(pl.int_range(3_000) == 2_999).then(pl.lit("z")).otherwise("ill"))
+    for _ in range(3):
+        with pytest.raises(ps.TableError, match="not in the declared domain"):
+            preview(strange, policy, 1)
 
 
 @pytest.mark.parametrize("records", [0, -1, 1.5])

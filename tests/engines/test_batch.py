@@ -22,7 +22,7 @@ from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally
 from polyseme.randomness import RecordStream, StreamKey, new_key
 from polyseme.tables.io import source as sources
 from polyseme.tables.io.frames import FrameSource
-from polyseme.verbs.anonymize import make_job
+from polyseme.verbs.publishing import prepare
 
 POLICY = """
 attributes:
@@ -54,7 +54,7 @@ def table(rows: int = ROWS) -> pl.DataFrame:
 
 @cache
 def job(sticky: bool = False) -> Job:
-    made, _ = make_job(FrameSource(table().to_arrow()), ps.Policy.loads(POLICY), "set", None, None)
+    made = prepare(ps.Policy.loads(POLICY), FrameSource(table().to_arrow())).job
     return replace(made, key=KEY if sticky else None)
 
 

@@ -14,7 +14,7 @@ from polyseme.errors import TableError
 from polyseme.randomness import new_key
 from polyseme.tables.io import source as sources
 from polyseme.tables.io.frames import FrameSource
-from polyseme.verbs.anonymize import make_job
+from polyseme.verbs.publishing import Drawing, prepare
 
 POLICY = """
 attributes:
@@ -97,7 +97,7 @@ def test_records_of_one_person_are_counted_among_the_published(tmp_path: Path, i
     people = pl.DataFrame({"id": ids * 2, "place": [0] * 8, "grade": [*"abcd", *[None] * 4]}).to_arrow()
     policy = ps.Policy.loads(STICKY.replace("protect:", "missing: drop, protect:"))
     source = FrameSource(people)
-    job, _ = make_job(source, policy, "set", None, None)
+    job = prepare(policy, source).job
     run = Run(job, source)
     list(local.published_tables(run, tmp_path))
     assert (run.outcome.records, run.outcome.repeated) == (4, repeated)
@@ -132,7 +132,7 @@ def test_categories_of_records_left_out_are_nowhere_in_the_file(tmp_path: Path, 
 def published(people: pa.Table, folder: Path, memory: int) -> list[tuple]:
     """What the engine publishes of a table, in any order."""
     source = FrameSource(people)
-    job, _ = make_job(source, ps.Policy.loads(POLICY), "set", 7, None)
+    job = prepare(ps.Policy.loads(POLICY), source, Drawing(seed=7)).job
     tables = list(local.published_tables(Run(job, source), folder, memory))
     rows = pa.concat_tables(tables).to_pylist()
     assert list(folder.iterdir()) == []

@@ -17,8 +17,8 @@ from polyseme.methods.bucketization import Ranks, bucketize, compose, distinct, 
 from polyseme.methods.microdata import SUPPRESSED
 from polyseme.randomness import SystemStream
 from polyseme.tables.io.opening import open_table
-from polyseme.verbs.anonymize import resolved_for
 from polyseme.verbs.dealing import Dealt
+from polyseme.verbs.publishing import resolved_for
 from polyseme.verbs.scaled import treat_counted
 
 DRAWS = 4_000

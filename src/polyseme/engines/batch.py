@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from math import prod
-from operator import add
+from operator import add, or_
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
 from polyseme.tables.counting.tally import headed
 from polyseme.tables.io.dialects import dialect_hint
 
-__all__ = ["Job", "ShownRows", "check_batch", "publish_batch", "shown_batch"]
+__all__ = ["Job", "ShownRows", "check_batch", "publish_batch", "publish_some", "shown_batch"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +142,7 @@ def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tupl
         if item.shared_by and job.group_key is not None:
             sticky = _group_stream(job.group_key, item, records)
             sets = job.coupled[item.name].sample(places, codes, sticky)
-            prints |= _group_prints(job, item, sticky.prints, records)
+            prints |= {(DRAWS, item.name): sticky.prints, **_group_prints(job, item, records)}
         elif people is None or job.key is None:
             sets = _draw(item, codes, places, mine.lane(lane))
         else:
@@ -158,6 +158,22 @@ def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tupl
 def check_batch(job: Job, batch: pa.RecordBatch) -> BatchTally:
     """What is wrong with a batch, without drawing anything."""
     return _read(job, batch)[1]
+
+
+def publish_some(
+    job: Job, batch: pa.RecordBatch, places: Ints, stream: RecordStream
+) -> tuple[pa.RecordBatch, BatchTally]:
+    """The records at these places of a batch as they are published; no others are drawn, and all are counted.
+
+    stream  of the records at these places
+
+    The tally has no fingerprints of what is drawn: it is known of some records only.
+    """
+    records, tally = _read(job, batch)
+    shared = [item for item in job.shared if job.group_key is not None]
+    prints = reduce(or_, (_group_prints(job, item, records) for item in shared), _fingerprints(job, records))
+    published, _ = publish_batch(job, batch.take(arrow(places)), stream)
+    return published, replace(tally, prints=prints)
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,12 +374,12 @@ def _group_stream(key: bytes, item: Sets, records: _Records) -> StickyStream:
     return StickyStream(key, f"{item.name} shared by {item.shared_by}", groups, records.codes[item.name])
 
 
-def _group_prints(job: Job, item: Sets, drawn: Fingerprints, records: _Records) -> dict[Print, Fingerprints]:
-    """What was drawn for which group, and which groups have members that differ in value or stratum."""
+def _group_prints(job: Job, item: Sets, records: _Records) -> dict[Print, Fingerprints]:
+    """Which groups have members that differ in value or stratum."""
     name = item.name
     heads = fingerprints(records.groups[item.shared_by].to_frame(), job.fingerprint_seed)
     tails = mixed(np.zeros_like(heads), np.column_stack([records.codes[name], records.places[name]]))
-    return {(DRAWS, name): drawn, (GROUPS, name): headed(heads, tails)}
+    return {(GROUPS, name): headed(heads, tails)}
 
 
 def _draw(item: Sets, codes: Ints, places: Ints, stream: RecordStream) -> Ints:

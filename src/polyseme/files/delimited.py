@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from polyseme.errors import PolicyError
+from polyseme.files.folder import content
 
 __all__ = [
     "Row",
@@ -56,9 +57,7 @@ def records(lines: Iterable[str], separator: str = ",", skip_blanks: bool = Fals
 def read_rows(file: Path) -> list[Row]:
     """The records of a CSV file that are not empty. No message quotes the file."""
     try:
-        with file.open(encoding="utf-8-sig", newline="") as opened:
-            text = opened.read()
-        return text_rows(text)
+        return text_rows(content(file).decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError):
         raise PolicyError(f"{file.name} cannot be read as UTF-8 text") from None
     except csv.Error:

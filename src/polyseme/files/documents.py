@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.errors import PolicyError, Problem
+from polyseme.files.folder import content
 from polyseme.strict_json import once
 
 __all__ = ["is_document", "parse", "read_document"]
@@ -36,7 +37,7 @@ def read_document(file: Path) -> Any:
 
     kind = "JSON" if file.suffix.lower() == ".json" else "YAML"
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = content(file).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         return _json(text) if kind == "JSON" else load(text)
     except (OSError, ValueError, RecursionError) as error:
         raise PolicyError(f"{file.name} cannot be read as {kind}{_line(error)}") from None

@@ -6,12 +6,18 @@ A policy may come from elsewhere, so the files it names must be below its own fo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from polyseme.errors import PolicyError
 
-__all__ = ["Folder", "as_folder"]
+__all__ = ["Folder", "as_folder", "content"]
+
+_REMEMBERED = 16
+"""Files whose content is remembered: those of one policy, and hardly more."""
+_LARGEST = 1 << 24
+"""Bytes of a file up to which it is (16 MB)."""
 
 
 @dataclass(frozen=True)
@@ -51,3 +57,16 @@ class Folder:
 
 def as_folder(folder: Folder | Path | str) -> Folder:
     return folder if isinstance(folder, Folder) else Folder(Path(folder))
+
+
+def content(file: Path) -> bytes:
+    """The bytes of a file; as long as it stays as it is, it is opened once, however often it is asked for."""
+    there = file.stat()
+    if there.st_size > _LARGEST:
+        return file.read_bytes()
+    return _content(file, there.st_ino, there.st_mtime_ns, there.st_size)
+
+
+@lru_cache(_REMEMBERED)
+def _content(file: Path, number: int, changed: int, size: int) -> bytes:
+    return file.read_bytes()

@@ -151,8 +151,7 @@ def _of_people(base: BaseTable) -> BaseTable:
 
 
 def _counted(source: Source, names: list[str], distinct: bool) -> Iterator[tuple[pa.RecordBatch, Ints | None]]:
-    # Something must be read for the rows to come in batches.
-    columns = names or source.schema.names[:1]
+    columns = names or source.lightest
     yield from source.counted(columns) if distinct else ((batch, None) for batch in source.batches(columns))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -12,7 +13,7 @@ from polyseme.policy.opening import open_for
 from polyseme.tables.counting.distinct import frame_of
 from polyseme.tables.io.source import Source
 
-__all__ = ["population_frame", "population_of"]
+__all__ = ["models_of", "population_frame", "population_of"]
 
 
 def population_of(policy: Policy) -> Source | None:
@@ -39,3 +40,11 @@ def population_frame(policy: Policy, names: Sequence[str] | None = None) -> pl.D
     wanted = [name for name in table.schema.names if names is None or name in names]
     rows = ((batch, None) for batch in table.batches(wanted))
     return frame_of(rows, wanted, policy.table.missing_values)[0]
+
+
+def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+    """The models that a release promises; where the population is kept is not told."""
+    return tuple(
+        {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
+        for model in policy.models
+    )

@@ -123,6 +123,10 @@ class RecodedSource(Source):
     def row_numbers(self, rows: Sequence[int]) -> tuple[str, list[int]]:
         return self._source.row_numbers(np.flatnonzero(self._kept)[list(rows)].tolist())
 
+    @property
+    def lightest(self) -> list[str]:
+        return next(([name] for name in self._columns), self._source.lightest)
+
     def parts(self) -> list[Part]:
         """Those of the table, where it is known which records they begin with."""
         there = self._source.parts()
@@ -143,8 +147,7 @@ class RecodedSource(Source):
             yield from self._recoded(self._source.read_part(there, self._needed(columns)), columns, start)
 
     def _needed(self, columns: Sequence[str]) -> list[str]:
-        """Something must be read for the rows to come in batches."""
-        return [name for name in columns if name not in self._columns] or self._source.schema.names[:1]
+        return [name for name in columns if name not in self._columns] or self._source.lightest
 
     def _recoded(
         self, batches: Iterator[pa.RecordBatch], columns: Sequence[str], read: int

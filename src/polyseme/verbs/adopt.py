@@ -14,14 +14,13 @@ import pyarrow as pa
 
 from polyseme.errors import Problem, TableError
 from polyseme.kernel.work import verb
-from polyseme.methods import method_named
 from polyseme.policy import Policy
-from polyseme.policy.resolving import resolve
 from polyseme.release import Column, Manifest, Release, Sets
 from polyseme.release.writer import in_memory
 from polyseme.tables.io.source import Source
 from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.prior import with_earlier_releases
+from polyseme.verbs.publishing import prepare
 
 __all__ = ["adopt"]
 
@@ -32,22 +31,20 @@ def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
 
     form  "set" (list columns of candidates) or "long" (a row for each candidate)
     """
-    rules = policy_given(policy)
+    rules = with_earlier_releases(policy_given(policy))
     return _adopt(source_given(data, rules), rules, form)
 
 
 def _adopt(source: Source, policy: Policy, form: str) -> Release:
     """A published table as a release in memory; `form` is "set" (list columns) or "long" (a row for each candidate)."""
-    resolved = resolve(with_earlier_releases(policy), source)
-    method = method_named(policy.method.name)
-    columns = method.columns(resolved, method.plan(resolved))
+    columns = prepare(policy, source, published=True).columns
     table = pa.Table.from_batches(list(source.batches([item.name for item in columns])))
     manifest = Manifest(
         columns=columns,
         records=_records(source, columns, table.num_rows, form),
         rows=table.num_rows,
         form=form,
-        method=method.name,
+        method=policy.method.name,
         seeded=None,
         models=tuple({model.name: dict(model.parameters)} for model in policy.models),
         missing_values=policy.table.missing_values,

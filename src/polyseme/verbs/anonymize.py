@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from polyseme.attacks.agreement import shared_values
 from polyseme.attacks.giveaways import giveaways
@@ -22,7 +20,6 @@ from polyseme.engines.conditions import absent_values
 from polyseme.engines.memory import shuffling_memory
 from polyseme.engines.run import Run
 from polyseme.errors import (
-    PolicyError,
     PolicyWarning,
     PolysemeWarning,
     PrivacyWarning,
@@ -33,16 +30,13 @@ from polyseme.errors import (
 )
 from polyseme.errors import warn as python_warning
 from polyseme.kernel.work import Cancellation, current_cancellation, verb
-from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.reference import population_frame
-from polyseme.policy.resolving import match_columns, resolve
-from polyseme.randomness import StreamKey, key_check, read_key
-from polyseme.release import Release
+from polyseme.release import Manifest, Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
-from polyseme.results.plan import Plan
 from polyseme.schema import Resolved, Role
+from polyseme.tables.io.shuffle import MEMORY_BYTES
 from polyseme.tables.io.source import Source, Watched
 from polyseme.tables.io.writing import FORMATS
 from polyseme.tables.joined import with_joined
@@ -51,7 +45,6 @@ from polyseme.verbs.cautions import (
     differing_groups,
     left_out_cautions,
     repeated_records,
-    require_protection,
     ungeneralized,
     warnings,
 )
@@ -61,19 +54,20 @@ from polyseme.verbs.knowledge import look, some_records
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.prospect import LOOKED_AT, Prospect, prospect
-from polyseme.verbs.publishing import models_of, publish_in_folder, publish_in_memory
+from polyseme.verbs.publishing import Drawing, Place, Prepared, Treat, prepare, publish, treated_here
 from polyseme.verbs.reviewing import Review
 from polyseme.verbs.singled_out import singled_out
 
 if TYPE_CHECKING:
     from polyseme.verbs.dealing import Dealt
-    from polyseme.verbs.treating import Decided, Treated
+    from polyseme.verbs.treating import Treated
 
-__all__ = ["anonymize", "make_job", "resolved_for"]
+__all__ = ["anonymize"]
 
 Progress = Callable[[int], None]
 Warn = Callable[[str], None]
 Explain = Callable[[Explanation], None]
+Speak = Callable[[type[PolysemeWarning], Iterable[str]], None]
 FORMS = ("set", "long")
 _LOOKED = 200_000
 """Records that are looked at to see how protected attributes go together: the first ones of the table."""
@@ -139,146 +133,131 @@ def anonymize(
     hold on the rows that would be published, or fresh sets could be intersected with those that the ledger knows of,
     `RiskError` is raised and nothing is written.
     """
-    policy = with_population(policy_given(policy), population)
     run = engine_given(engine)
     _check_options(form, file_format, records_per_person, run.formats)
     asked = _ledger(ledger, people, seed)
     _check_local(engine, out, rows_per_file, memory)
     cancellation = current_cancellation()
-    source: Source = Watched(source_given(data, policy), cancellation)
+    rules = with_earlier_releases(with_population(policy_given(policy), population))
+    source = Watched(source_given(data, rules), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
-    resolved = resolved_for(policy, source)
-    if apply is not None and policy.grouping is None:
-        raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
-    treated = _treated(policy, resolved, source, seed, cancellation, apply, run)
-    job, made = make_job(
-        source, policy, form, seed, key_file, records_per_person, allow_changed_strata, resolved, treated, accept_risk
-    )
-    published = _published(source, treated)
-    source = source if treated is None else treated.source
-    source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
-    check = "" if job.key is None else key_check(job.key)
-    if previous is not None and not accept_risk:
-        require_same_key(job.columns, check, previous)
-    seen_before = _prospect(job, policy, source, treated)
-    treated = treated if treated is None or seen_before is None else seen_before.counted(treated)
-    where = engine if isinstance(engine, str) else type(engine).__name__
-    columns, sets = len(job.columns), len(job.sets)
-    _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, form, where)
-    shown = [item.attribute for item in job.columns]
-    seen = [
-        *giveaways(job.columns, source, policy.table.missing_values),
-        *shared_values(shown, source, policy.table.missing_values, _drawn_by(job)),
-        *(changing_strata(job.columns) if job.key is not None else ()),
-        *(changed_since(job.columns, job.key is not None, previous, check) if previous is not None else ()),
-    ]
-    seen += singled_out(job.columns, source, policy.table.missing_values).require_accepted(accept_risk)
-    seen += _shared(policy, resolved, job, published, run, accept_risk, seen)
-    _tell(
-        warn, PrivacyWarning, warnings(policy, made.from_data, key_file is not None, seed is not None, bool(job.sets))
-    )
-    _tell(warn, PolicyWarning, [*ungeneralized(policy), *made.warnings()])
-    _tell(warn, PrivacyWarning, [*seen, *(() if treated is None else left_out_cautions(treated.left_out))])
+    drawing = Drawing(form, seed, key_file, records_per_person, allow_changed_strata, accept_risk)
+    made = prepare(rules, source, drawing, _treating(run, rules, seed, cancellation, apply))
+    speak = partial(_tell, warn)
+    _note(made.job, engine)
+    seen = _look(made, run, previous, accept_risk)
+    _tell_before(speak, made, seen)
     with asked.turn() if asked is not None else nullcontext():
         if asked is not None:
-            _tell(warn, PrivacyWarning, asked.warnings(job.columns, job.key is not None, accept_risk, check))
-        work = Run(job, source, progress, cancellation)
-        work = work if memory is None else replace(work, memory=shuffling_memory(memory))
-        review = Review(
-            job.columns,
-            policy.table.missing_values,
-            grouped=treated is not None,
-            checked=treated is None or treated.checked,
-            rows_per_record=job.rows_per_record,
-            accept_risk=accept_risk,
-            prospect=seen_before,
-            tell=partial(_tell_afterwards, warn, work),
-            population=partial(population_frame, policy),
-        )
-        if out is None:
-            release = publish_in_memory(work, policy, run, review, treated)
-        else:
-            place = Path(out)
-            release = publish_in_folder(
-                work, policy, run, review, place, file_format, overwrite, treated, rows_per_file
-            )
-        outcome = work.outcome
-        _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
+            speak(PrivacyWarning, asked.warnings(made.job.columns, made.sticky, accept_risk, made.key_check))
+        work = Run(made.job, made.source, progress, cancellation, memory=_memory(memory))
+        review = _review(made, seen.prospect, accept_risk, partial(_tell_afterwards, speak, work))
+        release = publish(work, made, run, review, Place(out, file_format, overwrite, rows_per_file))
         if asked is not None:
             asked.record(release)
-    explanation = getattr(treated, "explanation", None)
-    if explain is not None and explanation is not None:
-        explain(explanation)
+    if explain is not None and made.decided is not None and made.decided.explanation is not None:
+        explain(made.decided.explanation)
     return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
 
 
-def _prospect(job: Job, policy: Policy, source: Source, treated: Decided | None) -> Prospect | None:
-    """What rows will show, and whose they are, where the policy says by which column people are known.
+def _treating(
+    engine: Engine, policy: Policy, seed: int | None, cancellation: Cancellation, apply: Release | str | Path | None
+) -> Treat:
+    """How an engine puts records into classes or groups.
 
-    Survey weights split the classes that a method has formed: they are then counted here too. Without a model to check
-    nothing is held of a long table: it is then told by records how many are alone.
+    engine  says whether no single machine may have to hold all records (`scaled`), whether it deals them to groups, and
+            who works where the rows are (`workers`)
+    apply   a release whose levels are taken over
     """
-    split = treated is not None and any(item.role is Role.WEIGHT for item in policy.attributes)
-    if (policy.record_key is None and not split) or (treated is not None and not treated.checked):
-        return None
-    models = treated.models if treated is not None else models_of(policy)
-    if not models and (source.rows is None or source.rows > LOOKED_AT):
-        return None
-    found = prospect(job, source, models, partial(population_frame, policy))
-    # Nothing is claimed of people where nothing is promised.
-    return found if models else replace(found, people=None)
+    if apply is not None and policy.grouping is None:
+        raise QuestionError(Problem("apply", "the policy names no method that generalizes", "method: full-domain"))
+    pattern = release_given(apply).manifest if apply is not None else None
+    if engine.scaled:
+        return partial(_treated_by, engine, seed=seed, cancellation=cancellation, pattern=pattern)
+    return partial(treated_here, seed=seed, cancellation=cancellation, earlier=pattern)
 
 
-def _treated(
+def _treated_by(
+    engine: Engine,
     policy: Policy,
     resolved: Resolved,
     source: Source,
     seed: int | None,
     cancellation: Cancellation,
-    apply: Release | str | Path | None,
-    engine: Engine,
-) -> Treated | Dealt | None:
-    """The table after its grouping method; None where the policy names none.
-
-    engine  says whether no single machine may have to hold all records (`scaled`), whether it deals them to groups, and
-            who works where the rows are (`workers`)
-    """
-    if policy.grouping is None:
-        return None
-    # A hundred modules that are not needed to draw decoys.
-    from polyseme.verbs.recoding import treat
+    pattern: Manifest | None,
+) -> Treated | Dealt:
+    """Records put into classes or groups from what an engine counts."""
     from polyseme.verbs.scaled import require_treated, treat_counted
 
-    pattern = release_given(apply).manifest if apply is not None else None
-    if engine.scaled:
-        hire = partial(engine.workers, source, cancellation)
-        made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)
-        return made if engine.deals else require_treated(made, policy.grouping)
-    return treat(policy, resolved, source, seed, cancellation, pattern)
+    hire = partial(engine.workers, source, cancellation)
+    made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)
+    return made if engine.deals or policy.grouping is None else require_treated(made, policy.grouping)
 
 
-def _published(source: Source, treated: Decided | None) -> Source:
-    """The table as others will see it; where columns are new, groups of records, the others are as they were."""
-    made = source if treated is None else getattr(treated, "source", source)
-    return made if made.schema.names == source.schema.names else source
+def _note(job: Job, engine: str | Engine) -> None:
+    where = engine if isinstance(engine, str) else type(engine).__name__
+    columns, sets = len(job.columns), len(job.sets)
+    _log.info("anonymize: %d columns, %d of them protected, as %s, engine %s", columns, sets, job.form, where)
 
 
-def _shared(
-    policy: Policy,
-    resolved: Resolved,
-    job: Job,
-    published: Source,
-    engine: Engine,
-    accept_risk: bool,
-    said: Sequence[str],
-) -> list[str]:
+# -- before anything is drawn --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was found before anything is drawn.
+
+    prospect  what rows will show, and whose they are, where people are counted
+    told      what the data holder should hear of the data
+    """
+
+    prospect: Prospect | None
+    told: Sequence[str]
+
+
+def _look(made: Prepared, engine: Engine, previous: Manifest | None, accept_risk: bool) -> _Seen:
+    """What the data holder should hear of the data; refuses what is not accepted."""
+    job, source, words = made.job, made.source, made.policy.table.missing_values
+    if previous is not None and not accept_risk:
+        require_same_key(job.columns, made.key_check, previous)
+    seen = _prospect(made)
+    told = [
+        *giveaways(job.columns, source, words),
+        *shared_values([item.attribute for item in job.columns], source, words, _drawn_by(job)),
+        *(changing_strata(job.columns) if made.sticky else ()),
+        *(changed_since(job.columns, made.sticky, previous, made.key_check) if previous is not None else ()),
+    ]
+    told += singled_out(job.columns, source, words).require_accepted(accept_risk)
+    told += _shared(made, engine, accept_risk, told)
+    return _Seen(seen, told)
+
+
+def _prospect(made: Prepared) -> Prospect | None:
+    """What rows will show, and whose they are, where the policy says by which column people are known.
+
+    Survey weights split the classes that a method has formed: they are then counted here too. Without a model to check
+    nothing is held of a long table: it is then told by records how many are alone.
+    """
+    policy, decided, rows = made.policy, made.decided, made.source.rows
+    split = decided is not None and any(item.role is Role.WEIGHT for item in policy.attributes)
+    if (policy.record_key is None and not split) or (decided is not None and not decided.checked):
+        return None
+    if not made.models and (rows is None or rows > LOOKED_AT):
+        return None
+    found = prospect(made.job, made.source, made.models, partial(population_frame, policy))
+    # Nothing is claimed of people where nothing is promised.
+    return found if made.models else replace(found, people=None)
+
+
+def _shared(made: Prepared, engine: Engine, accept_risk: bool, said: Sequence[str]) -> list[str]:
     """What is told of attributes whose sets give each other away; refuses where that breaks a promise."""
-    sets = {item.name: item for item in job.sets}
+    sets = {item.name: item for item in made.job.sets}
     if len(sets) < 2:
         return []
-    records = some_records(published, _LOOKED, whole=not engine.scaled)
-    source = with_joined(records, resolved.schema.attributes, policy.table.missing_values, hidden=True)
-    looked = look(policy, resolved.schema, {name: item.strata for name, item in sets.items()}, source)
+    policy, schema = made.policy, made.resolved.schema
+    records = some_records(made.shown, _LOOKED, whole=not engine.scaled)
+    source = with_joined(records, schema.attributes, policy.table.missing_values, hidden=True)
+    looked = look(policy, schema, {name: item.strata for name, item in sets.items()}, source)
     shared = Reader(looked, sets, exact=True).shared()
     broken = broken_promises(shared, sets)
     if broken and not accept_risk:
@@ -287,14 +266,40 @@ def _shared(
     return [*accepted, *shared_warnings(shared, sets, said)]
 
 
-def _tell_afterwards(warn: Warn | None, work: Run, seen: Sequence[str]) -> None:
+def _tell_before(speak: Speak, made: Prepared, seen: _Seen) -> None:
+    """What the data holder should hear before anything is drawn."""
+    policy, decided, drawing = made.policy, made.decided, made.drawing
+    keyed, seeded = drawing.key_file is not None, drawing.seed is not None
+    speak(PrivacyWarning, warnings(policy, made.plan.from_data, keyed, seeded, bool(made.job.sets)))
+    speak(PolicyWarning, [*ungeneralized(policy), *made.plan.warnings()])
+    speak(PrivacyWarning, [*seen.told, *(() if decided is None else left_out_cautions(decided.left_out))])
+
+
+# -- when all rows are drawn ---------------------------------------------------------------------------------------
+
+
+def _review(made: Prepared, seen: Prospect | None, accept_risk: bool, tell: Callable[[Sequence[str]], None]) -> Review:
+    """What is looked at before the release appears."""
+    return Review(
+        made.job.columns,
+        made.policy.table.missing_values,
+        grouped=made.decided is not None,
+        checked=made.decided is None or made.decided.checked,
+        rows_per_record=made.job.rows_per_record,
+        accept_risk=accept_risk,
+        prospect=seen,
+        tell=tell,
+        population=partial(population_frame, made.policy),
+    )
+
+
+def _tell_afterwards(speak: Speak, work: Run, seen: Sequence[str]) -> None:
     """What is known when all rows are drawn; what the rows themselves give away comes last."""
     job, outcome = work.job, work.outcome
-    _tell(
-        warn, PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome), *differing_groups(job, outcome)]
-    )
-    _tell(warn, PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
-    _tell(warn, PrivacyWarning, seen)
+    _log.info("anonymize: %d records, %d rows, %d dropped", outcome.records, outcome.rows, outcome.dropped)
+    speak(PrivacyWarning, [*repeated_records(job, outcome), *changed_sets(outcome), *differing_groups(job, outcome)])
+    speak(PolicyWarning, absent_values((item.attribute for item in job.sets), outcome.fulfilled))
+    speak(PrivacyWarning, seen)
 
 
 def _drawn_by(job: Job) -> str | None:
@@ -357,87 +362,6 @@ def _check_local(engine: Any, out: Any, rows_per_file: int | None, memory: str |
         raise QuestionError(problems)
 
 
-def make_job(
-    source: Source,
-    policy: Policy,
-    form: str,
-    seed: int | None,
-    key_file: str | Path | None,
-    records_per_person: float | None = None,
-    allow_changed_strata: bool = False,
-    resolved: Resolved | None = None,
-    treated: Decided | None = None,
-    accept_risk: bool = False,
-) -> tuple[Job, Plan]:
-    """What is to be done, and the plan behind it.
-
-    resolved  the policy's schema; made here where it is not given
-    treated   the table after its records were put into classes or groups, where the policy says so
-    """
-    if key_file is not None and policy.record_key is None and not all(item.shared_by for item in policy.protected):
-        raise PolicyError(
-            "a key was given, but the policy names no record key",
-            "add record-key: COLUMN, the column that names a person",
-        )
-    if key_file is not None and seed is not None:
-        raise PolicyError("a key and a seed cannot be combined", "omit the seed")
-    resolved = resolved or resolved_for(policy, source)
-    matched = match_columns(policy, source)
-    recoded = treated.recoded if treated is not None else frozenset()
-    types = {
-        item.name: item.type
-        for item in matched.attributes
-        if item.type and not item.protect and item.name not in recoded
-    }
-    method = method_named(policy.method.name)
-    made = method.plan(resolved, source.rows)
-    columns = method.columns(resolved, made)
-    categories = frozenset(item.name for item in source.schema if pa.types.is_dictionary(item.type))
-    key = read_key(Path(key_file)) if key_file is not None else None
-    _require_told_groups(resolved, recoded)
-    job = Job(
-        columns=columns if treated is None else treated.arranged(columns),
-        types=types,
-        categories=categories - types.keys() - recoded,
-        missing_values=policy.table.missing_values,
-        form=form,
-        seed=seed,
-        key=key,
-        record_key=policy.record_key,
-        records_per_person=records_per_person,
-        allow_changed_strata=allow_changed_strata,
-        group_key=_group_key(resolved, key, seed),
-        accept_differing=accept_risk,
-    )
-    return job, made
-
-
-def _group_key(resolved: Resolved, key: bytes | None, seed: int | None) -> bytes | None:
-    """The key for sets that groups share: that of sticky decoys, or one that is thrown away after this run."""
-    if not any(item.shared_by for item in resolved.schema.protected):
-        return None
-    if key is not None:
-        return key
-    return (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).key
-
-
-def _require_told_groups(resolved: Resolved, recoded: Collection[str]) -> None:
-    """Refuse groups by a column that the method changes: its labels no longer tell who belongs together."""
-    problems = [
-        Problem(
-            f"$.attributes.{item.name}.shared-by",
-            f"the method generalizes '{item.shared_by}', which would no longer tell groups",
-            "drop that column (role: identifier), or name another one",
-        )
-        for item in resolved.schema.protected
-        if item.shared_by and item.shared_by in recoded
-    ]
-    if problems:
-        raise PolicyError(problems)
-
-
-def resolved_for(policy: Policy, source: Source) -> Resolved:
-    """The schema of a policy for a table that is to be published."""
-    resolved = resolve(with_earlier_releases(policy), source)
-    require_protection(resolved, policy.grouping is not None)
-    return resolved
+def _memory(given: str | int | None) -> int:
+    """Bytes that the local engine may take while rows are put in order."""
+    return MEMORY_BYTES if given is None else shuffling_memory(given)

@@ -13,15 +13,15 @@ import pyarrow as pa
 from polyseme.errors import ImpossibleError, Problem
 from polyseme.files.documents import parse
 from polyseme.hierarchies import read_hierarchy, values_of
-from polyseme.kernel.work import current_cancellation, verb
+from polyseme.kernel.work import verb
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
 from polyseme.policy.generalizing import column_values
-from polyseme.policy.resolving import resolve
 from polyseme.tables.io.frames import FrameSource
 from polyseme.tables.io.options import TableOptions
+from polyseme.tables.profile import Profile
 from polyseme.verbs.inputs import table_given
-from polyseme.verbs.recoding import treat
+from polyseme.verbs.publishing import prepare
 
 __all__ = ["init", "unknown_values"]
 
@@ -37,8 +37,7 @@ _log = logging.getLogger(__name__)
 @verb(read=2, levels=1)
 def init(data: Any, **written: Unpack[TableOptions]) -> str:
     """A commented first policy for a table, as YAML text; it works as it is."""
-    source = table_given(data, **written)
-    drafted = Draft.of(source)
+    drafted = Draft.of(Profile(table_given(data, **written)))
     text = drafted.policy(single_levels=True)
     if not drafted.proposals or (drafted.searchable and _levels_show_something(drafted, Policy.loads(text))):
         return text
@@ -47,8 +46,9 @@ def init(data: Any, **written: Unpack[TableOptions]) -> str:
 
 def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tuple[Problem, ...]:
     """The values that a drafted policy counts as other, because a taxonomy does not know them."""
-    policy, source = Policy.loads(text), table_given(data, **written)
+    policy, source = Policy.loads(text), Profile(table_given(data, **written))
     asked = {name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry}
+    source.hold(list(asked))
     found = []
     for name, hierarchy in asked.items():
         if isinstance(hierarchy, Mapping) and "unknown" in hierarchy:
@@ -66,9 +66,10 @@ def _levels_show_something(drafted: Draft, policy: Policy) -> bool:
     grouping = policy.grouping or MethodSpec()
     tried = replace(policy, grouping=replace(grouping, parameters={**grouping.parameters, "time-limit": _SECONDS}))
     try:
-        levels = treat(tried, resolve(tried, head), head, None, current_cancellation()).applied.levels
+        decided = prepare(tried, head).decided
     except ImpossibleError:
         return False
+    levels = {} if decided is None else decided.applied.levels
     hidden = sum(level == drafted.proposals[name].levels - 1 for name, level in levels.items())
     _log.debug("init: single levels would hide %d of %d columns", hidden, len(levels))
     return hidden <= _HIDDEN * len(levels)

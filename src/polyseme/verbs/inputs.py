@@ -11,8 +11,9 @@ import polars as pl
 
 from polyseme.errors import PolicyError, Problem, QuestionError, ReleaseError, TableError
 from polyseme.files.documents import is_document
-from polyseme.policy import Policy
+from polyseme.policy import AttributePolicy, Policy
 from polyseme.policy.opening import open_for
+from polyseme.policy.resolving import match_columns
 from polyseme.release import AsIs, Release
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.io.opening import open_written
@@ -20,12 +21,14 @@ from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.respelled import Respelled
 from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
+from polyseme.tables.profile import Profile
 
 __all__ = [
     "compared_with",
     "names_given",
     "original_given",
     "policy_given",
+    "profile_given",
     "release_given",
     "require_table",
     "source_given",
@@ -85,6 +88,20 @@ def _refuse_others(path: Path) -> None:
 def source_given(data: Any, policy: Policy) -> Source:
     require_table(data)
     return open_for(data, policy)
+
+
+def profile_given(data: Any, policy: Policy) -> Profile:
+    """A table that is read once, with the columns that the policy looks at held; a profile is taken as it is."""
+    source = source_given(data, policy)
+    known = source if isinstance(source, Profile) else Profile(source)
+    known.hold([item.name for item in match_columns(policy, source).attributes if _looked_at(item, policy)])
+    return known
+
+
+def _looked_at(item: AttributePolicy, policy: Policy) -> bool:
+    """Whether values of a column matter for a policy: they are published, or tell people or groups."""
+    shared = {other.shared_by for other in policy.attributes}
+    return item.role.is_published or item.name == policy.record_key or item.name in shared
 
 
 def with_population(policy: Policy, population: Any) -> Policy:

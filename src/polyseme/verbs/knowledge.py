@@ -382,9 +382,11 @@ def _numbered(keys: pl.Series) -> Ints:
 def _fitting(
     texts: pl.DataFrame, codes: Mapping[str, Ints], strata: Mapping[str, Strata], persons: Ints | None
 ) -> Looked:
-    """Only records whose values are all in their domains."""
+    """Only records whose values are all in their domains, and possible for them."""
     rows = len(next(iter(codes.values()))) if codes else 0
     fits = np.all([column >= 0 for column in codes.values()], axis=0) if rows else np.zeros(0, dtype=bool)
+    for name, column in codes.items():
+        fits[strata[name].impossible(column, strata[name].places(texts.to_dict(), rows))] = False
     shown = texts.filter(pl.Series(fits)) if texts.width else texts
     columns, count = shown.to_dict(), int(fits.sum())
     places = {name: strata[name].places(columns, count) for name in codes}

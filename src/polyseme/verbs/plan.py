@@ -7,45 +7,37 @@ from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polyseme.analysis import Setting, thresholds
 from polyseme.analysis import frontier as settings_grid
 from polyseme.attacks.agreement import shared_values
 from polyseme.errors import ImpossibleError, Problem, QuestionError, TableError
-from polyseme.kernel.work import current_cancellation, verb
-from polyseme.methods import method_named
+from polyseme.kernel.work import verb
 from polyseme.methods.decoys import mechanism_at
 from polyseme.policy import Policy
 from polyseme.policy.generalizing import require_places
 from polyseme.policy.reference import population_frame
-from polyseme.policy.resolving import resolve
 from polyseme.policy.statistics import Statistics, read_statistics
 from polyseme.results.grouping import GroupingPlan
 from polyseme.results.plan import Plan
-from polyseme.schema import Resolved
 from polyseme.tables.io.source import Source
 from polyseme.tables.joined import with_joined
-from polyseme.verbs.anonymize import make_job
 from polyseme.verbs.cautions import (
     disagreeing,
     few_people,
-    require_protection,
     ungeneralized,
     unmet_conditions,
     weighted_classes,
 )
-from polyseme.verbs.inputs import policy_given, source_given, with_population
+from polyseme.verbs.inputs import policy_given, profile_given, with_population
 from polyseme.verbs.learners import with_guessers
 from polyseme.verbs.prior import with_earlier_releases
 from polyseme.verbs.prospect import Prospect, prospect, set_verdicts
-from polyseme.verbs.publishing import models_of
+from polyseme.verbs.publishing import Prepared, planned, prepare, resolved_for, treated_here
 from polyseme.verbs.reviewing import refused_models
 from polyseme.verbs.singled_out import singled_out
 from polyseme.verbs.strangers import refused_values
-
-if TYPE_CHECKING:
-    from polyseme.verbs.treating import Treated
 
 __all__ = ["frontier", "plan"]
 
@@ -71,31 +63,32 @@ def plan(
     policy = with_population(policy_given(policy), population)
     if not (records is None or _is_count(records)):
         raise QuestionError(Problem("records", "expected a whole number above 0"))
-    source = source_given(data, policy) if data is not None else None
+    source: Source | None = profile_given(data, policy) if data is not None else None
     if records is None and source is not None:
         records = source.count()
-    resolved = resolve(with_earlier_releases(policy), source)
-    require_protection(resolved, policy.grouping is not None, policy.protect_all_but is not None)
+    policy = with_earlier_releases(policy)
+    treat = partial(treated_here, neighbours=True)
+    ready = None if source is None else prepare(policy, source, treat=treat, records=records)
+    resolved = resolved_for(policy, None) if ready is None else ready.resolved
     if source is not None:
         require_places(policy, source)
     statistics = read_statistics(distribution, resolved.schema)
-    made = method_named(policy.method.name).plan(resolved, records)
+    made = planned(policy, resolved, records) if ready is None else ready.plan
     _log.info(
         "plan: %d protected attributes, %s records", len(made.attributes), "unknown" if records is None else records
     )
-    table = source
-    grouping, source, treated = _grouped(policy, resolved, source)
+    grouping = _grouped(policy, ready)
     reached = grouping is None or grouping.feasible
-    possible = reached and all(item.feasible for item in made.attributes)
     refusals: tuple[str, ...] = ()
-    if table is not None and possible:
-        seen, refusals = _looked_at(policy, resolved, table, treated)
-        if grouping is not None and treated is not None and seen is not None:
-            grouping = replace(grouping, applied=seen.counted(treated).applied)
-    if source is not None:
+    if ready is not None:
+        if reached and all(item.feasible for item in made.attributes):
+            seen, refusals = _looked_at(ready)
+            if grouping is not None and grouping.applied is not None and seen is not None:
+                grouping = replace(grouping, applied=seen.counted(grouping.applied, ready.job.columns))
+        source = ready.shown if reached else ready.table
         source = with_joined(source, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     made = with_guessers(made, policy, resolved, statistics, source)
-    told_later = weighted_classes(policy) if table is None else []
+    told_later = weighted_classes(policy) if source is None else []
     made = replace(made, remarks=(*made.remarks, *ungeneralized(policy), *told_later), grouping=grouping)
     if source is None:
         return made
@@ -118,49 +111,38 @@ def plan(
     )
 
 
-def _looked_at(
-    policy: Policy, resolved: Resolved, source: Source, treated: Treated | None
-) -> tuple[Prospect | None, tuple[str, ...]]:
+def _looked_at(ready: Prepared) -> tuple[Prospect | None, tuple[str, ...]]:
     """The rows that `anonymize` would publish, and what it would refuse about them."""
-    job, _ = make_job(source, policy, "set", None, None, resolved=resolved, treated=treated)
-    rows = source if treated is None else treated.source
-    rows = with_joined(rows, (item.attribute for item in job.columns), policy.table.missing_values)
-    models = models_of(policy) if treated is None else treated.models
+    job, rows, words = ready.job, ready.source, ready.policy.table.missing_values
     try:
-        seen = prospect(job, rows, models, partial(population_frame, policy))
+        seen = prospect(job, rows, ready.models, partial(population_frame, ready.policy))
     except TableError as error:
         return None, tuple(f"{found.where}: {found.what}. anonymize will refuse them" for found in error.problems)
-    sets = [verdict for verdict in set_verdicts(job, models) if not verdict.holds]
+    sets = [verdict for verdict in set_verdicts(job, ready.models) if not verdict.holds]
     broken = refused_models([*seen.broken, *sets], job.columns)
-    alone = singled_out(job.columns, rows, policy.table.missing_values).refused
+    alone = singled_out(job.columns, rows, words).refused
     return seen, tuple(f"{found.what}. anonymize will refuse that: {found.hint}" for found in (*broken, *alone))
 
 
-def _grouped(
-    policy: Policy, resolved: Resolved, source: Source | None
-) -> tuple[GroupingPlan | None, Source | None, Treated | None]:
-    """What becomes of the records as a whole, found by doing it, and the table as others will see it."""
+def _grouped(policy: Policy, ready: Prepared | None) -> GroupingPlan | None:
+    """What becomes of the records as a whole, found by doing it."""
     if policy.grouping is None:
-        return None, source, None
+        return None
     name = policy.grouping.name
-    if source is None:
-        return GroupingPlan(name), None, None
-    from polyseme.verbs.recoding import treat
-
     try:
-        treated = treat(policy, resolved, source, None, current_cancellation(), neighbours=True)
+        decided = None if ready is None else ready.decided
     except ImpossibleError as error:
-        return GroupingPlan.impossible(name, error), source, None
-    plan = GroupingPlan(
+        return GroupingPlan.impossible(name, error)
+    if decided is None:
+        return GroupingPlan(name)
+    return GroupingPlan(
         name,
-        treated.records,
-        treated.applied,
-        finer=treated.finer,
-        left_out=treated.left_out,
-        people=treated.all_people,
+        decided.records,
+        decided.applied,
+        finer=decided.finer,
+        left_out=decided.left_out,
+        people=decided.all_people,
     )
-    # Where columns are new, groups of records, the others are as they were.
-    return plan, treated.source if treated.source.schema.names == source.schema.names else source, treated
 
 
 def _is_count(number: object) -> bool:

@@ -1,24 +1,26 @@
 """`anonymize --preview`: some records before and after, without a release.
 
-The whole table is anonymized as it would be for a release, in a folder that vanishes, and what becomes of some records
-is kept: with a grouping method nothing less is enough.
+A grouping method forms the classes of the whole table, and all of its values are checked; sets are drawn for the
+records that are shown, and for no others.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.arrays import arrow
-from polyseme.engines.local import published_tables
+from polyseme.arrays import Ints, arrow
+from polyseme.engines.local import published_records
 from polyseme.engines.run import Run
 from polyseme.errors import Problem, QuestionError
 from polyseme.kernel.work import Cancellation, current_cancellation, verb
@@ -28,11 +30,10 @@ from polyseme.results.preview import Preview, PreviewedRecord
 from polyseme.schema import Role
 from polyseme.tables.coding.codes import as_series
 from polyseme.tables.io.source import Source, Watched
-from polyseme.tables.joined import with_joined
 from polyseme.tables.numbered import NumberedSource
-from polyseme.verbs.anonymize import make_job, resolved_for
 from polyseme.verbs.inputs import policy_given, source_given
-from polyseme.verbs.recoding import treat
+from polyseme.verbs.prior import with_earlier_releases
+from polyseme.verbs.publishing import Drawing, prepare, treated_here
 
 __all__ = ["preview"]
 
@@ -55,22 +56,17 @@ def preview(
     """
     if not (isinstance(records, Integral) and records > 0):
         raise QuestionError(Problem("preview", "expected a whole number above 0"))
-    policy, cancellation = policy_given(policy), current_cancellation()
-    table: Source = Watched(source_given(data, policy), cancellation)
+    rules, cancellation = with_earlier_releases(policy_given(policy)), current_cancellation()
+    table: Source = Watched(source_given(data, rules), cancellation)
     numbered = NumberedSource(table)
-    policy = replace(policy, attributes=(*policy.attributes, AttributePolicy(numbered.column, Role.INSENSITIVE)))
-    resolved = resolved_for(policy, numbered)
-    treated = None if policy.grouping is None else treat(policy, resolved, numbered, seed, cancellation)
-    job, _ = make_job(
-        numbered, policy, "set", seed, key_file, records_per_person, allow_changed_strata, resolved, treated
-    )
-    source = numbered if treated is None else treated.source
-    source = with_joined(source, (item.attribute for item in job.columns), policy.table.missing_values)
+    rules = replace(rules, attributes=(*rules.attributes, AttributePolicy(numbered.column, Role.INSENSITIVE)))
+    drawing = Drawing("set", seed, key_file, records_per_person, allow_changed_strata)
+    made = prepare(rules, numbered, drawing, partial(treated_here, seed=seed, cancellation=cancellation))
     total = numbered.count()
     rows = SystemStream().permutation(total)[: int(records)].tolist()
-    after = _published(Run(job, source, cancellation=cancellation), numbered.column, rows)
+    after = _published(Run(made.job, made.source, cancellation=cancellation), numbered.column, rows)
     before = dict(_rows(numbered.batches(), numbered.column, rows))
-    new = [item.name for item in job.columns if item.name not in numbered.schema.names]
+    new = [item.name for item in made.job.columns if item.name not in numbered.schema.names]
     return Preview(
         (*table.schema.names, *new), tuple(PreviewedRecord(before[row], after.get(row)) for row in rows), total
     )
@@ -79,14 +75,23 @@ def preview(
 def _published(run: Run, column: str, rows: list[int]) -> dict[int, Mapping[str, Any]]:
     """What becomes of these rows, by number."""
     with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
-        tables = published_tables(run, Path(folder))
-        return dict(_rows((batch for table in tables for batch in table.to_batches()), column, rows))
+        tables = published_records(run, Path(folder), lambda batch: _places(batch, column, rows))
+        return dict(_records((batch for table in tables for batch in table.to_batches()), column))
 
 
-def _rows(batches: Iterator[pa.RecordBatch], column: str, rows: list[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    wanted = arrow(rows, pa.int64())
+def _rows(batches: Iterable[pa.RecordBatch], column: str, rows: list[int]) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    return _records((batch.take(arrow(_places(batch, column, rows))) for batch in batches), column)
+
+
+def _places(batch: pa.RecordBatch, column: str, rows: list[int]) -> Ints:
+    """Where rows of these numbers stand in a batch."""
+    wanted = pc.is_in(batch.column(column), value_set=arrow(rows, pa.int64()))
+    return np.flatnonzero(wanted.to_numpy(zero_copy_only=False))
+
+
+def _records(batches: Iterable[pa.RecordBatch], column: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The records of some batches by their number."""
     for batch in batches:
-        found = batch.filter(pc.is_in(batch.column(column), value_set=wanted))
-        frame = pl.DataFrame({name: as_series(found.column(name)) for name in found.schema.names})
+        frame = pl.DataFrame({name: as_series(batch.column(name)) for name in batch.schema.names})
         for record in frame.iter_rows(named=True):
             yield record.pop(column), record

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -24,7 +24,7 @@ from polyseme.engines.tallies import BatchTally, Problems
 from polyseme.models import MODELS, Verdict, background_of, read_spec
 from polyseme.models.base import unchecked
 from polyseme.randomness import SystemStream
-from polyseme.release import Column, Grouped, People, Sets
+from polyseme.release import Applied, Column, Grouped, People, Sets
 from polyseme.release.classes import looked_at, model_verdicts
 from polyseme.tables.classes import Classes, PublishedSets, classes_of
 from polyseme.tables.coding.codes import as_series
@@ -34,11 +34,7 @@ from polyseme.tables.io.source import Source
 
 __all__ = ["LOOKED_AT", "Prospect", "prospect", "set_verdicts"]
 
-if TYPE_CHECKING:
-    from polyseme.verbs.treating import Decided
-
 Spec = Mapping[str, Mapping[str, Any]]
-AnyDecided = TypeVar("AnyDecided", bound="Decided")
 LOOKED_AT = 4_000_000
 """Rows up to which it is counted how many people are alone with their values, though no model asks for it."""
 _VALUES, _SETS = 500, 20
@@ -67,12 +63,11 @@ class Prospect:
                 told.setdefault((verdict.model, verdict.attribute), verdict)
         return tuple(told.values())
 
-    def counted(self, made: AnyDecided) -> AnyDecided:
-        """What a method decided, with as many classes as readers see: survey weights split those that it formed."""
-        grouped = any(isinstance(item, Grouped) for item in made.columns.values())
-        if self.classes is None or grouped:
-            return made
-        return replace(made, applied=replace(made.applied, classes=self.classes.count))
+    def counted(self, applied: Applied, columns: Sequence[Column]) -> Applied:
+        """What a method did, with as many classes as readers see: survey weights split those that it formed."""
+        if self.classes is None or any(isinstance(item, Grouped) for item in columns):
+            return applied
+        return replace(applied, classes=self.classes.count)
 
 
 def prospect(
@@ -162,7 +157,7 @@ def _read(job: Job, source: Source, names: Sequence[str], strict: bool) -> _Rows
     frames, numbers, prints = [], [], []
     keys = None if job.record_key is None else KeyReader(job.record_key, job.missing_values)
     total = BatchTally()
-    for batch, counts in source.counted(job.needed or source.schema.names[:1]):
+    for batch, counts in source.counted(job.needed or source.lightest):
         shown, tally = shown_batch(job, batch)
         total += tally.counts
         frames.append(pl.DataFrame({name: _plain(shown.columns[name], name, job) for name in names}))

@@ -23,14 +23,13 @@ from polyseme.methods.microdata import Recoding
 from polyseme.models import background_of, is_about
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import ReadTable, read_microdata
-from polyseme.policy.reference import population_frame, population_of
+from polyseme.policy.reference import models_of, population_frame, population_of
 from polyseme.policy.resolving import match_columns
 from polyseme.randomness import StreamKey
 from polyseme.release import Grouped, Manifest
 from polyseme.release.classes import model_verdicts
 from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
-from polyseme.verbs.publishing import models_of
 from polyseme.verbs.reviewing import unreached
 from polyseme.verbs.treating import Treated, generalized, grouped
 

@@ -175,9 +175,11 @@ class Review:
             texts += self.exposed()
         self.tell(texts)
         accepted = tuple(dict.fromkeys(verdict.model for verdict in broken))
-        return replace(
-            written.manifest, accepted=accepted, people=None if self.prospect is None else self.prospect.people
-        )
+        manifest, seen = replace(written.manifest, accepted=accepted), self.prospect
+        if seen is None:
+            return manifest
+        applied = None if manifest.applied is None else seen.counted(manifest.applied, self.columns)
+        return replace(manifest, people=seen.people, applied=applied)
 
     def _broken(self, written: Release) -> list[Verdict]:
         """Models that do not hold: counted by people where that is known, and by rows, which every reader can count."""

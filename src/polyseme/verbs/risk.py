@@ -16,6 +16,7 @@ from polyseme.policy.foreign import read_undescribed
 from polyseme.results.risk import Choice, Risk
 from polyseme.tables.io.options import TableOptions
 from polyseme.tables.io.source import Source
+from polyseme.tables.profile import Profile
 from polyseme.verbs.inputs import names_given, table_given
 
 __all__ = ["risk"]
@@ -36,7 +37,7 @@ def risk(
     sensitive  the columns that must stay secret
     person     the column that says whose each record is: then people are counted, a person once in each class
     """
-    source = table_given(data, **written)
+    source = Profile(table_given(data, **written))
     judged = _distinct(sensitive)
     choices = _choices(source, judged, person) if qi is None else ()
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)

@@ -59,6 +59,10 @@ class Decided:
     dropped  rows that were left out because a value was missing
     models   what is promised: the policy's models, and what the method promises by itself
     left_out  what it says about a person to be left out, for the data holder
+    finer    for each quasi-identifier that is generalized to a level, how many records would be in classes that violate
+             a model if it were one level finer, where that was asked for; it tells of the table
+    explanation  why, class by class, for the owner of the table only
+    all_people   how many people there are, where they are counted
     checked  whether these are known to hold; otherwise the rows must be looked at when they are there
     """
 
@@ -70,6 +74,9 @@ class Decided:
     dropped: int
     models: tuple[Mapping[str, Any], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    finer: Mapping[str, int] = field(default_factory=dict)
+    explanation: Explanation | None = field(default=None, repr=False)
+    all_people: int | None = None
 
     def arranged(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """All columns, in the table's order."""
@@ -83,20 +90,13 @@ class Treated(Decided):
     """A table after a grouping method.
 
     source   the rows as they go on to be published
-    finer    for each quasi-identifier that is generalized to a level, how many records would be in classes that violate
-             a model if it were one level finer, where that was asked for; it tells of the table
-    explanation  why, class by class, for the owner of the table only
     rule     what becomes of any batch of the table, where that follows from each record by itself
     people   whose each row of `source` is, where people are counted and there is no rule
-    all_people   how many people there are, where they are counted
     """
 
     source: Source
-    finer: Mapping[str, int] = field(default_factory=dict)
-    explanation: Explanation | None = field(default=None, repr=False)
     rule: Generalizer | None = field(default=None, repr=False)
     people: Ints | None = field(default=None, repr=False)
-    all_people: int | None = None
 
     @property
     def apply(self) -> Callable[[pa.RecordBatch], pa.RecordBatch]:

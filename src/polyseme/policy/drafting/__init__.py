@@ -27,6 +27,7 @@ from polyseme.tables.io.respelled import Respelled
 from polyseme.tables.io.source import Source
 from polyseme.tables.io.text import CsvSource
 from polyseme.tables.io.workbooks import WorkbookSource
+from polyseme.tables.profile import Profile
 
 __all__ = ["Draft", "Taken", "draft", "guesses"]
 
@@ -68,7 +69,7 @@ class Draft:
 
     @classmethod
     def of(cls, source: Source) -> Draft:
-        """Look at a table; it is read twice."""
+        """Look at a table, several times: a profile of it is read once."""
         words = _words_for_missing(source)
         columns = look(source, words)
         if not columns or columns[0].rows == 0:
@@ -200,6 +201,7 @@ def _words_for_missing(source: Source) -> tuple[str, ...]:
 
 def _table_lines(source: Source, words: Sequence[str]) -> list[str]:
     dialect = Dialect()
+    source = source.inner if isinstance(source, Profile) else source
     if isinstance(source, Respelled):
         dialect, source = source.dialect, source.inner
     if isinstance(source, FilesSource):

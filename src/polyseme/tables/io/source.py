@@ -53,6 +53,16 @@ class Source(ABC):
         """The number of rows where it is known without reading them all."""
         return None
 
+    @property
+    def lightest(self) -> list[str]:
+        """A column to read where only the rows matter: something must be read for them to come in batches."""
+        return list(self.schema.names[:1])
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether rows are counted where they are kept, so that few of them come here."""
+        return type(self).counted is not Source.counted
+
     @abstractmethod
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]: ...
 
@@ -103,7 +113,7 @@ class Source(ABC):
         """The number of rows, read where it is not known."""
         if self.rows is not None:
             return self.rows
-        return sum(map(how_many, self.counted(self.schema.names[:1])))
+        return sum(map(how_many, self.counted(self.lightest)))
 
     def check(self) -> None:
         """A table without columns, or with two of the same name, cannot be used."""
@@ -143,6 +153,14 @@ class Wrapped(Source):
     @property
     def rows(self) -> int | None:
         return self.inner.rows
+
+    @property
+    def lightest(self) -> list[str]:
+        return self.inner.lightest
+
+    @property
+    def aggregates(self) -> bool:
+        return type(self).counted is not Wrapped.counted or self.inner.aggregates
 
     def about(self) -> int | None:
         return self.inner.about()
