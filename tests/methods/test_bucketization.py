@@ -74,7 +74,7 @@ def test_nine_patients_make_three_groups(algorithm):
     # Anatomy alone, as in Tables II and III, may put all three stomach diseases together: no such promise.
     plain = bucketize(PATIENTS, distinct(7), 3, seeded(), algorithm)
     assert (plain.count, int(plain.suppressed.sum())) == (3, 0)
-    assert distinct_diversity.check(counts_of(plain, PATIENTS, 7), 3).holds
+    assert distinct_diversity.check_distinct(counts_of(plain, PATIENTS, 7), 3).holds
 
 
 def fewest_suppressed(counts: list[int], pairs: np.ndarray, l: int) -> int:
@@ -219,9 +219,9 @@ def test_the_verifier_accepts_every_group(distance: Distance, algorithm):
     for l, d in ((2, 2.0), (3, 1.0), (2, 3.0)):
         made = bucketize(codes, distance.structure(d), l, seeded(), algorithm)
         counts = counts_of(made, codes, distance.size)
-        assert distinct_diversity.check(counts, l).holds
+        assert distinct_diversity.check_distinct(counts, l).holds
         assert semantic_diversity.check(counts, distance, l, d, "strict").holds
-        assert frequency_diversity.check(counts, l).holds
+        assert frequency_diversity.check_frequency(counts, l).holds
         made = bucketize(codes, dissimilar(distance, d - 1), l, seeded(), algorithm)
         assert le_diversity.check(counts_of(made, codes, distance.size), distance, l, d - 1, "frequency").holds
 

@@ -79,13 +79,13 @@ def test_the_whole_suite_holds(name):
 
 def trusting(counts, background, asked):
     """Forgives whatever cannot be checked."""
-    verdict = distinct_diversity.check(counts, asked["l"])
+    verdict = distinct_diversity.check_distinct(counts, asked["l"])
     return replace(verdict, holds=verdict.holds or bool(verdict.note))
 
 
 def reversed_ladder(counts, background, asked):
     """Asks for less the larger l is."""
-    return distinct_diversity.check(counts, 8 - asked["l"])
+    return distinct_diversity.check_distinct(counts, 8 - asked["l"])
 
 
 @pytest.mark.parametrize(("check", "law"), [(trusting, "cannot be checked"), (reversed_ladder, "less is asked for")])

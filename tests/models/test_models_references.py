@@ -79,7 +79,7 @@ def test_tables_of_the_le_paper():
     bucketed = [FLU, CANCER, ULCER, FLU, CANCER, DYSPEPSIA, PNEUMONIA, CARCINOID, GASTRITIS]
     for values, holds in ((plain, False), (bucketed, True)):
         counts = Counts.from_codes(groups, np.array(values), 7)
-        assert distinct_diversity.check(counts, 3).holds
+        assert distinct_diversity.check_distinct(counts, 3).holds
         assert le_diversity.check(counts, DISEASES, 3, 1).holds == holds
     assert not le_diversity.check(counts, DISEASES, 3, 3).holds
 

@@ -8,8 +8,8 @@ An adversary is a module with two functions:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from polyseme.attacks import (
     any_prior,
@@ -28,12 +28,8 @@ from polyseme.attacks import (
     skewness,
     transparency,
 )
-from polyseme.attacks.in_classes import background_knowledge as background_knowledge_in_classes
 from polyseme.attacks.in_classes import definetti as definetti_in_groups
-from polyseme.attacks.in_classes import homogeneity as homogeneity_in_classes
 from polyseme.attacks.in_classes import left_out
-from polyseme.attacks.in_classes import similarity as similarity_in_classes
-from polyseme.attacks.in_classes import skewness as skewness_in_classes
 from polyseme.attacks.scene import Scene
 from polyseme.kernel.work import tracked
 from polyseme.results.findings import Finding
@@ -72,11 +68,19 @@ ADVERSARIES: Mapping[str, Adversary] = {
 }
 """On published sets and on records, in the order in which findings are shown."""
 
+
+class _InClasses(NamedTuple):
+    """The variant of an adversary for values in classes."""
+
+    lacks: Callable[[Scene], str]
+    attack: Callable[[Scene], tuple[Finding, ...]]
+
+
 IN_CLASSES: Mapping[str, Adversary] = {
-    "homogeneity": homogeneity_in_classes,
-    "similarity": similarity_in_classes,
-    "skewness": skewness_in_classes,
-    "background-knowledge": background_knowledge_in_classes,
+    "homogeneity": _InClasses(homogeneity.lacks_in_classes, homogeneity.attack_in_classes),
+    "similarity": _InClasses(similarity.lacks_in_classes, similarity.attack_in_classes),
+    "skewness": _InClasses(skewness.lacks_in_classes, skewness.attack_in_classes),
+    "background-knowledge": _InClasses(background_knowledge.lacks_in_classes, background_knowledge.attack_in_classes),
     "definetti": definetti_in_groups,
     "left-out": left_out,
 }

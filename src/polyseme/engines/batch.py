@@ -25,10 +25,11 @@ from polyseme.coupling import Coupled
 from polyseme.engines.conditions import Fulfilled
 from polyseme.engines.people import fingerprint_seed
 from polyseme.engines.tallies import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.marks import MISSING, UNSEEN
 from polyseme.randomness import RecordStream, StickyStream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
-from polyseme.tables.coding.codes import MISSING, UNSEEN, Coded, as_series, cast_column, code_type, encode, label_array
+from polyseme.tables.coding.codes import Coded, as_series, cast_column, code_type, encode, label_array
 from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
 from polyseme.tables.coding.keys import record_keys
 from polyseme.tables.coding.sighting import sighted

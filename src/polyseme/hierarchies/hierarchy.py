@@ -11,8 +11,8 @@ import polars as pl
 
 from polyseme.arrays import Ints
 from polyseme.errors import PolicyError, QuestionError, TableError
+from polyseme.marks import MISSING, UNSEEN
 from polyseme.spelling import spelled, spellings
-from polyseme.tables.coding.codes import MISSING, UNSEEN
 
 __all__ = ["MISSING_LABEL", "TOP", "Hierarchy", "MissingAs"]
 

@@ -15,7 +15,7 @@ import polars as pl
 from polyseme.distances.taxonomies import Taxonomy, load_taxonomy
 from polyseme.errors import PolicyError, Problem, nearest
 from polyseme.hierarchies.hierarchy import TOP
-from polyseme.tables.coding.codes import period_labels
+from polyseme.marks import period_labels
 
 __all__ = ["PERIODS", "Dates", "Intervals", "Prefixes", "Rule", "Suppression", "TaxonomyRule"]
 

@@ -73,7 +73,7 @@ class Demand:
         if model.name == "k-anonymity":
             return k_anonymity.score(sizes, asked["k"])
         if model.name == "k-map":
-            return k_map.score(sizes if population is None else population, asked["k"])
+            return k_map.score_k_map(sizes if population is None else population, asked["k"])
         if model.name == "semantic-rules":
             return semantic_rules.score(_by_rows(counts[self.attribute]))
         assert model.score is not None  # noqa: S101 - seen to by `Goal.of`

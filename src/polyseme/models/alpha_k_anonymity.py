@@ -20,10 +20,10 @@ from polyseme.models.base import SLACK, Score, Verdict, judge
 from polyseme.models.frequency_diversity import largest_count
 from polyseme.tables.classes import Counts
 
-__all__ = ["check", "relaxed", "score"]
+__all__ = ["check_alpha_k", "relaxed_alpha_k", "score_alpha_k"]
 
 
-def score(counts: Counts, alpha: float, k: int) -> Score:
+def score_alpha_k(counts: Counts, alpha: float, k: int) -> Score:
     """The largest share of a value in each class."""
     share = largest_count(counts) / counts.sizes
     small = counts.sizes < k
@@ -31,14 +31,14 @@ def score(counts: Counts, alpha: float, k: int) -> Score:
     return Score(share, (share <= alpha) & ~small, alpha, at_least=False, note=note)
 
 
-def relaxed(counts: Counts, alpha: float, k: int) -> Bools:
+def relaxed_alpha_k(counts: Counts, alpha: float, k: int) -> Bools:
     """Whether each class has k records, and as many values as are needed for shares of at most alpha."""
     return np.asarray((counts.sizes >= k) & (counts.distinct >= math.ceil(1.0 / alpha - SLACK)))
 
 
-def check(counts: Counts, alpha: float, k: int) -> Verdict:
+def check_alpha_k(counts: Counts, alpha: float, k: int) -> Verdict:
     """Is every class large enough, and no value too frequent in it? The worst value is the largest share."""
     parameters = {"alpha": alpha, "k": k}
     return judge(
-        "alpha-k-anonymity", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, alpha, k)
+        "alpha-k-anonymity", counts.attribute, parameters, counts, counts.sizes, lambda: score_alpha_k(counts, alpha, k)
     )

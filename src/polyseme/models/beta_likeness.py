@@ -22,10 +22,10 @@ from polyseme.arrays import Bools, multipliable
 from polyseme.models.base import SLACK, TOLERANCE, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check", "relaxed", "score"]
+__all__ = ["check_beta_likeness", "relaxed_beta_likeness", "score_beta_likeness"]
 
 
-def score(counts: Counts, beta: float, enhanced: bool = False) -> Score:
+def score_beta_likeness(counts: Counts, beta: float, enhanced: bool = False) -> Score:
     """The largest gain of a value in each class."""
     count, total, sizes = multipliable(counts.records, counts.count, counts.total, counts.sizes)
     expected = total[counts.value] * sizes[counts.owner]
@@ -40,7 +40,7 @@ def score(counts: Counts, beta: float, enhanced: bool = False) -> Score:
     return Score(np.maximum.reduceat(gain, starts), np.logical_and.reduceat(fine, starts), beta, at_least=False)
 
 
-def relaxed(counts: Counts, beta: float, enhanced: bool = False) -> Bools:
+def relaxed_beta_likeness(counts: Counts, beta: float, enhanced: bool = False) -> Bools:
     """Whether the values of each class may have all of it: q_s <= (1 + gain) p_s sums up to at least 1."""
     share = counts.total / counts.records
     gain = np.full(len(share), beta)
@@ -49,9 +49,14 @@ def relaxed(counts: Counts, beta: float, enhanced: bool = False) -> Bools:
     return np.asarray(counts.held((1.0 + gain) * share) >= 1.0 - SLACK)
 
 
-def check(counts: Counts, beta: float, enhanced: bool = False) -> Verdict:
+def check_beta_likeness(counts: Counts, beta: float, enhanced: bool = False) -> Verdict:
     """Is the relative gain of every value in every class within the bound?"""
     parameters = {"beta": beta, "enhanced": enhanced}
     return judge(
-        "beta-likeness", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, beta, enhanced)
+        "beta-likeness",
+        counts.attribute,
+        parameters,
+        counts,
+        counts.sizes,
+        lambda: score_beta_likeness(counts, beta, enhanced),
     )

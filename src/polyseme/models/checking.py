@@ -97,7 +97,7 @@ def _check_one(
     if obstacle:
         return unchecked(name, attribute, asked, obstacle)
     if name == "k-map" and background.reference is not None:
-        return k_map.check(frame, background.reference, keys, asked["k"], counts, background.meanings)
+        return k_map.check_k_map(frame, background.reference, keys, asked["k"], counts, background.meanings)
     if attribute is not None and _holds_sets(frame, attribute):
         return _check_sets(frame, counts, spec, attribute, background)
     if keys not in grouped:

@@ -24,12 +24,12 @@ from polyseme.arrays import Bools
 from polyseme.models.base import SLACK, TOLERANCE, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["Absent", "check", "relaxed", "score"]
+__all__ = ["Absent", "check_delta_disclosure", "relaxed_delta_disclosure", "score_delta_disclosure"]
 
 Absent: TypeAlias = Literal["violates", "ignored"]
 
 
-def score(counts: Counts, delta: float, absent: Absent = "violates") -> Score:
+def score_delta_disclosure(counts: Counts, delta: float, absent: Absent = "violates") -> Score:
     """The largest logarithm of a ratio in each class."""
     share = counts.count / counts.sizes[counts.owner]
     ratio = np.abs(np.log(share / (counts.total[counts.value] / counts.records)))
@@ -47,7 +47,7 @@ def score(counts: Counts, delta: float, absent: Absent = "violates") -> Score:
     return Score(value, value < delta - TOLERANCE, delta, at_least=False, note=note, strict=True)
 
 
-def relaxed(counts: Counts, delta: float, absent: Absent = "violates") -> Bools:
+def relaxed_delta_disclosure(counts: Counts, delta: float, absent: Absent = "violates") -> Bools:
     """Whether the values of each class may have all of it, q_s < exp(delta) p_s, and it has every value if it must."""
     enough = counts.held(counts.total / counts.records) >= math.exp(-delta) - SLACK
     return np.asarray(enough if absent == "ignored" else enough & ~_lacking(counts))
@@ -58,9 +58,14 @@ def _lacking(counts: Counts) -> Bools:
     return np.asarray(counts.distinct < np.count_nonzero(counts.total))
 
 
-def check(counts: Counts, delta: float, absent: Absent = "violates") -> Verdict:
+def check_delta_disclosure(counts: Counts, delta: float, absent: Absent = "violates") -> Verdict:
     """Does every class keep the share of every value within a factor exp(delta)?"""
     parameters = {"delta": delta, "absent": absent}
     return judge(
-        "delta-disclosure", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, delta, absent)
+        "delta-disclosure",
+        counts.attribute,
+        parameters,
+        counts,
+        counts.sizes,
+        lambda: score_delta_disclosure(counts, delta, absent),
     )

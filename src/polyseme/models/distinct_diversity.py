@@ -13,10 +13,10 @@ from polyseme.arrays import Bools
 from polyseme.models.base import SLACK, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["at_least", "check", "score"]
+__all__ = ["at_least", "check_distinct", "score_distinct"]
 
 
-def score(counts: Counts, l: int) -> Score:
+def score_distinct(counts: Counts, l: int) -> Score:
     """How many different values each class has."""
     return Score(counts.distinct, counts.distinct >= l, l, at_least=True)
 
@@ -26,6 +26,8 @@ def at_least(counts: Counts, l: float) -> Bools:
     return np.asarray(counts.distinct >= math.ceil(l - SLACK))
 
 
-def check(counts: Counts, l: int) -> Verdict:
+def check_distinct(counts: Counts, l: int) -> Verdict:
     """Does every class have at least l different values?"""
-    return judge("distinct-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score(counts, l))
+    return judge(
+        "distinct-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score_distinct(counts, l)
+    )

@@ -20,7 +20,7 @@ from polyseme.arrays import Floats
 from polyseme.models.base import TOLERANCE, Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check", "entropies", "score"]
+__all__ = ["check_entropy", "entropies", "score_entropy"]
 
 
 def entropies(counts: Counts) -> Floats:
@@ -29,12 +29,14 @@ def entropies(counts: Counts) -> Floats:
     return np.add.reduceat(-share * np.log(share), counts.starts[:-1])
 
 
-def score(counts: Counts, l: float) -> Score:
+def score_entropy(counts: Counts, l: float) -> Score:
     """The effective number of values of each class."""
     entropy = entropies(counts)
     return Score(np.exp(entropy), entropy >= math.log(l) - TOLERANCE, l, at_least=True)
 
 
-def check(counts: Counts, l: float) -> Verdict:
+def check_entropy(counts: Counts, l: float) -> Verdict:
     """Is the entropy of every class at least ln l?"""
-    return judge("entropy-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score(counts, l))
+    return judge(
+        "entropy-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score_entropy(counts, l)
+    )

@@ -19,7 +19,7 @@ from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check", "largest_count", "score"]
+__all__ = ["check_frequency", "largest_count", "score_frequency"]
 
 
 def largest_count(counts: Counts) -> Ints:
@@ -27,7 +27,7 @@ def largest_count(counts: Counts) -> Ints:
     return np.maximum.reduceat(counts.count, counts.starts[:-1])
 
 
-def score(counts: Counts, l: float) -> Score:
+def score_frequency(counts: Counts, l: float) -> Score:
     """The largest l that each class satisfies."""
     largest = largest_count(counts)
     value = counts.sizes / largest
@@ -35,6 +35,8 @@ def score(counts: Counts, l: float) -> Score:
     return Score(value, fine, l, at_least=True)
 
 
-def check(counts: Counts, l: float) -> Verdict:
+def check_frequency(counts: Counts, l: float) -> Verdict:
     """Is every value at most a share 1/l of its class?"""
-    return judge("frequency-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score(counts, l))
+    return judge(
+        "frequency-diversity", counts.attribute, {"l": l}, counts, counts.sizes, lambda: score_frequency(counts, l)
+    )

@@ -19,15 +19,15 @@ from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import classes_of, match_counts
 from polyseme.tables.population import Meaning
 
-__all__ = ["check", "score"]
+__all__ = ["check_k_map", "score_k_map"]
 
 
-def score(matches: Ints, k: int) -> Score:
+def score_k_map(matches: Ints, k: int) -> Score:
     """How many people of the reference each class fits."""
     return Score(matches, matches >= k, k, at_least=True)
 
 
-def check(
+def check_k_map(
     frame: pl.DataFrame,
     reference: pl.DataFrame,
     quasi_identifiers: Sequence[str],
@@ -47,5 +47,5 @@ def check(
         {"k": k},
         classes,
         classes.sizes,
-        lambda: score(match_counts(frame, reference, quasi_identifiers, meanings), k),
+        lambda: score_k_map(match_counts(frame, reference, quasi_identifiers, meanings), k),
     )

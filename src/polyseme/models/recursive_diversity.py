@@ -18,7 +18,7 @@ from polyseme.arrays import Ints
 from polyseme.models.base import Score, Verdict, judge
 from polyseme.tables.classes import Counts
 
-__all__ = ["check", "score"]
+__all__ = ["check_recursive", "score_recursive"]
 
 
 def _head_and_tail(counts: Counts, l: int) -> tuple[Ints, Ints]:
@@ -30,7 +30,7 @@ def _head_and_tail(counts: Counts, l: int) -> tuple[Ints, Ints]:
     return descending[counts.starts[:-1]], tail
 
 
-def score(counts: Counts, c: float, l: int) -> Score:
+def score_recursive(counts: Counts, c: float, l: int) -> Score:
     """The most frequent value of each class over what remains from the l-th on."""
     head, tail = _head_and_tail(counts, l)
     value = np.divide(head, tail, out=np.full(len(head), np.inf), where=tail > 0)
@@ -38,7 +38,9 @@ def score(counts: Counts, c: float, l: int) -> Score:
     return Score(value, fine, c, at_least=False, strict=True)
 
 
-def check(counts: Counts, c: float, l: int) -> Verdict:
+def check_recursive(counts: Counts, c: float, l: int) -> Verdict:
     """Is the most frequent value of every class below c times what remains from the l-th on?"""
     parameters = {"c": c, "l": l}
-    return judge("recursive-diversity", counts.attribute, parameters, counts, counts.sizes, lambda: score(counts, c, l))
+    return judge(
+        "recursive-diversity", counts.attribute, parameters, counts, counts.sizes, lambda: score_recursive(counts, c, l)
+    )

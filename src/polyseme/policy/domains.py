@@ -14,6 +14,7 @@ import polars as pl
 
 from polyseme.arrays import Bools, Floats, Ints
 from polyseme.distances.implied import policy_values
+from polyseme.marks import period_labels
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange
 from polyseme.policy.binning import FEWEST, equal_width_edges, quantile_edges
@@ -21,7 +22,7 @@ from polyseme.policy.distributions import kept_columns
 from polyseme.policy.reading import Reader
 from polyseme.schema import Bins, Domain, Periods
 from polyseme.spelling import Label, different, spelling, spellings
-from polyseme.tables.coding.codes import missing_label, numbers, period_labels, require_labels
+from polyseme.tables.coding.codes import missing_label, numbers, require_labels
 from polyseme.tables.io.dialects import dialect_hint
 from polyseme.tables.io.source import Source
 

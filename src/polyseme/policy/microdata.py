@@ -16,6 +16,7 @@ import pyarrow as pa
 from polyseme.arrays import Bools, Ints, arrow
 from polyseme.errors import PolicyError, Problem, TableError, numbered
 from polyseme.hierarchies import ColumnValues, Hierarchy, Rule, Suppression, coverage, fit, values_of
+from polyseme.marks import MISSING, UNSEEN
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy
@@ -24,7 +25,7 @@ from polyseme.policy.generalizing import without_place
 from polyseme.schema import Attribute, Domain, Role, Schema
 from polyseme.sightings import Sightings
 from polyseme.spelling import spelled
-from polyseme.tables.coding.codes import MISSING, UNSEEN, encode, label_array
+from polyseme.tables.coding.codes import encode, label_array
 from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import WIDEN
 from polyseme.tables.io.source import Source

@@ -33,7 +33,6 @@ from polyseme.studies.choices import DESIGNS, TRUTHS, DesignChoice
 
 __all__ = ["QUESTIONS", "Answers", "Found", "Scene", "counted", "limits_of", "share_class", "simulate"]
 
-Generator: TypeAlias = np.random.Generator
 Answers: TypeAlias = list[tuple[str, Floats, Floats, Floats]]
 """The class of some answers, the true values, and the lower and upper limits."""
 

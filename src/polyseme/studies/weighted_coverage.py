@@ -14,12 +14,13 @@ import numpy as np
 from numpy.random import Generator
 
 from polyseme.arrays import Floats, Ints
-from polyseme.estimators.base import Population, Reports
+from polyseme.estimators.base import Reports
 from polyseme.estimators.estimate import Estimate, estimate_parts
 from polyseme.estimators.options import EstimateOptions
 from polyseme.estimators.parts import Part
 from polyseme.randomness import experiment
 from polyseme.results.summary import Summary
+from polyseme.results.table import Population
 from polyseme.studies.choices import DESIGNS, TRUTHS
 
 __all__ = ["WeightedScene", "weighted_coverage"]

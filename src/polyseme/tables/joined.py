@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from polyseme.arrays import Ints, arrow
+from polyseme.marks import MISSING
 from polyseme.schema import Attribute, Domain
-from polyseme.tables.coding.codes import MISSING, as_series, encode
+from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.io.source import Source, Wrapped
 
 __all__ = ["JoinedSource", "with_joined"]

@@ -9,12 +9,13 @@ import numpy as np
 import polars as pl
 
 from polyseme.errors import Problem
+from polyseme.marks import UNSEEN
 from polyseme.models import Verdict
 from polyseme.policy.foreign import ForeignTable
 from polyseme.results.verification import Verification
 from polyseme.schema import Domain
 from polyseme.sightings import Sightings
-from polyseme.tables.coding.codes import UNSEEN, encode
+from polyseme.tables.coding.codes import encode
 from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.io.source import Source
 

@@ -20,7 +20,7 @@ from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import Goal
 from polyseme.methods.grouping import DealingMethod, GroupingMethod, Task
 from polyseme.methods.microdata import Recoding
-from polyseme.models import background_of, is_about
+from polyseme.models import Verdict, background_of, is_about
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.microdata import ReadTable, read_microdata
 from polyseme.policy.reference import models_of, population_frame, population_of
@@ -30,10 +30,9 @@ from polyseme.release import Grouped, Manifest
 from polyseme.release.classes import model_verdicts
 from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
-from polyseme.verbs.reviewing import unreached
 from polyseme.verbs.treating import Treated, generalized, grouped
 
-__all__ = ["asked_of_classes", "no_levels", "promised", "shared_groups", "treat"]
+__all__ = ["asked_of_classes", "no_levels", "promised", "shared_groups", "treat", "unreached"]
 
 _LEVELLED = "full-domain"
 
@@ -227,3 +226,16 @@ def _rows(made: Treated, read: ReadTable) -> tuple[pl.DataFrame, Ints | None, In
     kept, columns = made.rule.shown(read.data.codes, {name: item.codes for name, item in read.data.sensitive.items()})
     frame = pl.DataFrame({name: pl.Series(pl.from_arrow(array)) for name, array in columns.items()})
     return frame, read.data.each[kept], None if read.data.people is None else read.data.people[kept]
+
+
+def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
+    """Models that a method cannot reach which forms groups; whether they hold depends on the table."""
+    return ImpossibleError(
+        Problem(
+            f"$.method.{method}",
+            f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
+            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}'})",
+            "remove the model, or use full-domain or mondrian",
+        )
+        for verdict in broken
+    )

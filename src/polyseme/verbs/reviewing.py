@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.arrays import Ints
-from polyseme.errors import ImpossibleError, Problem, RiskError
+from polyseme.errors import Problem, RiskError
 from polyseme.models import Verdict
 from polyseme.release import AsIs, Column, Manifest, Release, Sets
 from polyseme.release.classes import verdicts_on
@@ -24,8 +24,9 @@ from polyseme.tables.coding.readings import plain_text
 from polyseme.tables.counting.distinct import all_counts
 from polyseme.tables.counting.matching import Fingerprints, class_sizes, fingerprints, mixed
 from polyseme.verbs.prospect import Prospect
+from polyseme.verbs.recoding import unreached
 
-__all__ = ["Exposure", "Review", "refused_models", "unreached"]
+__all__ = ["Exposure", "Review", "refused_models"]
 
 _HELD = 4_000_000
 """Fingerprints that are held (32 MB); of more rows, a share of the classes is looked at."""
@@ -274,19 +275,6 @@ def refused_models(broken: Sequence[Verdict], columns: Sequence[Column]) -> list
     return [
         Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else hint) for verdict in broken
     ]
-
-
-def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
-    """Models that a method cannot reach which forms groups; whether they hold depends on the table."""
-    return ImpossibleError(
-        Problem(
-            f"$.method.{method}",
-            f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
-            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}'})",
-            "remove the model, or use full-domain or mondrian",
-        )
-        for verdict in broken
-    )
 
 
 def _as_it_is(column: Column) -> bool:

@@ -8,8 +8,9 @@ import numpy as np
 
 from polyseme.engines.tallies import Problems
 from polyseme.errors import Problem, TableError
+from polyseme.marks import MISSING
 from polyseme.schema import Attribute
-from polyseme.tables.coding.codes import MISSING, as_series, encode
+from polyseme.tables.coding.codes import as_series, encode
 from polyseme.tables.coding.sighting import sighted
 from polyseme.tables.coding.strangers import strangers
 from polyseme.tables.io.source import Source

@@ -20,14 +20,14 @@ from polyseme.attacks.scene import Promised, Scene
 from polyseme.results.findings import Finding
 from polyseme.tables.classes import Counts
 
-__all__ = ["attack", "lacks"]
+__all__ = ["attack_in_classes", "lacks_in_classes"]
 
 
-def lacks(scene: Scene) -> str:
+def lacks_in_classes(scene: Scene) -> str:
     return "values in classes" if scene.within is None else ""
 
 
-def attack(scene: Scene) -> tuple[Finding, ...]:
+def attack_in_classes(scene: Scene) -> tuple[Finding, ...]:
     """For the person worst off."""
     within, m = scene.classed, scene.struck
     bound = _bound(scene.promised, m)

@@ -22,10 +22,10 @@ from polyseme.models.far_apart import heaviest_balls
 from polyseme.results.findings import Finding
 from polyseme.tables.classes import Counts
 
-__all__ = ["attack", "lacks"]
+__all__ = ["attack_in_classes", "lacks_in_classes"]
 
 
-def lacks(scene: Scene) -> str:
+def lacks_in_classes(scene: Scene) -> str:
     if scene.within is None:
         return "values in classes"
     if scene.within.distance is None:
@@ -33,7 +33,7 @@ def lacks(scene: Scene) -> str:
     return "" if _alike(scene) is not None else "a promise that says which values are alike"
 
 
-def attack(scene: Scene) -> tuple[Finding, ...]:
+def attack_in_classes(scene: Scene) -> tuple[Finding, ...]:
     """For the person whose class is most alike; the baseline makes the same guess of the whole table."""
     within, bound, d = scene.classed, scene.promised.alike, _alike(scene)
     if within.distance is None or d is None:

@@ -16,14 +16,14 @@ from polyseme.attacks.scene import Scene
 from polyseme.distances.ground import Equal
 from polyseme.results.findings import Finding
 
-__all__ = ["attack", "lacks"]
+__all__ = ["attack_in_classes", "lacks_in_classes"]
 
 
-def lacks(scene: Scene) -> str:
+def lacks_in_classes(scene: Scene) -> str:
     return "values in classes" if scene.within is None else ""
 
 
-def attack(scene: Scene) -> tuple[Finding, ...]:
+def attack_in_classes(scene: Scene) -> tuple[Finding, ...]:
     """For the class that is furthest from the whole table; on average over records as `mean`."""
     within, bound = scene.classed, scene.promised.moved
     work = (scene.promised.ground or Equal()).of_classes(within.counts)

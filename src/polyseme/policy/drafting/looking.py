@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Floats
-from polyseme.tables.coding.codes import as_series, cast_column, period_labels
+from polyseme.marks import period_labels
+from polyseme.tables.coding.codes import as_series, cast_column
 from polyseme.tables.io.source import Source
 
 __all__ = ["Looked", "look"]

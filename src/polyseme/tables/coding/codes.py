@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from polyseme.arrays import Ints, arrow
 from polyseme.errors import Problem, TableError
+from polyseme.marks import MISSING, UNSEEN, period_labels
 from polyseme.schema import Bins, Domain, Missing, Periods
 from polyseme.spelling import Label, spelled, spellings, written
 
@@ -27,16 +28,11 @@ __all__ = [
     "encode",
     "label_array",
     "numbers",
-    "period_labels",
     "require_labels",
     "set_array",
     "without_words",
 ]
 
-MISSING = -1
-"""The code of a value that is missing."""
-UNSEEN = -2
-"""The code of a value that is not in the domain."""
 _SPAN = 1 << 20
 """Between the least and the largest value, up to which whole numbers are looked up in an array (8 MB)."""
 _EXACT = 1 << 53
@@ -53,7 +49,6 @@ CASTS: dict[str, pl.DataType] = {
 }
 """The types that a policy can declare."""
 _YEAR_FIRST = r"^\s*\d{4}\D"
-_PERIOD_FORMATS = {"year": "%Y", "month": "%Y-%m", "week": "%G-W%V", "day": "%Y-%m-%d"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,20 +270,6 @@ def _encode_bins(series: pl.Series, bins: Bins) -> Ints:
     codes[values == edges[-1]] = len(edges) - 2
     codes[(codes < 0) | (codes > len(edges) - 2)] = UNSEEN
     return np.where(marks < 0, marks, codes)
-
-
-def period_labels(series: pl.Series, every: str) -> pl.Series:
-    """A date or time column as calendar periods: 2024, 2024-Q1, 2024-01, 2024-W05, 2024-01-31."""
-    if series.dtype == pl.String:
-        # The first ten characters of ISO 8601 are the date, whatever time follows.
-        series = series.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
-    if series.dtype != pl.Date and not isinstance(series.dtype, pl.Datetime):
-        # Numbers, truth values, times of day: not in any calendar period.
-        return pl.Series(series.name, [None] * len(series), dtype=pl.String)
-    if every == "quarter":
-        year, quarter = series.dt.year().cast(pl.String), series.dt.quarter().cast(pl.String)
-        return year + "-Q" + quarter
-    return series.dt.strftime(_PERIOD_FORMATS[every])
 
 
 def label_array(values: Sequence[Label]) -> pa.Array:

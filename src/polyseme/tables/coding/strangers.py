@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 
 from polyseme.arrays import Bools, Ints
+from polyseme.marks import UNSEEN, period_labels
 from polyseme.schema import Bins, Domain, Periods
-from polyseme.tables.coding.codes import UNSEEN, Coded, cast_column, period_labels
+from polyseme.tables.coding.codes import Coded, cast_column
 
 __all__ = ["WIDEN", "strangers"]
 
