@@ -14,13 +14,13 @@ import sys
 
 import numpy as np
 
-from polyseme.arrays import Floats
 from polyseme.designs import make_design
-from polyseme.distances.line import LineDistance
-from polyseme.estimators.base import Reports
-from polyseme.estimators.registry import ESTIMATORS
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import experiment
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.sets.registry import ESTIMATORS
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.randomness import experiment
+from polyseme.semantics.distances.line import LineDistance
 
 SETTINGS = ((2, 2), (2, 4), (3, 2), (3, 3), (3, 4), (4, 2), (4, 3), (5, 2))
 VALUES, RECORDS, REPEATS = 14, 100_000, 400

@@ -13,15 +13,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from polyseme.calibration import choose, mechanism_for
-from polyseme.distances import LineDistance
-from polyseme.estimators.auxiliary import MOST_KINDS, Help, with_help
-from polyseme.estimators.base import Reports
-from polyseme.estimators.smooth import Smooth
-from polyseme.mechanism import Mechanism
-from polyseme.promises import Diversity, Promises
-from polyseme.randomness import SystemStream
-from polyseme.tables.counting.kinds import kinds_of
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.sets.auxiliary import MOST_KINDS, Help, with_help
+from polyseme.inference.sets.smooth import Smooth
+from polyseme.kernel.randomness import SystemStream
+from polyseme.privacy.calibration import choose, mechanism_for
+from polyseme.privacy.promises import Diversity, Promises
+from polyseme.semantics.distances import LineDistance
+from polyseme.tables.column_kinds import kinds_of
 
 __all__ = ["Columns", "helped"]
 

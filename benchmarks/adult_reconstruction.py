@@ -29,14 +29,14 @@ from adult import records
 from adult_help import Columns, helped
 from rating_readings import parted, shared_evenly
 
-from polyseme.calibration import choose, mechanism_for
-from polyseme.distances import LineDistance
-from polyseme.estimators.base import Reports
-from polyseme.estimators.registry import ESTIMATORS
-from polyseme.mechanism import Mechanism
-from polyseme.promises import Diversity, Promises
-from polyseme.randomness import SystemStream, experiment
-from polyseme.studies.baselines import random_table, rating, rating_table, value_groups
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.sets.registry import ESTIMATORS
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.papers.baselines import random_table, rating, rating_table, value_groups
+from polyseme.privacy.calibration import choose, mechanism_for
+from polyseme.privacy.promises import Diversity, Promises
+from polyseme.semantics.distances import LineDistance
 
 AGE, OCCUPATION, BAND = 0, 6, 10
 WANTED = ("valueadding", "inverse", "bayes", "ml", "shrink", "smooth")

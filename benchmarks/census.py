@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from polyseme.calibration import choose, mechanism_for
-from polyseme.mechanism import Mechanism
-from polyseme.promises import Diversity, Promises
-from polyseme.randomness import SystemStream, experiment
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.privacy.calibration import choose, mechanism_for
+from polyseme.privacy.promises import Diversity, Promises
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from engines import measured
@@ -30,7 +30,7 @@ from engines import measured
 RECORDS, ATTRIBUTES, BATCH, THREADS, L = 2_458_285, 68, 131_072, 2, 3
 POLICY = f"protect-all-but: []\nprotect: {{diversity: {{l: {L}, adapt: true}}}}\n"
 ANONYMIZE = "from polyseme import anonymize; anonymize('census.parquet', 'policy.yaml', 'release')"
-READ = "from polyseme.tables.io.opening import open_table; any(False for _ in open_table('census.parquet').batches())"
+READ = "from polyseme.tables.io.readers import open_table; any(False for _ in open_table('census.parquet').batches())"
 IMPORTS = "import polyseme.verbs.estimate"
 TABLES = {"largest": ("a66", "a67"), "middle": ("a33", "a67"), "smallest": ("a00", "a01")}
 TABLE = "polyseme.verbs.estimate.estimate('release', of={of}, estimator={estimator!r})"

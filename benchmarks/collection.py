@@ -33,10 +33,10 @@ from asgi import REPORT  # noqa: E402
 from collectors import Connection, free_port  # noqa: E402
 from test_collector_crashes import killed, report_bodies, survey  # noqa: E402
 
-from polyseme.collection.operating import open_document  # noqa: E402
-from polyseme.collection.server.running import _loop_factory  # noqa: E402
+from polyseme.collection.operations import open_document  # noqa: E402
+from polyseme.collection.server.listeners import _loop_factory  # noqa: E402
 from polyseme.collection.store import Entry, Outcome, open_store  # noqa: E402
-from polyseme.collection.store.writer import Writer  # noqa: E402
+from polyseme.collection.store.group_commit import Writer  # noqa: E402
 
 DEVICES = 128
 CONNECTIONS = 512
@@ -60,7 +60,7 @@ class Forgetful:
 def collector(address: str, port: int, batch: int, forgetful: bool) -> None:
     """The process of a collector: as `polyseme collect serve`, but that its store and its batches can be other ones."""
     from polyseme.collection.server import collector as room
-    from polyseme.collection.server import running
+    from polyseme.collection.server import listeners as running
 
     if forgetful:
         running.open_store = Forgetful  # type: ignore[assignment]

@@ -23,9 +23,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from polyseme.studies.choices import DESIGNS, TRUTHS
-from polyseme.studies.coverage import QUESTIONS, Found, Scene, simulate
-from polyseme.studies.record_coverage import RECORD_QUESTIONS, RecordScene, simulate_records
+from polyseme.testing.coverage import DESIGNS, QUESTIONS, TRUTHS, Found, Scene, simulate
+from polyseme.testing.record_coverage import RECORD_QUESTIONS, RecordScene, simulate_records
 
 LEAST = 0.92
 MOST = 0.995

@@ -120,7 +120,9 @@ def local(folder: Path) -> Cost:
 
 def counting(folder: Path) -> Cost:
     """The distinct sets of the release, counted as `estimate` does."""
-    return measured(COUNT, folder, "from polyseme import Release\nfrom polyseme.verbs.grouping import published_counts")
+    return measured(
+        COUNT, folder, "from polyseme import Release\nfrom polyseme.inference.questions.counts import published_counts"
+    )
 
 
 def prepared(folder: Path, rows: int) -> Path:

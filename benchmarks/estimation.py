@@ -10,19 +10,19 @@ from typing import TypeVar
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
 from polyseme.designs import make_design
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.estimators.base import Reports
-from polyseme.estimators.counts import containment
-from polyseme.estimators.estimate import estimate_table
-from polyseme.estimators.likelihood import SetLikelihood
-from polyseme.estimators.linear import Inverse
-from polyseme.estimators.maximum import linear_start
-from polyseme.estimators.solver import GAP, Solution, expectation_maximisation, maximise
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream, experiment
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import containment
+from polyseme.inference.likelihood import SetLikelihood
+from polyseme.inference.sets.estimate import estimate_table
+from polyseme.inference.sets.linear import Inverse
+from polyseme.inference.sets.maximum import linear_start
+from polyseme.inference.solver import GAP, Solution, expectation_maximisation, maximise
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.semantics.distances.base import Clusters
+from polyseme.semantics.distances.line import LineDistance
 
 Result = TypeVar("Result")
 

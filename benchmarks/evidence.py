@@ -13,15 +13,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from polyseme.arrays import Ints
 from polyseme.designs import make_design
-from polyseme.distances import CircleDistance, LineDistance, MatrixDistance
-from polyseme.distances.structure import Clusters
-from polyseme.estimators.base import Reports
-from polyseme.estimators.counts import distinct
-from polyseme.evidence import LEVEL, Evidence, examine
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream, experiment
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import distinct
+from polyseme.kernel.arrays import Ints
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.scrutiny.verification import LEVEL, Evidence, examine
+from polyseme.semantics.distances import CircleDistance, LineDistance, MatrixDistance
+from polyseme.semantics.distances.base import Clusters
 
 RANKS = LineDistance.ranks
 UNEVEN = LineDistance(np.array([1, 2, 3, 4, 5, 6, 7, 8, 15, 20, 25, 30.0]))

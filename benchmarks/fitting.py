@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from polyseme.arrays import Floats
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters, Structure
+from polyseme.kernel.arrays import Floats
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters, Structure
 
 
 def leaves(size: int, clusters: int) -> Clusters:

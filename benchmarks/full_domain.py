@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from polyseme.hierarchies import Hierarchy, Intervals, Prefixes, Rule, fit, values_of
-from polyseme.hierarchies.listed import read_listed
+from polyseme.kernel.randomness import experiment
 from polyseme.methods.full_domain import Progress, full_domain
 from polyseme.methods.goal import Goal
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
-from polyseme.randomness import experiment
+from polyseme.semantics.hierarchies import Hierarchy, Intervals, Prefixes, Rule, fit, values_of
+from polyseme.semantics.hierarchies.builders import read_listed
 
 NAMES = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
 NAMES.append("salary-class")

@@ -21,13 +21,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from polyseme.distances import CircleDistance, LineDistance
-from polyseme.distances.structure import Clusters, Graph, Structure
+from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.bucketization import bucketize, distinct
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.methods.mondrian import mondrian
-from polyseme.randomness import SystemStream
+from polyseme.semantics.distances import CircleDistance, LineDistance
+from polyseme.semantics.distances.base import Clusters, Graph, Structure
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from peers import peer_python

@@ -14,16 +14,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from polyseme.arrays import Floats
-from polyseme.calibration import choose as choose_recipe
-from polyseme.calibration import mechanism_for
-from polyseme.distances.line import LineDistance
-from polyseme.estimators.auxiliary import Help, with_help
-from polyseme.estimators.base import Reports
-from polyseme.estimators.selection import choose
-from polyseme.estimators.smooth import Smooth
-from polyseme.promises import Diversity, Promises
-from polyseme.randomness import SystemStream, experiment
+from polyseme.inference.base import Reports
+from polyseme.inference.sets.auxiliary import Help, with_help
+from polyseme.inference.sets.registry import choose
+from polyseme.inference.sets.smooth import Smooth
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.privacy.calibration import choose as choose_recipe
+from polyseme.privacy.calibration import mechanism_for
+from polyseme.privacy.promises import Diversity, Promises
+from polyseme.semantics.distances.line import LineDistance
 
 SHAPE, RECORDS, REPEATS = (8, 6), (300, 3_000, 30_000, 300_000), 4
 MECHANISMS = [mechanism_for(choose_recipe(size, None, Promises.of(Diversity(l=3)))) for size in SHAPE]

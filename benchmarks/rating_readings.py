@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 from adult import records
 
-from polyseme.arrays import Floats, Ints
 from polyseme.designs import make_design
-from polyseme.distances.structure import Clusters
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream, experiment
-from polyseme.studies.baselines import random_table, rating, rating_table, value_groups
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.papers.baselines import random_table, rating, rating_table, value_groups
+from polyseme.semantics.distances.base import Clusters
 
 CLASSES = {0: (5, 90), 2: (50_000, 600_000), 10: (1_000, 20_000), 11: (250, 3_000), 12: (5, 99)}
 """Continuous columns: the width of their classes, and where the last one begins."""

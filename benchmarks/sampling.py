@@ -14,10 +14,10 @@ from collections.abc import Callable
 import numpy as np
 
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Structure
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import StickyStream, SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import StickyStream, SystemStream
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Structure
 
 
 def even_circle(size: int, spacing: int) -> Circle:

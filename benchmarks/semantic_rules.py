@@ -12,7 +12,7 @@ import argparse
 import time
 from pathlib import Path
 
-from polyseme.studies.rule_paper import ENTROPY, RECURSIVE, nodes_with, prevented, read_adult
+from polyseme.papers.rule_paper import ENTROPY, RECURSIVE, nodes_with, prevented, read_adult
 
 ADULT = Path(__file__).resolve().parents[2] / "shared" / "data" / "adult"
 NODES = (

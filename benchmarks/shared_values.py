@@ -19,9 +19,9 @@ import polars as pl
 
 import polyseme as ps
 from polyseme.designs import make_design
-from polyseme.distances.line import LineDistance
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import SystemStream
+from polyseme.semantics.distances.line import LineDistance
 
 RANKS, L, D = 14, 3, 2
 SIZES = np.array([0.35, 0.30, 0.14, 0.13, 0.05, 0.03])

@@ -13,15 +13,14 @@ from collections import Counter
 
 import numpy as np
 
-from polyseme.arrays import Floats
 from polyseme.designs import make_design
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.estimators.base import Reports
-from polyseme.estimators.registry import ESTIMATORS
-from polyseme.estimators.selection import choose
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream, experiment
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.sets.registry import ESTIMATORS, choose
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.semantics.distances.base import Clusters
+from polyseme.semantics.distances.line import LineDistance
 
 SHAPE, RECORDS, REPEATS = (12, 6), (100, 400, 2_000, 20_000), 8
 

@@ -19,12 +19,12 @@ from pathlib import Path
 import numpy as np
 
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.estimators.base import Reports
-from polyseme.estimators.registry import ESTIMATORS
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.sets.registry import ESTIMATORS
+from polyseme.kernel.randomness import SystemStream
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from peers import peer_python

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from polyseme.distances.line import LineDistance
 from polyseme.models import MODELS, Background, check_models
+from polyseme.semantics.distances.line import LineDistance
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from peers import peer_python

@@ -22,8 +22,7 @@ import polars as pl
 import pyarrow as pa
 
 import polyseme as ps
-from polyseme.tables.io.frames import FrameSource
-from polyseme.tables.io.parquet import ParquetSource
+from polyseme.tables.io.columnar import FrameSource, ParquetSource
 
 BARS = {"report": 30.0, "report --original": 60.0, "attack": 15.0, "attack --original": 45.0}
 """Seconds of one core on 2,000 rows x 300 columns; a report took 119 and attacks took 48 before columns were shared."""

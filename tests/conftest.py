@@ -12,7 +12,7 @@ from typing import Any
 import hypothesis
 import pytest
 
-from polyseme import randomness
+from polyseme.kernel import randomness
 
 ROOT = Path(__file__).resolve().parent.parent
 # Tests run side by side, one for each core: threads of the linear algebra library would only wait for one another.

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.release.about import About, flaw_of
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
+from polyseme.release.facts import About, flaw_of
 
 ATTRIBUTES = "attributes: {ill: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}\n"
 TABLE = pl.DataFrame({"ill": ["a", "b", "c"] * 20})

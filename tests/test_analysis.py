@@ -3,15 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from polyseme.analysis import facts, frontier, nearest_settings, spectrum
-from polyseme.analysis.equation_two import paper_matrix
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters
-from polyseme.errors import PolicyError
-from polyseme.estimators.registry import ESTIMATORS
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.sets.registry import ESTIMATORS
+from polyseme.kernel.errors import PolicyError
+from polyseme.kernel.randomness import SystemStream
+from polyseme.privacy.analysis import facts, frontier, nearest_settings, spectrum
+from polyseme.privacy.analysis.precision import paper_matrix
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters
 
 REPRESENTATIVE = LineDistance([*range(1, 11), 15, 20, 25, 30])
 RANKS = LineDistance.ranks(14)
@@ -206,8 +206,8 @@ def test_large_domains_have_facts_without_a_matrix():
 def test_equal_clusters_agree_with_the_dense_way(monkeypatch):
     mechanism = Mechanism(make_design("balanced", Clusters(np.arange(12) % 6), 3), 0.8)
     dense = facts(mechanism, records=100)
-    monkeypatch.setattr("polyseme.designs.spectrum.DENSE", 5)
-    monkeypatch.setattr("polyseme.analysis.precision.DENSE", 5)
+    monkeypatch.setattr("polyseme.designs.ring.DENSE", 5)
+    monkeypatch.setattr("polyseme.privacy.analysis.precision.DENSE", 5)
     quick = facts(mechanism, records=100)
     assert quick.condition == pytest.approx(dense.condition)
     assert quick.mse_limit == pytest.approx(dense.mse_limit)
@@ -233,7 +233,7 @@ def test_against_an_independent_library():
 
 def test_the_limit_where_sets_are_too_many_to_list(monkeypatch):
     """The same figure with and without going through the sets one by one."""
-    from polyseme.analysis import precision
+    from polyseme.privacy.analysis import precision
 
     prior = np.linspace(1, 3, 14) / np.linspace(1, 3, 14).sum()
     for p in (1.0, 0.7):

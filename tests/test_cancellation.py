@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.files.whole import whole_file, whole_folder
+from polyseme.kernel.files import whole_file, whole_folder
 from polyseme.policy import Policy
 
 SOURCE = Path(ps.__file__).parent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from polyseme.version import __version__
+from polyseme.kernel.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = {

@@ -13,8 +13,8 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.errors import InvalidInput, RiskError
-from polyseme.verbs.treatment import treatment_of
+from polyseme.kernel.errors import InvalidInput, RiskError
+from polyseme.reports.treatment import treatment_of
 
 HIERARCHIES = {"age": "hierarchy: {intervals: [5, 10, 20]}", "sex": "hierarchy: suppress", "job": "hierarchy: suppress"}
 VALUES = (

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.errors import ReleaseError
+from polyseme.kernel.errors import ReleaseError
 from polyseme.release import FORMAT, Applied, AsIs, Column, Generalized, Grouped, Manifest, Sets
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
 from polyseme.schema import Attribute, Domain, Role
 
 POLICY = """

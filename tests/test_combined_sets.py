@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.errors import RiskError
-from polyseme.estimators.all_sets import Combined, combined_success, pair_chances
-from polyseme.estimators.associations import Protected
+from polyseme.inference.sets.all_sets import Combined, combined_success, pair_chances
+from polyseme.inference.sets.associations import Protected
+from polyseme.kernel.errors import RiskError
 from polyseme.release import Manifest, Sets
-from polyseme.results.guessers import Guessers
-from polyseme.verbs.combined import combined_verdicts
+from polyseme.results.attackers import Guessers
+from polyseme.scrutiny.combined import combined_verdicts
 
 
 def law(size: int, same: float, steep: float = 0.25) -> np.ndarray:

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import polyseme as ps
-from polyseme.coupling import Coupled, parents
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.errors import ImpossibleError, PolicyError, ReleaseError
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import StickyStream, new_key
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import ImpossibleError, PolicyError, ReleaseError
+from polyseme.kernel.randomness import StickyStream, new_key
 from polyseme.release import Manifest, Sets
-from polyseme.release.documents import checksum
-from polyseme.reports.assembling import promise_line
+from polyseme.release.data import checksum
+from polyseme.reports.assembly import promise_line
 from polyseme.schema import OTHERWISE, Condition, Constraint, Distributions
+from polyseme.semantics.distances import LineDistance
 from polyseme.strata import STRATA_LIMIT, Placing, Strata, Stratum
+from polyseme.strata.coupling import Coupled, parents
 
 VALUES = ["a", "b", "c", "d", "e", "f"]
 PRIORS = {("f", "1"): [6, 5, 4, 3, 3, 3], ("f", "2"): [3, 4, 4, 4, 4, 5], ("m", "1"): [2, 3, 4, 4, 3, 2]}

@@ -17,18 +17,18 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
-from polyseme.estimators.estimate import Estimate
+from polyseme.inference.sets.estimate import Estimate
 from polyseme.models import Verdict
-from polyseme.policy.resolving import resolve
+from polyseme.policy.resolution import resolve
+from polyseme.publishing.review import Exposure
 from polyseme.release import Release
-from polyseme.tables.io.frames import CountedFrame, FrameSource
+from polyseme.tables.io.columnar import CountedFrame, FrameSource
 from polyseme.tables.io.source import Source
-from polyseme.testing.compressed import Compressed
+from polyseme.testing.workers import Compressed
 from polyseme.verbs.prior import prior_from_table
-from polyseme.verbs.reviewing import Exposure
 from polyseme.verbs.verify import verify_release
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 
 SETS = """
 attributes:

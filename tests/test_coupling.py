@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyseme.attacks.republishing import intersected
-from polyseme.coupling import Coupled, Coupling, Even, Kept, Nested, couple
 from polyseme.designs import make_design, restrict
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters, Structure
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import StickyStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import StickyStream
+from polyseme.scrutiny.attacks.republication import intersected
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters, Structure
 from polyseme.strata import Strata, Stratum
+from polyseme.strata.coupling import Coupled, Coupling, Even, Kept, Nested, couple
 
 KEY = bytes(range(32))
 PLAIN, LINE = Clusters(np.arange(6)), LineDistance.ranks(14).structure(3)

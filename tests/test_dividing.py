@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.engines import Engine, local
+from polyseme.grouping import division as dividing
+from polyseme.grouping import remote as scaled
+from polyseme.grouping.columns import Treated
 from polyseme.kernel.work import listening
+from polyseme.publishing.publication import resolved_for
 from polyseme.release import Generalized
-from polyseme.tables.io.frames import FrameSource, Source
+from polyseme.tables.io.columnar import FrameSource, Source
 from polyseme.testing.workers import WorkersHere
-from polyseme.verbs import dividing, scaled
-from polyseme.verbs.publishing import resolved_for
-from polyseme.verbs.treating import Treated
 
 ROWS = 2_000
 ASKED = """

@@ -18,11 +18,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from command_line import Result, polyseme
 from polyseme.cli import cli
-from polyseme.collection.operating import open_document
+from polyseme.collection.operations import open_document
 from polyseme.collection.store import Credential, State, open_store
 from polyseme.collection.survey import Survey
+from polyseme.demo.walkthrough import INCOME_POLICY, income_table
 from polyseme.device.reports import answer
-from polyseme.studies.income import INCOME_POLICY, income_table
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "docs"))

@@ -11,9 +11,9 @@ import pytest
 
 import polyseme as ps
 from polyseme.cli import main
-from polyseme.errors import QuestionError
-from polyseme.extras import EXTRAS, installed, require
-from polyseme.studies.income import INCOME_POLICY, income_table
+from polyseme.demo.walkthrough import INCOME_POLICY, income_table
+from polyseme.kernel.errors import QuestionError
+from polyseme.kernel.plugins import EXTRAS, installed, require
 
 ROOT = Path(__file__).resolve().parent.parent
 PIP = "pip install 'polyseme[charts]'"

@@ -21,13 +21,13 @@ import pytest
 import polyseme as ps
 from polyseme.cli.console import names, print_json
 from polyseme.policy import ModelSpec
-from polyseme.policy.resolving import resolve
+from polyseme.policy.resolution import resolve
+from polyseme.publishing.cautions import warnings
 from polyseme.release import Manifest, file_digest
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
 from polyseme.results.views.plan_tables import plan_remarks
 from polyseme.schema import Role
-from polyseme.tables.io.frames import FrameSource
-from polyseme.verbs.cautions import warnings
+from polyseme.tables.io.columnar import FrameSource
 
 LETTERS = list("abcdefgh")
 

@@ -13,12 +13,12 @@ import pytest
 
 import polyseme as ps
 from polyseme.designs import design_from, make_design
-from polyseme.distances import LineDistance
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import SystemStream
 from polyseme.release import file_digest
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
 from polyseme.results.verification import Verification
+from polyseme.semantics.distances import LineDistance
 
 LABELS = [f"v{code:02d}" for code in range(14)]
 Edit = Callable[[dict[str, Any]], None]
@@ -233,7 +233,7 @@ def test_tiny_honest_releases_hold(tmp_path: Path, records: int, file_format: st
 
 
 def test_sticky_decoys_of_people_with_many_records_hold(tmp_path: Path) -> None:
-    from polyseme.randomness import new_key
+    from polyseme.kernel.randomness import new_key
 
     new_key(tmp_path / "key")
     frame = people(400).with_columns(pl.Series("person", np.arange(400).astype(str)))

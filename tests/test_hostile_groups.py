@@ -16,7 +16,7 @@ import pytest
 
 import polyseme as ps
 from hostile_manifests import mutate, write_manifest
-from polyseme.errors import InvalidInput, ReleaseError
+from polyseme.kernel.errors import InvalidInput, ReleaseError
 from test_hostile_manifests import bounded
 
 MUTATIONS = 160

@@ -20,7 +20,7 @@ import pytest
 import polyseme as ps
 from hostile_manifests import LABELS, make_releases, mutate, twist, write_manifest
 from polyseme import cli
-from polyseme.errors import InvalidInput, ReleaseError
+from polyseme.kernel.errors import InvalidInput, ReleaseError
 
 MUTATIONS = 240
 SECONDS = 60

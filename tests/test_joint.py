@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.distances import LineDistance, distance_from
-from polyseme.distances.joint import DiscreteDistance, JointDistance
-from polyseme.distances.structure import Clusters, Line
-from polyseme.estimators.estimate import Estimate
+from polyseme.inference.sets.estimate import Estimate
 from polyseme.release import Sets
+from polyseme.semantics.distances import LineDistance, distance_from
+from polyseme.semantics.distances.base import Clusters, Line
+from polyseme.semantics.distances.joint import DiscreteDistance, JointDistance
 
 HEAD = """
 attributes:
@@ -270,7 +270,7 @@ def test_one_member_keeps_its_structure() -> None:
 )
 def test_a_damaged_manifest_is_refused(damage: object) -> None:
     from polyseme.release import Manifest
-    from polyseme.release.documents import checksum
+    from polyseme.release.data import checksum
 
     document = json.loads(publish(rows=200).manifest.to_json())
     damage(document["attributes"][-1])  # type: ignore[operator]

@@ -12,12 +12,11 @@ import pytest
 
 import polyseme as ps
 from polyseme.cli import main
-from polyseme.errors import PolicyError, QuestionError
-from polyseme.results.plan import Plan
-from polyseme.results.tradeoff import Tried
-from polyseme.studies.income import INCOME_CLASSES, INCOME_POLICY, income_population, income_table
-from polyseme.verbs.knowledge import _ranges
-from polyseme.verbs.tradeoff import advise, tradeoff
+from polyseme.demo.walkthrough import INCOME_CLASSES, INCOME_POLICY, income_population, income_table
+from polyseme.inference.knowledge.tradeoff import advise, tradeoff
+from polyseme.kernel.errors import PolicyError, QuestionError
+from polyseme.results.plan import Plan, Tried
+from polyseme.scrutiny.knowledge import _ranges
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 import polyseme as ps
 from polyseme.cli import cli
-from polyseme.files.turns import turn
-from polyseme.randomness import new_key
+from polyseme.kernel.files import turn
+from polyseme.kernel.randomness import new_key
 
 POLICY = """
 attributes:
@@ -274,7 +274,7 @@ import sys, time
 from pathlib import Path
 import polars as pl
 import polyseme as ps
-from polyseme.errors import RiskError
+from polyseme.kernel.errors import RiskError
 folder, name = Path(sys.argv[1]), sys.argv[2]
 people = pl.read_parquet(folder / "people.parquet")
 policy = ps.Policy.load(folder / "policy.yaml")
@@ -300,7 +300,7 @@ def test_of_two_fresh_releases_at_the_same_moment_the_second_is_refused(tmp_path
 
 def test_a_turn_ends_with_its_process(tmp_path: Path) -> None:
     """A process that is killed in its turn keeps nobody waiting."""
-    script = "import sys, os; from pathlib import Path; from polyseme.files.turns import turn\n"
+    script = "import sys, os; from pathlib import Path; from polyseme.kernel.files import turn\n"
     script += "with turn(Path(sys.argv[1])): os._exit(9)"
     killed = subprocess.run([sys.executable, "-c", script, tmp_path / "ledger.json"], check=False)
     assert killed.returncode == 9

@@ -14,12 +14,12 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters, Graph
-from polyseme.errors import ImpossibleError, PolicyError, PrivacyWarning
+from polyseme.kernel.errors import ImpossibleError, PolicyError, PrivacyWarning
+from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.bucketization import bucketize, compose, distinct, left_by_kind, planned
-from polyseme.methods.bucketization.structures import compatible_pairs
-from polyseme.randomness import SystemStream
+from polyseme.methods.bucketization.compositions import compatible_pairs
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters, Graph
 
 # -- enumerations of the tests' own ------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ def left_out_of(release: ps.Release, original: pl.DataFrame) -> dict[str, int]:
     }
 
 
-@pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 def test_nobody_who_is_left_out_of_anatomy_is_certain_and_the_attack_says_how_sure_one_can_be() -> None:
     random, suppressing, certain = np.random.default_rng(1), 0, 0
     for _ in range(60):
@@ -212,7 +212,7 @@ BUCKETS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BUCKETS)
-@pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 def test_being_left_out_of_buckets_says_no_more_than_the_plan(kind: str) -> None:
     """Who is missing is counted from the table and the release; an attacker names the value that most of them have."""
     random, (distance, apart) = np.random.default_rng(11), BUCKETS[kind]

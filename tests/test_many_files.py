@@ -13,11 +13,10 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.engines.memory import shuffling_memory
-from polyseme.errors import InternalError, QuestionError, ReleaseError, TableError
+from polyseme.engines.local import shuffling_memory
+from polyseme.kernel.errors import InternalError, QuestionError, ReleaseError, TableError
 from polyseme.release import Manifest, file_digest
-from polyseme.release.data import data_entry, data_files
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum, data_entry, data_files
 from polyseme.release.writer import ReleaseWriter
 
 POLICY = """
@@ -31,7 +30,7 @@ attributes:
     distance: {line: rank}
     protect: {semantic-diversity: {l: 2, d: 2}}
 """
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 ROWS = 900
 
 

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import ImpossibleError, PolicyError
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import StickyStream, SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.kernel.randomness import StickyStream, SystemStream
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 
 def ranks(size, l, d, name="balanced", p=1.0):

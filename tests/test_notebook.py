@@ -156,7 +156,7 @@ def test_without_pandas_the_line_that_installs_it_is_named(
     people: pl.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr("polyseme.extras.find_spec", lambda name: None if name == "pandas" else found(name))
+    monkeypatch.setattr("polyseme.kernel.plugins.find_spec", lambda name: None if name == "pandas" else found(name))
     release = ps.anonymize(people, POLICY, warn=lambda text: None)
     with pytest.raises(ps.QuestionError) as error:
         release.to_pandas()

@@ -13,15 +13,15 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.errors import ImpossibleError, PolicyError, ReleaseError, TableError
+from polyseme.grouping.application import treat
+from polyseme.kernel.errors import ImpossibleError, PolicyError, ReleaseError, TableError
 from polyseme.kernel.work import Cancellation
+from polyseme.publishing.inputs import source_given
+from polyseme.publishing.publication import resolved_for
 from polyseme.release import Manifest
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
 from polyseme.schema import Role
-from polyseme.tables.classes import classes_of
-from polyseme.verbs.inputs import source_given
-from polyseme.verbs.publishing import resolved_for
-from polyseme.verbs.recoding import treat
+from polyseme.tables.equivalence_classes import classes_of
 
 POLICY = """
 attributes:

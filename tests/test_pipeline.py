@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.randomness import new_key
+from polyseme.kernel.randomness import new_key
 
 RULES = ps.Policy.loads("""
 record-key: id

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import polyseme as ps
-from polyseme.calibration import choose
-from polyseme.errors import QuestionError
+from polyseme.kernel.errors import QuestionError
 from polyseme.policy import Policy
-from polyseme.promises import Closeness, Ldp, Promises, SemanticDiversity
+from polyseme.privacy.calibration import choose
+from polyseme.privacy.promises import Closeness, Ldp, Promises, SemanticDiversity
 from polyseme.results.views.plan_tables import plan_remarks
 from polyseme.verbs.plan import frontier
 

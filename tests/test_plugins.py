@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.distances.registry import KINDS, Kind
-from polyseme.errors import PluginError, PolysemeError
-from polyseme.estimators.base import Estimator
-from polyseme.estimators.registry import ESTIMATORS
+from polyseme.inference.base import Estimator
+from polyseme.inference.sets.registry import ESTIMATORS
+from polyseme.kernel.errors import PluginError, PolysemeError
+from polyseme.kernel.plugins import Registry
 from polyseme.models import MODELS, Model
-from polyseme.plugins import Registry
+from polyseme.semantics.distances.registry import KINDS, Kind
 
 ROOT = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.S | re.M)
@@ -120,7 +120,7 @@ def estimators() -> Registry[Estimator]:
 
 
 FINE = """
-from polyseme.estimators.linear import Inverse
+from polyseme.inference.sets.linear import Inverse
 class Mine(Inverse):
     name = "mine"
 it = Mine()
@@ -191,7 +191,7 @@ def test_built_in_names_look_for_no_plugins(monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(**_: object) -> None:
         raise AssertionError("plugins were looked for")
 
-    monkeypatch.setattr("polyseme.plugins.entry_points", refuse)
+    monkeypatch.setattr("polyseme.kernel.plugins.entry_points", refuse)
     known = estimators()
     assert known["ml"].name == "ml"
     assert "inverse" in known

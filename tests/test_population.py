@@ -13,10 +13,10 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.attacks import Promised, Scene, linkage
-from polyseme.errors import ImpossibleError, PolicyError, QuestionError, TableError
-from polyseme.tables.classes import Classes
-from polyseme.tables.population import people_fitting
+from polyseme.kernel.errors import ImpossibleError, PolicyError, QuestionError, TableError
+from polyseme.scrutiny.attacks import Promised, Scene, linkage
+from polyseme.tables.equivalence_classes import Classes
+from polyseme.tables.people import people_fitting
 
 POLICY = """
 attributes:
@@ -75,7 +75,7 @@ def lost(table: list[dict[str, Any]], people: list[dict[str, Any]], levels: tupl
     return sum(fitting.get(shown(row, levels), 0) < k for row in table)
 
 
-@pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 def test_full_domain_reaches_k_map_exactly_where_some_levels_do() -> None:
     random, reached, finer = np.random.default_rng(0), 0, 0
     for seed in range(14):
@@ -103,7 +103,7 @@ def test_full_domain_reaches_k_map_exactly_where_some_levels_do() -> None:
     assert reached == finer == 14
 
 
-@pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 @pytest.mark.parametrize(
     "method",
     [
@@ -179,7 +179,7 @@ def test_the_reference_of_a_policy_is_read_and_not_published(tmp_path: Path) -> 
     assert polyseme("verify", "published.csv", "--policy", "policy.yaml", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+@pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 def test_the_three_linking_attackers_follow_their_formulas() -> None:
     """Against classes and people counted here, also where fewer people fit than a class has records."""
     for seed in range(12):

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from scipy import stats
 
 import polyseme as ps
-from polyseme.analysis.pooling import pooled
 from polyseme.cli import cli
-from polyseme.randomness import SystemStream, discrete_laplace
+from polyseme.kernel.randomness import SystemStream, discrete_laplace
+from polyseme.privacy.analysis.learner import pooled
 
 VALUES = list("abcdef")
 SHARES = {"f": [30, 25, 20, 10, 10, 5], "m": [5, 10, 15, 25, 25, 20]}

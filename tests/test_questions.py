@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.errors import QuestionError, TableError
+from polyseme.kernel.errors import QuestionError, TableError
 
 ROWS = 300
 

@@ -12,12 +12,12 @@ from click.testing import CliRunner
 
 import polyseme as ps
 from polyseme.cli import cli
-from polyseme.errors import QuestionError, ReleaseError
+from polyseme.kernel.errors import QuestionError, ReleaseError
 from polyseme.release import Applied, AsIs, Generalized, Manifest, Release
 from polyseme.release.writer import in_memory
 from polyseme.schema import Attribute, Domain, Role
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 
 ANATOMY = """
 attributes:

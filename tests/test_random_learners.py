@@ -27,7 +27,7 @@ from scipy.stats import binom
 
 import polyseme as ps
 from enumeration import Case, label, random_case
-from polyseme.results.guessers import Guesser, Guessers
+from polyseme.results.attackers import Guesser, Guessers
 
 POLICIES, LEAST = 700, 500
 BLOCKS, QUICK = 20, 1

@@ -24,7 +24,7 @@ from enumeration import (
     random_case,
     simple_channel,
 )
-from polyseme.mechanism import Mechanism
+from polyseme.designs.mechanism import Mechanism
 from polyseme.release import Manifest
 from polyseme.results.plan import AttributePlan
 

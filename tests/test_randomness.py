@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 import polyseme as ps
-from polyseme.errors import InvalidInput
-from polyseme.randomness import RecordStream, StickyStream, StreamKey, SystemStream, _order, new_key, read_key
+from polyseme.kernel.errors import InvalidInput
+from polyseme.kernel.randomness import RecordStream, StickyStream, StreamKey, SystemStream, _order, new_key, read_key
 
 KEY = bytes(range(32))
 

@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, ReleaseError, TableError
-from polyseme.randomness import new_key
+from polyseme.kernel.errors import ImpossibleError, InvalidInput, PolicyError, ReleaseError, TableError
+from polyseme.kernel.randomness import new_key
 from polyseme.release import Manifest
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
 
 POLICY = """
 attributes:

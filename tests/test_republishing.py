@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.attacks.republishing import changed_since, changing_strata
 from polyseme.cli import main
-from polyseme.randomness import new_key
+from polyseme.kernel.randomness import new_key
+from polyseme.scrutiny.attacks.republication import changed_since, changing_strata
 
 POLICY = """
 attributes:

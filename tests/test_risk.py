@@ -22,7 +22,7 @@ from rich.console import Console
 import polyseme as ps
 from polyseme.cli import cli
 from polyseme.models import Background, check_models
-from polyseme.tables.classes import class_of_rows, kept_rows
+from polyseme.tables.equivalence_classes import class_of_rows, kept_rows
 
 NINE = [
     "sex",

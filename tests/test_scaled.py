@@ -12,15 +12,15 @@ import pyarrow as pa
 import pytest
 
 import polyseme as ps
+from polyseme.grouping.application import treat
+from polyseme.grouping.columns import Treated
+from polyseme.grouping.remote import treat_counted
 from polyseme.kernel.work import Cancellation
 from polyseme.methods import grouping_named
-from polyseme.methods.keys import Known
-from polyseme.tables.io.frames import FrameSource
+from polyseme.methods.microdata import Known
+from polyseme.publishing.publication import resolved_for
+from polyseme.tables.io.columnar import FrameSource
 from polyseme.tables.io.source import Source
-from polyseme.verbs.publishing import resolved_for
-from polyseme.verbs.recoding import treat
-from polyseme.verbs.scaled import treat_counted
-from polyseme.verbs.treating import Treated
 
 ATTRIBUTES = """
 attributes:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.analysis.closeness import subsets
-from polyseme.calibration import choose
-from polyseme.distances.ground import Equal, Ordered
-from polyseme.errors import PolicyError, QuestionError, TableError
+from polyseme.kernel.errors import PolicyError, QuestionError, TableError
 from polyseme.models import sensitive_qids as sq
 from polyseme.models.sensitive_qids import Public, classes_for, expand
-from polyseme.promises import read_promises
+from polyseme.privacy.analysis.closeness import subsets
+from polyseme.privacy.calibration import choose
+from polyseme.privacy.promises import read_promises
+from polyseme.semantics.distances.ground import Equal, Ordered
 from polyseme.tables import expansion
 
 AGE = [41, 41, 51, 51, 51, 51, 51, 51]

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import polyseme as ps
-from polyseme.attacks.audit import sampled
-from polyseme.errors import QuestionError
-from polyseme.release import counts
-from polyseme.tables.io.parquet import ParquetSource
+from polyseme.kernel.errors import QuestionError
+from polyseme.release import release as counts
+from polyseme.scrutiny import knowledge
+from polyseme.scrutiny.attacks.audit import scenes as sampled
+from polyseme.tables.io.columnar import ParquetSource
 from polyseme.tables.io.text import CsvSource
-from polyseme.verbs import knowledge
 
 NAMES = ["a", "b", "c", "d"]
 

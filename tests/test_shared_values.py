@@ -14,7 +14,7 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.randomness import new_key
+from polyseme.kernel.randomness import new_key
 
 VALUES = "abcdefghijkl"
 POLICY = """
@@ -158,7 +158,7 @@ def test_verify_and_the_report_say_it(tmp_path: Path) -> None:
 
 
 def test_how_far_equal_sets_link_members() -> None:
-    from polyseme.verbs.shared_sets import linked_pairs
+    from polyseme.scrutiny.attacks.audit.shared_values import linked_pairs
 
     table = households(500)
     release = quietly(table, policy())

@@ -14,8 +14,8 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.errors import Problem, TableError
-from polyseme.sightings import Sightings
+from polyseme.kernel.errors import Problem, TableError
+from polyseme.kernel.sightings import Sightings
 
 MARK = "SECRETWORD"
 TABLE = f"""zip,disease,age

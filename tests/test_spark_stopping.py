@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from polyseme.errors import Cancelled
+from polyseme.engines.spark import jobs
+from polyseme.engines.spark.session import _own_interruption
+from polyseme.kernel.errors import Cancelled
 from polyseme.kernel.work import Cancellation, working
-from polyseme.spark import jobs
-from polyseme.spark.session import _own_interruption
 
 
 class Session:

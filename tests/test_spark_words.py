@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 import polyseme as ps
 from polyseme.cli import cli
-from polyseme.errors import Problem, QuestionError, TableError
-from polyseme.spark.addresses import require_address
-from polyseme.spark.engine import SparkEngine
-from polyseme.spark.failing import CHANGED, RECOUNTED, plain_errors, told_by_workers
+from polyseme.engines.spark.engine import SparkEngine
+from polyseme.engines.spark.jobs import CHANGED, RECOUNTED, plain_errors, told_by_workers
+from polyseme.engines.spark.session import require_address
+from polyseme.kernel.errors import Problem, QuestionError, TableError
 
 
 class SparkException(Exception):
@@ -58,7 +58,7 @@ def test_an_address_is_shown_without_its_token(master: str) -> None:
 
 def test_a_server_that_refuses_is_named_without_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
-    session = importlib.import_module("polyseme.spark.session")  # a function has the same name
+    session = importlib.import_module("polyseme.engines.spark.session")  # a function has the same name
     monkeypatch.setattr(session, "require_address", lambda _: None)
     monkeypatch.setattr(session, "_classic", lambda *_: 1 / 0)
     with pytest.raises(QuestionError, match=r"no Spark session on k8s://host \(ZeroDivisionError\)") as told:

@@ -19,14 +19,14 @@ import polyseme as ps
 from command_line import polyseme
 from hospital import patients
 from polyseme.cli.anonymize import column_lines
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import new_key
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import new_key
+from polyseme.publishing.review import Exposure
 from polyseme.release import Manifest
-from polyseme.release.documents import checksum
-from polyseme.tables.coding.codes import as_series
-from polyseme.tables.coding.readings import plain_text
+from polyseme.release.data import checksum
+from polyseme.tables.codes import as_series
+from polyseme.tables.readings import plain_text
 from polyseme.verbs.preview import preview
-from polyseme.verbs.reviewing import Exposure
 
 RAW = """
 attributes:

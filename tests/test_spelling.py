@@ -17,19 +17,16 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.designs import make_design
-from polyseme.distances import (
-    LineDistance,
-)
-from polyseme.errors import PolicyError
-from polyseme.mechanism import Mechanism
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import PolicyError
+from polyseme.kernel.spelling import names_of, spelled, spelled_key, spelling, spellings
 from polyseme.models import semantic_rules
 from polyseme.release.writer import in_memory
 from polyseme.schema import Condition, Constraint, Domain
-from polyseme.spelling import names_of, spelled, spelled_key, spelling, spellings
+from polyseme.semantics.distances import LineDistance
 from polyseme.strata import Strata, Stratum
-from polyseme.tables.coding.codes import encode
-from polyseme.tables.coding.keys import key_texts
-from polyseme.tables.coding.readings import alike, plain_text
+from polyseme.tables.codes import encode
+from polyseme.tables.readings import alike, key_texts, plain_text
 from ways_of_writing import SAME, TEXTS, VALUES
 
 # -- the rule --------------------------------------------------------------------------------------------------------

@@ -14,23 +14,22 @@ import pyarrow as pa
 import pytest
 
 import polyseme as ps
-from polyseme.distances import (
+from polyseme.kernel.documents import parse
+from polyseme.kernel.errors import PolicyError
+from polyseme.kernel.spelling import Label
+from polyseme.models import Background, check_models
+from polyseme.policy.resolution import resolve
+from polyseme.semantics.distances import (
     Distance,
     LatticeDistance,
     TreeDistance,
     distance_from_policy,
     taxonomy_distance,
 )
-from polyseme.distances.declared import DECLARED
-from polyseme.distances.implied import policy_values
-from polyseme.distances.taxonomies import check
-from polyseme.errors import PolicyError
-from polyseme.files.documents import parse
-from polyseme.hierarchies import fit, read_hierarchy, values_of
-from polyseme.hierarchies.listed import Listed, read_listed
-from polyseme.models import Background, check_models
-from polyseme.policy.resolving import resolve
-from polyseme.spelling import Label
+from polyseme.semantics.distances.declaration import DECLARED, policy_values
+from polyseme.semantics.distances.taxonomy import check
+from polyseme.semantics.hierarchies import fit, read_hierarchy, values_of
+from polyseme.semantics.hierarchies.builders import Listed, read_listed
 from ways_of_writing import VALUES
 
 ROWS = [row for row in VALUES if row not in ([""], ["\tx"])]
@@ -410,4 +409,6 @@ def test_nobody_matches_values_by_the_text_of_python() -> None:
         if len(node.args) == 1 and isinstance(node.args[0], ast.Name) and node.args[0].id in VALUE_NAMES
     ]
     # Elements of lists and structures, which have no other text.
-    assert not [place for place in found if not place.startswith("tables/coding/readings.py")], "see polyseme.spelling"
+    assert not [place for place in found if not place.startswith("tables/coding/readings.py")], (
+        "see polyseme.kernel.spelling"
+    )

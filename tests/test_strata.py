@@ -16,19 +16,18 @@ from scipy import stats
 
 import polyseme as ps
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.errors import ImpossibleError, InternalError, PolicyError, ReleaseError, TableError
-from polyseme.estimators.base import Reports
-from polyseme.estimators.estimate import estimate_parts, estimate_table
-from polyseme.estimators.options import EstimateOptions
-from polyseme.estimators.parts import Part
-from polyseme.estimators.registry import estimator_named
-from polyseme.estimators.stratified import fit_parts
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream, new_key
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import EstimateOptions, Reports
+from polyseme.inference.counts import Part
+from polyseme.inference.sets.estimate import estimate_parts, estimate_table
+from polyseme.inference.sets.registry import estimator_named
+from polyseme.inference.sets.stratified import fit_parts
+from polyseme.kernel.errors import ImpossibleError, InternalError, PolicyError, ReleaseError, TableError
+from polyseme.kernel.randomness import SystemStream, new_key
 from polyseme.release import Manifest
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
 from polyseme.schema import Condition, Constraint
+from polyseme.semantics.distances import LineDistance
 from polyseme.strata import STRATA_LIMIT, Placing, Strata, Stratum
 
 CODES = ["A1", "A2", "B1", "B2", "C1", "C2", "D1", "D2", "O80", "O81"]

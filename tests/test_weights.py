@@ -12,9 +12,9 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.errors import PolicyError, QuestionError, ReleaseError, RiskError, TableError
+from polyseme.kernel.errors import PolicyError, QuestionError, ReleaseError, RiskError, TableError
 from polyseme.release import Manifest
-from polyseme.release.documents import checksum
+from polyseme.release.data import checksum
 from polyseme.schema import Role, Weighting
 
 POLICY = """

@@ -13,10 +13,10 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.errors import QuestionError
-from polyseme.estimators.estimate import Estimate
+from polyseme.inference.sets.estimate import Estimate
+from polyseme.kernel.errors import QuestionError
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 
 ANATOMY = """
 attributes: {sex: {role: quasi-identifier}, ill: {role: sensitive, domain: [0, 1, 2, 3]}}

@@ -12,13 +12,16 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme import evidence
-from polyseme.attacks import naive_bayes
-from polyseme.estimators import all_sets, judging, learning, learnt
-from polyseme.estimators import estimate as estimating
-from polyseme.evidence import verdicts
+from polyseme.inference.knowledge import held_out as judging
+from polyseme.inference.knowledge import held_out as learning
+from polyseme.inference.knowledge import learned as learnt
+from polyseme.inference.sets import all_sets
+from polyseme.inference.sets import estimate as estimating
 from polyseme.results.drawing import bars
-from polyseme.verbs import knowledge
+from polyseme.scrutiny import knowledge
+from polyseme.scrutiny import verification as evidence
+from polyseme.scrutiny.attacks import naive_bayes
+from polyseme.scrutiny.verification import verdicts
 
 ROWS, ORDERED, LISTED = 300, 4, 5
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.metrics import compare
+from polyseme.scrutiny.metrics import compare
 
 GROUPS = [("male", "over 50"), ("female", "over 50"), ("male", "under 50"), ("female", "under 50")]
 TRUE = np.array([[120, 50, 10, 20, 30], [80, 60, 30, 10, 20], [50, 30, 110, 100, 90], [20, 20, 40, 40, 70]])

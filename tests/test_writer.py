@@ -12,7 +12,7 @@ import pytest
 
 import polyseme as ps
 from polyseme import release as releases
-from polyseme.errors import InternalError, ReleaseError
+from polyseme.kernel.errors import InternalError, ReleaseError
 from polyseme.release import MANIFEST, Manifest, Release, file_digest
 from polyseme.release import writer as writers
 from polyseme.release.writer import ReleaseWriter

@@ -25,9 +25,9 @@ from rich.text import Text
 from transcripts import BLOCK, DOCS, FILES, run
 
 import polyseme as ps
+from polyseme.demo.walkthrough import INCOME_CLASSES, INCOME_POLICY, income_table
 from polyseme.reports.charts import COLOURS, distribution_chart
-from polyseme.reports.document import Distribution
-from polyseme.studies.income import INCOME_CLASSES, INCOME_POLICY, income_table
+from polyseme.reports.contents import Distribution
 
 PICTURES = DOCS / "pictures"
 LARGEST = 150_000

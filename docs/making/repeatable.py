@@ -13,8 +13,8 @@ from itertools import count
 from pathlib import Path
 from unittest.mock import patch
 
-from polyseme import randomness
 from polyseme.cli import main
+from polyseme.kernel import randomness
 
 
 @contextmanager

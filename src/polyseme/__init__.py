@@ -9,39 +9,39 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any
 
-from polyseme.version import __version__ as __version__
+from polyseme.kernel.version import __version__ as __version__
 
 # What a type checker reads. `_NAMES` below says the same while the program runs; a test compares the two.
 if TYPE_CHECKING:
-    from polyseme.errors import CampaignError as CampaignError
-    from polyseme.errors import Cancelled as Cancelled
-    from polyseme.errors import ImpossibleError as ImpossibleError
-    from polyseme.errors import InvalidInput as InvalidInput
-    from polyseme.errors import PluginError as PluginError
-    from polyseme.errors import PolicyError as PolicyError
-    from polyseme.errors import PolicyWarning as PolicyWarning
-    from polyseme.errors import PolysemeError as PolysemeError
-    from polyseme.errors import PolysemeWarning as PolysemeWarning
-    from polyseme.errors import PrivacyWarning as PrivacyWarning
-    from polyseme.errors import QuestionError as QuestionError
-    from polyseme.errors import ReleaseError as ReleaseError
-    from polyseme.errors import RiskError as RiskError
-    from polyseme.errors import TableError as TableError
-    from polyseme.estimators.estimate import Estimate as Estimate
+    from polyseme.inference.sets.estimate import Estimate as Estimate
+    from polyseme.kernel.errors import CampaignError as CampaignError
+    from polyseme.kernel.errors import Cancelled as Cancelled
+    from polyseme.kernel.errors import ImpossibleError as ImpossibleError
+    from polyseme.kernel.errors import InvalidInput as InvalidInput
+    from polyseme.kernel.errors import PluginError as PluginError
+    from polyseme.kernel.errors import PolicyError as PolicyError
+    from polyseme.kernel.errors import PolicyWarning as PolicyWarning
+    from polyseme.kernel.errors import PolysemeError as PolysemeError
+    from polyseme.kernel.errors import PolysemeWarning as PolysemeWarning
+    from polyseme.kernel.errors import PrivacyWarning as PrivacyWarning
+    from polyseme.kernel.errors import QuestionError as QuestionError
+    from polyseme.kernel.errors import ReleaseError as ReleaseError
+    from polyseme.kernel.errors import RiskError as RiskError
+    from polyseme.kernel.errors import TableError as TableError
     from polyseme.kernel.work import Cancellation as Cancellation
     from polyseme.kernel.work import Progress as Progress
     from polyseme.kernel.work import working as working
     from polyseme.policy import Policy as Policy
     from polyseme.release import Release as Release
-    from polyseme.results.evaluation import Evaluation as Evaluation
-    from polyseme.results.findings import Finding as Finding
-    from polyseme.results.findings import Findings as Findings
+    from polyseme.results.attackers import Finding as Finding
+    from polyseme.results.attackers import Findings as Findings
     from polyseme.results.ledger import Exposure as Exposure
     from polyseme.results.ledger import Exposures as Exposures
     from polyseme.results.ledger import Ledger as Ledger
     from polyseme.results.plan import Plan as Plan
     from polyseme.results.prior import Prior as Prior
     from polyseme.results.risk import Risk as Risk
+    from polyseme.results.verification import Evaluation as Evaluation
     from polyseme.results.verification import Verification as Verification
     from polyseme.verbs.adopt import adopt as adopt
     from polyseme.verbs.anonymize import anonymize as anonymize
@@ -60,20 +60,17 @@ if TYPE_CHECKING:
     from polyseme.verbs.verify import verify as verify
 
 _NAMES = {
-    "errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning "
-    "PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError "
-    "TableError",
-    "estimators.estimate": "Estimate",
+    "inference.sets.estimate": "Estimate",
+    "kernel.errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError TableError",
     "kernel.work": "Cancellation Progress working",
     "policy": "Policy",
     "release": "Release",
-    "results.evaluation": "Evaluation",
-    "results.findings": "Finding Findings",
+    "results.attackers": "Finding Findings",
     "results.ledger": "Exposure Exposures Ledger",
     "results.plan": "Plan",
     "results.prior": "Prior",
     "results.risk": "Risk",
-    "results.verification": "Verification",
+    "results.verification": "Evaluation Verification",
     "verbs.adopt": "adopt",
     "verbs.anonymize": "anonymize",
     "verbs.attack": "attack",

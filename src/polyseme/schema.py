@@ -13,10 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
-from polyseme.distances.base import Distance
-from polyseme.promises import Promises
-from polyseme.spelling import Label, written
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.spelling import Label, written
+from polyseme.privacy.promises import Promises
+from polyseme.semantics.distances.base import Distance
 
 __all__ = [
     "OTHERWISE",
@@ -183,7 +183,7 @@ def _given(shares: Floats | None, allowed: Ints) -> Floats | None:
 class Condition:
     """What the untouched attributes of a record have to be: each of those named has one of its texts.
 
-    The texts are spellings (see `polyseme.spelling`). Without any name it is the condition of the records
+    The texts are spellings (see `polyseme.kernel.spelling`). Without any name it is the condition of the records
     that fulfill none of the others.
     """
 

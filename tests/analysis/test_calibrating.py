@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from learner_structures import STRUCTURES, circle_of, line_of, random_graph, valid_sets
 
-from polyseme.analysis.calibrating import calibrate
-from polyseme.analysis.dials import learner_frontier
-from polyseme.analysis.floor import floor
-from polyseme.analysis.learner import Population, success, success_in_groups
+from polyseme.demo.walkthrough import INCOME_CLASSES, income_population
 from polyseme.designs import make_design
-from polyseme.designs.tempered import near_floor, tempered, tempered_prior
-from polyseme.distances import LineDistance, MatrixDistance
-from polyseme.errors import ImpossibleError
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import experiment
-from polyseme.studies.income import INCOME_CLASSES, income_population
+from polyseme.designs.balanced import near_floor, tempered, tempered_prior
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.kernel.randomness import experiment
+from polyseme.privacy.analysis.learner import Population, success, success_in_groups
+from polyseme.privacy.analysis.lower_bound import floor
+from polyseme.privacy.analysis.success_limit import calibrate, learner_frontier
+from polyseme.semantics.distances import LineDistance, MatrixDistance
 
 RANKS = LineDistance.ranks(14)
 DECADES = np.arange(100) // 20 * 2 + np.arange(100) % 2

@@ -7,16 +7,16 @@ import pytest
 from learner_structures import circle_of, line_of, random_graph, valid_sets
 from scipy.optimize import linprog
 
-from polyseme.analysis import floor as floors
-from polyseme.analysis.floor import floor
-from polyseme.analysis.learner import success
+from polyseme.demo.walkthrough import INCOME_CLASSES, income_population
 from polyseme.designs import make_design
+from polyseme.designs.mechanism import Mechanism
 from polyseme.designs.reach import floor_posterior, reach_of
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import ImpossibleError
-from polyseme.mechanism import Mechanism
-from polyseme.studies.income import INCOME_CLASSES, income_population
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.privacy.analysis import lower_bound as floors
+from polyseme.privacy.analysis.learner import success
+from polyseme.privacy.analysis.lower_bound import floor
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 KINDS = ["line", "circle", "clusters", "graph"]
 

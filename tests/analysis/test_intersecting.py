@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from polyseme.analysis import intersecting
-from polyseme.analysis.intersecting import left_alone, success_over
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import SystemStream
+from polyseme.privacy.analysis import intersection as intersecting
+from polyseme.privacy.analysis.intersection import left_alone, success_over
+from polyseme.semantics.distances import LineDistance
 
 SHARES = np.array([0.3, 0.05, 0.2, 0.1, 0.02, 0.18, 0.1, 0.05])
 

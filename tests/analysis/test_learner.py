@@ -9,20 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learner_structures import STRUCTURES, circle_of, even_circle, line_of, maximal_crowds
 
-from polyseme.analysis.learner import (
+from polyseme.demo.walkthrough import income_population
+from polyseme.designs import distribution, make_design
+from polyseme.designs import leaders as leading
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.privacy.analysis.learner import (
     Population,
     misjudged_posterior,
     misjudged_success,
+    range_success,
+    range_success_in_groups,
+    ranges_of,
     success,
     success_in_groups,
 )
-from polyseme.analysis.ranges import range_success, range_success_in_groups, ranges_of
-from polyseme.designs import distribution, leading, make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import ImpossibleError, PolicyError
-from polyseme.mechanism import Mechanism
-from polyseme.studies.income import income_population
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 RANKS = LineDistance.ranks(14)
 DESIGNS = ["balanced", "least-risk", "simple", "duplicate"]
@@ -87,7 +90,7 @@ def test_a_cut_circle_is_the_listed_one(kind, monkeypatch):
     except ImpossibleError:
         pytest.skip("no balanced design")
     if design.__class__.__name__ == "EnumeratedDesign":
-        from polyseme.designs.rooted import fit_rooted
+        from polyseme.designs.circle import fit_rooted
 
         design = fit_rooted(structure, l, design.inclusion())
     listed = success(Mechanism(design, 0.8), shares)
@@ -241,7 +244,7 @@ def test_guessing_a_range_of_four_classes_on_the_demo(l, d, after):
 
 
 def test_the_law_of_the_demo_is_that_of_its_table():
-    from polyseme.studies.income import INCOME_CLASSES, income_table
+    from polyseme.demo.walkthrough import INCOME_CLASSES, income_table
 
     table = income_table(200_000, seed=4)
     codes = table["income"].replace_strict({name: code for code, name in enumerate(INCOME_CLASSES)}).to_numpy()

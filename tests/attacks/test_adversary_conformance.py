@@ -8,15 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from polyseme.attacks import ADVERSARIES, Finding, Promised, Scene, Shown, attack
-from polyseme.attacks.posterior import uniform
-from polyseme.attacks.scene import Gathered
 from polyseme.designs import make_design
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
-from polyseme.tables.classes import Classes
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import SystemStream
+from polyseme.scrutiny.attacks import ADVERSARIES, Finding, Promised, Scene, Shown, attack
+from polyseme.scrutiny.attacks.scene import Gathered, uniform
+from polyseme.semantics.distances.base import Clusters
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.tables.equivalence_classes import Classes
 
 RECORDS = 3_000
 RANKS = LineDistance.ranks(9)

@@ -12,7 +12,14 @@ import pytest
 from scipy import stats
 from scipy.optimize import linprog
 
-from polyseme.attacks import (
+from polyseme.designs import make_design
+from polyseme.designs.distribution import SetDistribution
+from polyseme.designs.mechanism import Mechanism
+from polyseme.designs.sequential import Simple
+from polyseme.inference.sets.associations import information
+from polyseme.kernel.errors import TableError
+from polyseme.kernel.randomness import StickyStream, SystemStream
+from polyseme.scrutiny.attacks import (
     ADVERSARIES,
     Promised,
     Scene,
@@ -30,19 +37,11 @@ from polyseme.attacks import (
     skewness,
     transparency,
 )
-from polyseme.attacks.base import hit_rate, significantly_above
-from polyseme.attacks.posterior import posterior_of
-from polyseme.designs import make_design
-from polyseme.designs.distribution import SetDistribution
-from polyseme.designs.sequential import Simple
-from polyseme.distances.ground import Hierarchical, Ordered
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import TableError
-from polyseme.estimators.associations import information
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import StickyStream, SystemStream
-from polyseme.tables.classes import classes_of, match_counts
+from polyseme.scrutiny.attacks.scene import hit_rate, posterior_of, significantly_above
+from polyseme.semantics.distances.base import Clusters
+from polyseme.semantics.distances.ground import Hierarchical, Ordered
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.tables.equivalence_classes import classes_of, match_counts
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
 needs_adult = pytest.mark.skipif(not SHARED.exists(), reason="the Adult data are not beside the project")

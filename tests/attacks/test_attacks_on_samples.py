@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 
 import polyseme as ps
-from polyseme.attacks.audit import attack_release, attack_sample
 from polyseme.release import Release
 from polyseme.release.writer import in_memory
-from polyseme.results.findings import Finding
+from polyseme.results.attackers import Finding
+from polyseme.scrutiny.attacks.audit import attack_release, attack_sample
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 
 VALUES = [f"v{number}" for number in range(6)]
 SKEWED = [0.3, 0.25, 0.15, 0.1, 0.1, 0.1]

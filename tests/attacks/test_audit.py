@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.attacks.audit import scenes
-from polyseme.attacks.base import Finding
-from polyseme.errors import QuestionError, ReleaseError, TableError
-from polyseme.mechanism import Mechanism
-from polyseme.promises import read_promises
-from polyseme.randomness import new_key
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import QuestionError, ReleaseError, TableError
+from polyseme.kernel.randomness import new_key
+from polyseme.privacy.promises import read_promises
+from polyseme.scrutiny.attacks.audit import scenes
+from polyseme.scrutiny.attacks.scene import Finding
 
 LABELS = [f"rank {code:02d}" for code in range(14)]
 

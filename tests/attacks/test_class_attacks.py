@@ -16,17 +16,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
-from polyseme.attacks import IN_CLASSES, Finding, Promised, Scene, Within, attack
-from polyseme.attacks.in_classes import definetti, limits
-from polyseme.attacks.scene import Absent
-from polyseme.distances import LineDistance, TreeDistance
-from polyseme.distances.ground import Ordered
-from polyseme.errors import ReleaseError
+from polyseme.kernel.errors import ReleaseError
 from polyseme.models import MODELS, Background, read_spec
 from polyseme.release import Applied, AsIs, Column, Generalized, Grouped, Manifest, Release
 from polyseme.release.writer import in_memory
 from polyseme.schema import Attribute, Domain, Role
-from polyseme.tables.classes import Counts
+from polyseme.scrutiny.attacks import IN_CLASSES, Finding, Promised, Scene, Within, attack
+from polyseme.scrutiny.attacks import class_limits as limits
+from polyseme.scrutiny.attacks import definetti_in_groups as definetti
+from polyseme.scrutiny.attacks.scene import Absent
+from polyseme.semantics.distances import LineDistance, TreeDistance
+from polyseme.semantics.distances.ground import Ordered
+from polyseme.tables.equivalence_classes import Counts
 
 TREE = TreeDistance.from_paths(
     [("flu", "lung", "*"), ("asthma", "lung", "*"), ("ulcer", "stomach", "*"), ("gastritis", "stomach", "*")]

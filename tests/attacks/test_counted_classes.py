@@ -10,14 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
-from polyseme.attacks.audit import attack_release, attack_sample
-from polyseme.attacks.audit.columns import Memory
-from polyseme.attacks.audit.seen import counted_classes
 from polyseme.release import Release
-from polyseme.tables.counting.matching import class_sizes
-from polyseme.tables.io.frames import CountedFrame
+from polyseme.scrutiny.attacks.audit import attack_release, attack_sample
+from polyseme.scrutiny.attacks.audit.seen import Memory, counted_classes
+from polyseme.tables.distinct import class_sizes
+from polyseme.tables.io.columnar import CountedFrame
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 POLICY = """
 attributes:
   age: {role: quasi-identifier}

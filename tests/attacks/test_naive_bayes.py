@@ -7,12 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from polyseme.attacks import Scene, Shown, definetti
-from polyseme.attacks.naive_bayes import Learnt, beliefs, levels_of
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import SystemStream
+from polyseme.scrutiny.attacks import Scene, Shown, definetti
+from polyseme.scrutiny.attacks.naive_bayes import Learnt, beliefs, levels_of
+from polyseme.semantics.distances import LineDistance
 
 RECORDS = 150
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.calibration.accuracy import expected_l2
+from polyseme.privacy.calibration import expected_l2
 
 
 @given(st.integers(3, 60), st.data())

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme import calibration
-from polyseme.analysis.closeness import closeness_of_epsilon
-from polyseme.calibration import expected_l2
-from polyseme.distances.ground import Equal
-from polyseme.distances.line import LineDistance
-from polyseme.errors import PolicyError
-from polyseme.promises import read_promises
-from polyseme.studies.algorithm_one import algorithm_one, posteriors
+from polyseme.kernel.errors import PolicyError
+from polyseme.papers.baselines import algorithm_one, posteriors
+from polyseme.privacy import calibration
+from polyseme.privacy.analysis.closeness import closeness_of_epsilon
+from polyseme.privacy.calibration import expected_l2
+from polyseme.privacy.promises import read_promises
+from polyseme.semantics.distances.ground import Equal
+from polyseme.semantics.distances.line import LineDistance
 
 
 def choose(size, distance, promises, *more, **options):

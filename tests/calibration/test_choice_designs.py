@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polyseme import calibration
-from polyseme.calibration import expected_l2, mechanism_for
-from polyseme.distances.ground import Equal, Ordered
-from polyseme.distances.line import LineDistance
-from polyseme.errors import ImpossibleError
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.kernel.randomness import SystemStream
 from polyseme.models import sensitive_qids as sq
-from polyseme.promises import read_promises
-from polyseme.randomness import SystemStream
+from polyseme.privacy import calibration
+from polyseme.privacy.calibration import expected_l2, mechanism_for
+from polyseme.privacy.promises import read_promises
+from polyseme.semantics.distances.ground import Equal, Ordered
+from polyseme.semantics.distances.line import LineDistance
 
 SIZE = 9
 

@@ -6,7 +6,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from polyseme.analysis.closeness import (
+from polyseme.papers.baselines import algorithm_one, largest_p, posteriors
+from polyseme.privacy.analysis.closeness import (
     closeness_of_epsilon,
     exact_distance,
     exact_odds,
@@ -16,10 +17,9 @@ from polyseme.analysis.closeness import (
     uniform_distance,
     uniform_odds,
 )
-from polyseme.calibration.accuracy import expected_l2
-from polyseme.distances.ground import Equal, Hierarchical, Ordered
-from polyseme.distances.line import LineDistance
-from polyseme.studies.algorithm_one import algorithm_one, largest_p, posteriors
+from polyseme.privacy.calibration import expected_l2
+from polyseme.semantics.distances.ground import Equal, Hierarchical, Ordered
+from polyseme.semantics.distances.line import LineDistance
 
 SLACK = 1e-12
 

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from command_line import Result, polyseme
 from polyseme.cli.console import _broken
-from polyseme.results.views.fitting import column_widths
+from polyseme.results.views.terminal import column_widths
 
 POLICY = """
 attributes:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import polyseme as ps
-from polyseme.campaigns import make_campaign
+from polyseme.collection.campaigns import make_campaign
 
 PLACES = ("head", "neck", "chest", "back", "belly", "hip", "arm", "hand", "leg", "foot")
 KINDS = (

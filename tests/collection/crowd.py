@@ -12,10 +12,9 @@ import numpy as np
 import polars as pl
 
 import polyseme as ps
-from polyseme.campaigns import make_campaign
-from polyseme.collection.checking import Checker
-from polyseme.collection.survey import Survey
-from polyseme.randomness import SystemStream
+from polyseme.collection.campaigns import make_campaign
+from polyseme.collection.survey import Checker, Survey
+from polyseme.kernel.randomness import SystemStream
 from polyseme.strata import by_stratum
 
 SEXES, AGES = ("f", "m"), ("young", "middle", "old")

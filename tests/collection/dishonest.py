@@ -7,8 +7,8 @@ from copy import deepcopy
 
 from survey import questions
 
-from polyseme.campaigns import make_campaign
-from polyseme.device.fingerprint import compact, fingerprint
+from polyseme.collection.campaigns import make_campaign
+from polyseme.device.campaign import compact, fingerprint
 from polyseme.policy import Policy
 
 ONE = 2**53

@@ -25,16 +25,16 @@ import numpy as np
 from portable_cases import cases, random_designs, shares
 from survey import POLICY, questions
 
-from polyseme.campaigns import make_campaign
+from polyseme.collection.campaigns import make_campaign
 from polyseme.designs import make_design
-from polyseme.designs.described import described
-from polyseme.device.fingerprint import compact, fingerprint
+from polyseme.designs.stored import described
+from polyseme.device.campaign import compact, fingerprint
+from polyseme.device.chain import sticky_subkey
 from polyseme.device.reports import answer_codes
-from polyseme.device.sampling import ONE, Sampling
-from polyseme.device.stream import sticky_subkey
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
+from polyseme.device.sampler import ONE, Sampling
 from polyseme.policy import Policy
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 FILE = Path(__file__).parent / "vectors" / "draw-1.json.gz"
 DRAWS = 1_000

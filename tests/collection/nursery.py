@@ -13,9 +13,9 @@ import os
 import signal
 import sys
 
-from polyseme.collection.server import running
+from polyseme.collection.server import listeners as running
 from polyseme.collection.store.base import Entry, Outcome
-from polyseme.collection.store.writer import Writer
+from polyseme.collection.store.group_commit import Writer
 
 
 async def _early(self: Writer, entry: Entry) -> Outcome:

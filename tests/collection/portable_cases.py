@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from polyseme.designs import make_design
-from polyseme.designs.rooted import fit_rooted
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph
-from polyseme.errors import ImpossibleError
+from polyseme.designs.circle import fit_rooted
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Graph
 
 
 def shares(size, seed, power=1.0):

@@ -11,7 +11,7 @@ from typing import Any
 import clinic
 from collectors import Process
 
-from polyseme.collection.operating import open_document
+from polyseme.collection.operations import open_document
 from polyseme.collection.store import State, Store, open_store
 from polyseme.device.campaign import campaign_id
 

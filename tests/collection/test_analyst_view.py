@@ -11,11 +11,11 @@ from asgi import Answer
 from test_collector_answers import Bench, play
 
 import polyseme as ps
-from polyseme.campaigns import summary
-from polyseme.collection.releasing import write_release
-from polyseme.collection.server.pages import policy_for
+from polyseme.collection.campaigns import summary
+from polyseme.collection.credentials import new_credential
+from polyseme.collection.releases import write_release
+from polyseme.collection.server.public import policy_for
 from polyseme.collection.store import State
-from polyseme.collection.tokens import new_credential
 
 NAMES = ["disease", "income"]
 

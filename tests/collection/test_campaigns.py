@@ -16,18 +16,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from survey import POLICY, QUESTIONS, RECORD, questions
 
 from command_line import polyseme as run
-from polyseme.campaigns import cautions, columns_of, make_campaign, manifest_of, summary
-from polyseme.campaigns.signing import sign, signature_holds
-from polyseme.device.campaign import Campaign, campaign_id
-from polyseme.device.fingerprint import compact
+from polyseme.collection.campaigns import cautions, columns_of, make_campaign, manifest_of, summary
+from polyseme.collection.campaigns.overview import sign, signature_holds
+from polyseme.device.campaign import Campaign, campaign_id, compact
 from polyseme.device.reports import answer, answer_codes, longest_report
-from polyseme.device.sampling import ONE
-from polyseme.errors import CampaignError, ImpossibleError, InvalidInput, PolicyError
-from polyseme.evidence.verdicts import posterior_verdict
-from polyseme.files.documents import parse
+from polyseme.device.sampler import ONE
+from polyseme.kernel.documents import parse
+from polyseme.kernel.errors import CampaignError, ImpossibleError, InvalidInput, PolicyError
 from polyseme.policy import Policy
 from polyseme.release.columns import AsIs, Sets
 from polyseme.release.manifest import Manifest
+from polyseme.scrutiny.verification.verdicts import posterior_verdict
 from polyseme.verbs.plan import plan
 
 KEY = bytes(range(32))
@@ -257,8 +256,8 @@ def test_schema_and_device_refuse_the_same(made, schema):
 
 
 def test_schema_and_device_know_the_same_fields(schema):
-    from polyseme.device.collecting import Collection
-    from polyseme.device.sampling import KINDS
+    from polyseme.device.sampler import KINDS
+    from polyseme.device.terms import Collection
 
     assert set(schema["properties"]["collection"]["properties"]) == set(Collection.__dataclass_fields__)
     kinds = schema["$defs"]["document"]["oneOf"]

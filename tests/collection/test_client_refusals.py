@@ -16,8 +16,8 @@ from test_campaigns import wrong_documents
 from test_device_drawing import WRONG
 
 from polyseme import web
-from polyseme.campaigns import make_campaign
-from polyseme.device.fingerprint import compact
+from polyseme.collection.campaigns import make_campaign
+from polyseme.device.campaign import compact
 from polyseme.policy import Policy
 
 HERE = Path(__file__).parent

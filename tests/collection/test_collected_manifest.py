@@ -13,16 +13,16 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.campaigns import manifest_of
-from polyseme.collection.operating import open_document
-from polyseme.collection.releasing import release_campaign
+from polyseme.collection.campaigns import manifest_of
+from polyseme.collection.operations import open_document
+from polyseme.collection.releases import release_campaign
 from polyseme.collection.store import State, open_store
 from polyseme.collection.survey import Survey
 from polyseme.device.campaign import Campaign
-from polyseme.device.statements import REPORTED
+from polyseme.device.protected import REPORTED
 from polyseme.release import Manifest
-from polyseme.release.documents import checksum
-from polyseme.reports.assembling import release_page
+from polyseme.release.data import checksum
+from polyseme.reports.assembly import release_page
 from polyseme.reports.page import render_page
 
 DATES = {"opens": "2026-11-01T08:00:00+01:00", "closes": "2026-12-01T20:00:00+00:00"}

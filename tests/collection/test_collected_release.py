@@ -16,12 +16,12 @@ import yaml
 
 import polyseme as ps
 from command_line import Result, polyseme
-from polyseme.collection.operating import open_document
-from polyseme.collection.releasing import release_campaign
+from polyseme.collection.operations import open_document
+from polyseme.collection.releases import release_campaign
 from polyseme.collection.store import State, Store, open_store
 from polyseme.collection.survey import Survey
 from polyseme.device.reports import answer
-from polyseme.errors import CollectionError, RiskError
+from polyseme.kernel.errors import CollectionError, RiskError
 
 QUESTIONS = {
     "name": "health",

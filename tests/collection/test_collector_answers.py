@@ -13,16 +13,14 @@ import pytest
 from asgi import REPORT, Answer, ask
 from jsonschema import Draft202012Validator
 
-from polyseme.collection.limits import Limits
-from polyseme.collection.operating import invite, open_document
+from polyseme.collection.credentials import new_credential
+from polyseme.collection.operations import invite, open_document
 from polyseme.collection.server.admin import admin_app
 from polyseme.collection.server.collector import Collector
-from polyseme.collection.server.openapi import public_document
-from polyseme.collection.server.pages import policy_for
-from polyseme.collection.server.public import public_app
+from polyseme.collection.server.public import policy_for, public_app, public_document
 from polyseme.collection.store import Outcome, State, Store, open_store
 from polyseme.collection.survey import Survey
-from polyseme.collection.tokens import new_credential
+from polyseme.collection.telemetry import Limits
 from polyseme.web import client_module
 
 MARK = "mark-4711"
@@ -95,7 +93,7 @@ def test_a_report_is_stored_once_and_said_so(tmp_path: Path) -> None:
 
 def test_a_body_that_comes_too_slowly_may_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Devices take a 4xx for a final no: the report would be lost."""
-    monkeypatch.setattr("polyseme.collection.server.bodies.PATIENCE", 0.05)
+    monkeypatch.setattr("polyseme.collection.server.requests.PATIENCE", 0.05)
 
     async def story(bench: Bench) -> None:
         body = crowd.padded(bench.reports(1)[0])

@@ -17,7 +17,7 @@ import postgres_server
 import pytest
 from collectors import Connection, Crowd, Nursery, Process
 
-from polyseme.collection.operating import open_document
+from polyseme.collection.operations import open_document
 from polyseme.collection.store import Counts, State, Store, open_store
 from polyseme.collection.survey import Survey
 

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.studies.crowd import run_crowd
-from polyseme.studies.one_page import no_browser
+from polyseme.demo.crowd import no_browser, run_crowd
 
 
 @pytest.mark.lane

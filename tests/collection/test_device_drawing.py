@@ -11,10 +11,10 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from portable_cases import cases
 
-from polyseme.device.fingerprint import compact, fingerprint
-from polyseme.device.sampling import ONE, Sampling
-from polyseme.device.stream import KeyStream, sticky_subkey
-from polyseme.errors import CampaignError
+from polyseme.device.campaign import compact, fingerprint
+from polyseme.device.chain import KeyStream, sticky_subkey
+from polyseme.device.sampler import ONE, Sampling
+from polyseme.kernel.errors import CampaignError
 
 KEY = bytes(range(32))
 

@@ -19,15 +19,14 @@ from survey import questions
 
 from command_line import polyseme as run
 from polyseme import web
-from polyseme.campaigns import cautions, make_campaign
-from polyseme.collection.operating import add_document, open_document, open_draft
+from polyseme.collection.campaigns import cautions, make_campaign
+from polyseme.collection.operations import add_document, open_document, open_draft
 from polyseme.collection.store import open_store
 from polyseme.device import Campaign, Queue, answer
-from polyseme.device.campaign import campaign_id
-from polyseme.device.fingerprint import compact
-from polyseme.device.posterior import largest_odds, worst_posterior
-from polyseme.device.sampling import Sampling
-from polyseme.errors import CampaignError, ImpossibleError, InvalidInput
+from polyseme.device.campaign import campaign_id, compact
+from polyseme.device.protected import largest_odds, worst_posterior
+from polyseme.device.sampler import Sampling
+from polyseme.kernel.errors import CampaignError, ImpossibleError, InvalidInput
 from polyseme.policy import Policy
 
 HERE = Path(__file__).parent

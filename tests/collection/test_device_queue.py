@@ -15,13 +15,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from survey import POLICY, RECORD, questions
 
-from polyseme.campaigns import make_campaign
-from polyseme.device import sending
+from polyseme.collection.campaigns import make_campaign
+from polyseme.device import delivery as sending
 from polyseme.device.campaign import MEDIA_TYPE, Campaign
+from polyseme.device.delivery import Direct, Reply, send, withdraw
 from polyseme.device.queue import LONGEST_WAIT, Queue
 from polyseme.device.reports import answer
-from polyseme.device.sending import Direct, Reply, send, withdraw
-from polyseme.errors import CampaignError
+from polyseme.kernel.errors import CampaignError
 from polyseme.policy import Policy
 
 HERE = "http://127.0.0.1:9"

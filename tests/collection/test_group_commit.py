@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from polyseme.collection.store import Entry, Outcome
-from polyseme.collection.store.writer import Overloaded, Writer
-from polyseme.errors import StoreUnavailable
+from polyseme.collection.store.group_commit import Overloaded, Writer
+from polyseme.kernel.errors import StoreUnavailable
 
 
 class Slow:

@@ -15,12 +15,12 @@ from asgi import REPORT, ask
 from collectors import Connection, Process
 from malformed import MARK
 
-from polyseme.collection.logs import log_lines
-from polyseme.collection.operating import open_document
+from polyseme.collection.operations import open_document
 from polyseme.collection.server.collector import Collector
 from polyseme.collection.server.public import public_app
 from polyseme.collection.store import Counts, open_store
 from polyseme.collection.survey import Survey
+from polyseme.collection.telemetry import log_lines
 
 ALLOWED = {400, 413, 422}
 

@@ -11,8 +11,8 @@ import crowd
 import pytest
 from collectors import Process, environment
 
-from polyseme.collection.operating import open_document
-from polyseme.collection.server.openapi import public_document
+from polyseme.collection.operations import open_document
+from polyseme.collection.server.public import public_document
 from polyseme.collection.store import Counts, open_store
 
 CHECKS = "positive_data_acceptance"

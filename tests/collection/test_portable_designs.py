@@ -11,14 +11,14 @@ from portable_cases import UNEVEN, cases, circle, graph, random_designs, shares
 from scipy.stats import chi2
 
 from polyseme.designs import make_design
-from polyseme.designs.described import described, structure_of
-from polyseme.designs.listing import compatibility
-from polyseme.device.posterior import worst_posterior
-from polyseme.device.sampling import ONE, Sampling
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph, Line
-from polyseme.errors import CampaignError, ImpossibleError
-from polyseme.mechanism import Mechanism
+from polyseme.designs.distribution import compatibility
+from polyseme.designs.mechanism import Mechanism
+from polyseme.designs.stored import described, structure_of
+from polyseme.device.protected import worst_posterior
+from polyseme.device.sampler import ONE, Sampling
+from polyseme.kernel.errors import CampaignError, ImpossibleError
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line
 
 CASES = cases()
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.collection.issuing import Invited
+from polyseme.collection.credentials import Invited
 from polyseme.collection.store import Entry, State, open_store
-from polyseme.files.whole import whole_file
+from polyseme.kernel.files import whole_file
 
 pytestmark = [pytest.mark.usefixtures("readable"), pytest.mark.skipif(os.name != "posix", reason="permissions")]
 

@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 import polyseme as ps
-from polyseme.campaigns import make_campaign, manifest_of
-from polyseme.device.campaign import Campaign
-from polyseme.device.fingerprint import compact
+from polyseme.collection.campaigns import make_campaign, manifest_of
+from polyseme.device.campaign import Campaign, compact
 from polyseme.device.queue import Queue
 from polyseme.device.reports import answer
-from polyseme.errors import CampaignError
+from polyseme.kernel.errors import CampaignError
 from polyseme.release.writer import in_memory
 
 SIZE, WIDTH, DEVICES = 6, 2, 400

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 from polyseme.collection.store import Counts, Credential, Entry, Outcome, State, Store, open_store
-from polyseme.collection.store.migrations import migrations
-from polyseme.errors import CollectionError, StoreUnavailable
+from polyseme.collection.store.base import migrations
+from polyseme.kernel.errors import CollectionError, StoreUnavailable
 
 C, D = "campaign-c", "campaign-d"
 

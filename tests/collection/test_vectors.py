@@ -18,13 +18,12 @@ from portable_cases import shares
 
 from polyseme import web
 from polyseme.designs import make_design
-from polyseme.device.campaign import Campaign
-from polyseme.device.fingerprint import fingerprint
-from polyseme.device.posterior import worst_posterior
+from polyseme.device.campaign import Campaign, fingerprint
+from polyseme.device.chain import sticky_subkey
+from polyseme.device.protected import worst_posterior
 from polyseme.device.reports import answer_codes
-from polyseme.device.sampling import KINDS, Sampling
-from polyseme.device.stream import sticky_subkey
-from polyseme.distances.structure import Clusters
+from polyseme.device.sampler import KINDS, Sampling
+from polyseme.semantics.distances.base import Clusters
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -12,18 +12,14 @@ import crowd
 import pytest
 from collectors import Process
 
-from polyseme.collection.invitations import code_hash, new_codes
-from polyseme.collection.issuer import new_issuer_key
-from polyseme.collection.issuing import Invited, Issuer
-from polyseme.collection.ohttp import new_gateway
-from polyseme.collection.operating import invite, open_document
-from polyseme.collection.relay import relay_server
-from polyseme.collection.small_server import SmallServer
+from polyseme.collection.credentials import Invited, Issuer, code_hash, new_codes, new_issuer_key
+from polyseme.collection.gateway import SmallServer, new_gateway, relay_server
+from polyseme.collection.operations import invite, open_document
 from polyseme.collection.store import open_store
 from polyseme.device import Campaign, Queue, answer, send, transport_of, withdraw
-from polyseme.device.sending import Direct
+from polyseme.device.delivery import Direct
 from polyseme.device.tokens import ask_issuer, blind, finalize, from_text, to_text
-from polyseme.errors import CampaignError
+from polyseme.kernel.errors import CampaignError
 
 RECORD = {"sex": "f", "age": "old", "disease": "flu", "income": 3}
 

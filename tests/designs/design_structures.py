@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph, Line
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line
 
 
 def line_of(positions, threshold):

@@ -8,10 +8,11 @@ import pytest
 from design_structures import STRUCTURES, circle_of, compatible, even_circle, line_of, random_graph, valid_sets
 
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph, Line
-from polyseme.errors import ImpossibleError
-from polyseme.testing import answers, check_design
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line
+from polyseme.testing import check_design
+from polyseme.testing import designs as answers
 from polyseme.testing import designs as laws
 
 DESIGNS = ["balanced", "sharp", "least-risk", "simple", "duplicate"]

@@ -4,9 +4,9 @@ from design_structures import circle_of, compatible, even_circle, line_of, rando
 
 from polyseme.designs import best_l, largest_l, make_design, restrict
 from polyseme.designs.feasibility import heaviest_crowd, possible_sets
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph, Line
-from polyseme.errors import ImpossibleError, PolicyError
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line
 
 REPRESENTATIVE = [*range(1, 11), 15, 20, 25, 30]
 

@@ -8,12 +8,11 @@ from scipy.stats import chi2
 from polyseme.designs import clusters as clusters_module
 from polyseme.designs import line as line_module
 from polyseme.designs import make_design
-from polyseme.designs.alias import SetTable, alias_cells
 from polyseme.designs.chain import Chain, Steps
-from polyseme.designs.listing import compatible_sets
-from polyseme.designs.samplers import Inverse, sort_rows
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
+from polyseme.designs.distribution import compatible_sets
+from polyseme.designs.samplers import Inverse, SetTable, alias_cells, sort_rows
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 RECORDS = 300_000
 
@@ -173,7 +172,7 @@ def test_chain_rows_do_not_overflow():
 def test_compatibility_matrix_agrees():
     from design_structures import STRUCTURES
 
-    from polyseme.designs.listing import compatibility
+    from polyseme.designs.distribution import compatibility
 
     for structure, _ in STRUCTURES.values():
         assert np.array_equal(compatibility(structure), compatible(structure))

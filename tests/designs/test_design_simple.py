@@ -3,9 +3,9 @@ import pytest
 from design_structures import STRUCTURES, circle_of, even_circle, line_of, naive_simple, valid_sets
 
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import ImpossibleError
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 
 @pytest.mark.parametrize("name", STRUCTURES)

@@ -5,10 +5,10 @@ import pytest
 
 from polyseme.designs import make_design
 from polyseme.designs.chain import Chain, EvenChain, Steps
-from polyseme.designs.rooted import Lines, Rooted
-from polyseme.distances import CircleDistance, LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph
-from polyseme.errors import ImpossibleError
+from polyseme.designs.circle import Lines, Rooted
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances import CircleDistance, LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Graph
 
 
 def steps(size):

@@ -10,19 +10,18 @@ from design_structures import circle_of, line_of, random_graph, valid_sets
 from scipy.optimize import linprog
 from scipy.stats import chi2
 
-from polyseme.analysis import facts
 from polyseme.designs import design_from, make_design
 from polyseme.designs.chain import Chain, Steps
-from polyseme.designs.descent import lower_risk
 from polyseme.designs.feasibility import least_uneven
 from polyseme.designs.information import exponentials
+from polyseme.designs.least_risk import DOUBT, STEPS, lower_risk
 from polyseme.designs.line import fit_line
+from polyseme.designs.mechanism import Mechanism
 from polyseme.designs.reach import ListedReach, floor_posterior, reach_of
-from polyseme.designs.stepping import DOUBT, STEPS
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import ImpossibleError
-from polyseme.mechanism import Mechanism
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.privacy.analysis import facts
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 REPRESENTATIVE = [*range(1, 11), 15, 20, 25, 30]
 NONE = np.empty(0, dtype=np.int64)

@@ -7,17 +7,15 @@ import pytest
 from design_structures import STRUCTURES, even_circle, random_graph, valid_sets
 from scipy.optimize import linprog
 
-from polyseme.analysis.identifiability import Spectrum, spectrum
-from polyseme.analysis.precision import precision
 from polyseme.designs import design_from, make_design
-from polyseme.designs.sharp import VALUES_LIMIT
-from polyseme.designs.sharpening import GAP, sharpen
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import ImpossibleError, PolicyError
-from polyseme.estimators.base import Reports
-from polyseme.estimators.registry import ESTIMATORS
-from polyseme.mechanism import Mechanism
+from polyseme.designs.mechanism import Mechanism
+from polyseme.designs.sharp import GAP, VALUES_LIMIT, sharpen
+from polyseme.inference.base import Reports
+from polyseme.inference.sets.registry import ESTIMATORS
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.privacy.analysis.precision import Spectrum, precision, spectrum
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 RANKS = LineDistance.ranks(14)
 UNIFORM = np.full(14, 1 / 14)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.distances import (
+from polyseme.semantics.distances import (
     CircleDistance,
     Distance,
     LatticeDistance,
@@ -21,7 +21,7 @@ from polyseme.distances import (
     function_distance,
     taxonomy_distance,
 )
-from polyseme.distances.structure import Circle, Clusters, Graph, Structure
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Structure
 from polyseme.testing import check_distance
 from polyseme.testing.distances import (
     broadcasts,

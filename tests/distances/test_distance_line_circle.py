@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyseme.distances import CircleDistance, LineDistance
-from polyseme.distances.structure import Circle, Clusters, Line
-from polyseme.errors import PolicyError
+from polyseme.kernel.errors import PolicyError
+from polyseme.semantics.distances import CircleDistance, LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Line
 
 
 def test_line_of_ranks_excludes_d_minus_one_neighbours_each_side() -> None:

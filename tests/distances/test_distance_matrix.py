@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyseme.distances import MatrixDistance, function_distance
-from polyseme.distances.structure import Clusters, Graph
-from polyseme.errors import ImpossibleError, PolicyError
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.semantics.distances import MatrixDistance, function_distance
+from polyseme.semantics.distances.base import Clusters, Graph
 
 
 def test_structure_is_recognised() -> None:

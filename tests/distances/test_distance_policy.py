@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyseme.distances import Distance, LineDistance, distance_from, distance_from_policy
-from polyseme.errors import InvalidInput, PolicyError
+from polyseme.kernel.errors import InvalidInput, PolicyError
+from polyseme.semantics.distances import Distance, LineDistance, distance_from, distance_from_policy
 
 DISEASES = ["flu", "asthma", "ulcer"]
 TREE = [[0, 1, 2], [1, 0, 2], [2, 2, 0]]

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.distances import LatticeDistance, TreeDistance, distance_from
-from polyseme.distances.paths import cut_paths, nested_places, row_places, split_paths, value_paths
-from polyseme.distances.structure import Clusters, Graph
-from polyseme.errors import ImpossibleError, PolicyError
-from polyseme.files.delimited import read_rows
+from polyseme.kernel.delimited import read_rows
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.semantics.distances import LatticeDistance, TreeDistance, distance_from
+from polyseme.semantics.distances.base import Clusters, Graph
+from polyseme.semantics.taxonomies import cut_paths, nested_places, row_places, split_paths, value_paths
 
 DISEASES = {
     "respiratory": {"respiratory infection": ["flu", "pneumonia", "bronchitis"]},

@@ -5,20 +5,19 @@ import polars as pl
 import pytest
 from scipy.optimize import linprog
 
-from polyseme.analysis.closeness import closeness_reached, exact_distance
-from polyseme.attacks import Promised, Scene, Shown, skewness
 from polyseme.designs import make_design
-from polyseme.distances import distance_from_policy
-from polyseme.distances.base import Distance, recognise
-from polyseme.distances.ground import Equal, Hierarchical, Ordered, ground_from
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.distances.tree import TreeDistance
-from polyseme.errors import PolicyError
-from polyseme.mechanism import Mechanism
-from polyseme.metrics.cross_tabulations import emd
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import PolicyError
 from polyseme.models import Background, check_models, sensitive_qids
-from polyseme.tables.classes import Counts
+from polyseme.privacy.analysis.closeness import closeness_reached, exact_distance
+from polyseme.scrutiny.attacks import Promised, Scene, Shown, skewness
+from polyseme.scrutiny.metrics.cross_tabulations import emd
+from polyseme.semantics.distances import distance_from_policy
+from polyseme.semantics.distances.base import Clusters, Distance, recognise
+from polyseme.semantics.distances.ground import Equal, Hierarchical, Ordered, ground_from
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.distances.tree import TreeDistance
+from polyseme.tables.equivalence_classes import Counts
 
 
 class Given(Distance):

@@ -6,11 +6,11 @@ import time
 import numpy as np
 import pytest
 
-from polyseme.distances import load_taxonomy, taxonomy_distance, taxonomy_names
-from polyseme.distances.structure import Clusters
-from polyseme.distances.taxonomies import check
-from polyseme.distances.taxonomies.taxonomy import Taxonomy, _key
-from polyseme.errors import PolicyError
+from polyseme.kernel.errors import PolicyError
+from polyseme.semantics.distances import load_taxonomy, taxonomy_distance, taxonomy_names
+from polyseme.semantics.distances.base import Clusters
+from polyseme.semantics.distances.taxonomy import check
+from polyseme.semantics.taxonomies import Taxonomy, _key
 
 
 @pytest.fixture(params=taxonomy_names())

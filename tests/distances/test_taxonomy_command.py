@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from polyseme.cli.taxonomy import command
-from polyseme.errors import PolicyError, TableError
+from polyseme.kernel.errors import PolicyError, TableError
 
 
 @pytest.fixture
@@ -94,5 +94,7 @@ def test_help_has_an_example_everywhere() -> None:
 def test_importing_the_command_is_light() -> None:
     code = "import sys, polyseme.cli.taxonomy; print([m for m in ('polars', 'scipy', 'yaml') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-    code = "import sys, polyseme.distances; print([m for m in ('polars', 'scipy', 'yaml') if m in sys.modules])"
+    code = (
+        "import sys, polyseme.semantics.distances; print([m for m in ('polars', 'scipy', 'yaml') if m in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.engines.batch import Job, check_batch, publish_batch
-from polyseme.engines.tallies import DRAWS, PEOPLE, SETS, BatchTally
-from polyseme.randomness import RecordStream, StreamKey, new_key
+from polyseme.engines.checks import DRAWS, PEOPLE, SETS, BatchTally
+from polyseme.kernel.randomness import RecordStream, StreamKey, new_key
+from polyseme.publishing.publication import prepare
 from polyseme.tables.io import source as sources
-from polyseme.tables.io.frames import FrameSource
-from polyseme.verbs.publishing import prepare
+from polyseme.tables.io.columnar import FrameSource
 
 POLICY = """
 attributes:

@@ -10,11 +10,11 @@ import pytest
 import polyseme as ps
 from polyseme.engines import local
 from polyseme.engines.run import Run
-from polyseme.errors import TableError
-from polyseme.randomness import new_key
+from polyseme.kernel.errors import TableError
+from polyseme.kernel.randomness import new_key
+from polyseme.publishing.publication import Drawing, prepare
 from polyseme.tables.io import source as sources
-from polyseme.tables.io.frames import FrameSource
-from polyseme.verbs.publishing import Drawing, prepare
+from polyseme.tables.io.columnar import FrameSource
 
 POLICY = """
 attributes:
@@ -152,7 +152,7 @@ def test_a_seed_publishes_the_same_rows_whatever_batches_memory_and_threads(
     assert len(whole) == sum(level is not None for level in levels)
     for batch, memory, threads in ((1 << 16, 4_000, 2), (7, 1 << 26, 3), (100, 1_000, 1), (64, 20_000, 4)):
         monkeypatch.setattr(sources, "BATCH_ROWS", batch)
-        monkeypatch.setattr("polyseme.tables.io.prefetch._cores", lambda threads=threads: threads)
+        monkeypatch.setattr("polyseme.tables.io.shuffle._cores", lambda threads=threads: threads)
         assert published(people, tmp_path, memory) == whole
 
 
@@ -164,7 +164,7 @@ def test_problems_are_found_to_the_end_of_the_table_in_any_number_of_threads(
     levels = [9 if row == 250 else 1 for row in range(500)]
     people = pl.DataFrame({"name": range(500), "grade": grades, "level": levels}).to_arrow()
     for threads in (1, 4):
-        monkeypatch.setattr("polyseme.tables.io.prefetch._cores", lambda threads=threads: threads)
+        monkeypatch.setattr("polyseme.tables.io.shuffle._cores", lambda threads=threads: threads)
         with pytest.raises(TableError) as caught:
             published(people, tmp_path, 1)
         assert "rows 16 and 500" in str(caught.value)

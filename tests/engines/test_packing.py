@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from polyseme.arrays import Ints
-from polyseme.spark.packing import Packing
+from polyseme.engines.spark.columns import Packing
+from polyseme.kernel.arrays import Ints
 
 SIZES = [1, 2, 3, 14, 2**15, 2**15 + 1, 2**31 - 1]
 
@@ -81,5 +81,5 @@ def test_codes_of_any_width_are_packed(kind: type) -> None:
 
 def test_packing_needs_no_spark() -> None:
     """These tests run where PySpark is not installed."""
-    program = "import sys; sys.modules['pyspark'] = None; import polyseme.spark.packing, polyseme.spark.engine"
+    program = "import sys; sys.modules['pyspark'] = None; import polyseme.engines.spark.columns, polyseme.engines.spark.engine"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -7,11 +7,10 @@ from itertools import combinations, permutations
 import numpy as np
 
 from polyseme.designs.base import Design
-from polyseme.designs.distribution import SetDistribution
-from polyseme.designs.listing import compatibility
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.mechanism import Mechanism
+from polyseme.designs.distribution import SetDistribution, compatibility
+from polyseme.designs.mechanism import Mechanism
+from polyseme.semantics.distances.base import Clusters
+from polyseme.semantics.distances.line import LineDistance
 from polyseme.testing.estimators import long_form, report, tabulate
 
 __all__ = [

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from listed_designs import plain, report, tabulate
 
-from polyseme.distances import LineDistance
-from polyseme.estimators.auxiliary import MOST_KINDS, Help, with_help
-from polyseme.estimators.base import Fit
-from polyseme.estimators.cells import CellLikelihoods
-from polyseme.estimators.counts import distinct
-from polyseme.estimators.estimate import estimate_table
-from polyseme.estimators.likelihood import likelihood_of
-from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.selection import _is_far, choose
-from polyseme.estimators.smooth import PARTS, Smooth, Smoothed, _effects, _Search, smoothed
+from polyseme.inference.base import Fit
+from polyseme.inference.counts import distinct
+from polyseme.inference.likelihood import CellLikelihoods, likelihood_of
+from polyseme.inference.sets.auxiliary import MOST_KINDS, Help, with_help
+from polyseme.inference.sets.estimate import estimate_table
+from polyseme.inference.sets.maximum import MaximumLikelihood
+from polyseme.inference.sets.registry import _is_far, choose
+from polyseme.inference.sets.smooth import PARTS, Smooth, Smoothed, _effects, _Search, smoothed
+from polyseme.semantics.distances import LineDistance
 
 MECHANISMS = [plain(8, 3), plain(6, 3)]
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from polyseme.errors import QuestionError
-from polyseme.estimators.coarse_estimate import EXACT, estimate_coarse
-from polyseme.estimators.coarsened import Labelled
-from polyseme.estimators.meanings import Meanings
-from polyseme.estimators.options import EstimateOptions
+from polyseme.inference.base import EstimateOptions
+from polyseme.inference.classes.coarsened import Labelled, Meanings
+from polyseme.inference.classes.estimate import EXACT, estimate_coarse
+from polyseme.kernel.errors import QuestionError
 
 # Labels 0 .. 3 are the values themselves, 4 and 5 pairs of them, 6 is all.
 LEVELS = Meanings.of([[0], [1], [2], [3], [0, 1], [2, 3], [0, 1, 2, 3]], 4)

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 import polyseme as ps
-from polyseme.estimators.base import Reports
-from polyseme.estimators.estimate import estimate_parts, estimate_table
-from polyseme.estimators.options import EstimateOptions
-from polyseme.estimators.parts import Part
-from polyseme.studies.choices import DESIGNS
-from polyseme.studies.coverage import Scene, simulate
-from polyseme.studies.income import INCOME_POLICY, income_table
+from polyseme.demo.walkthrough import INCOME_POLICY, income_table
+from polyseme.inference.base import EstimateOptions, Reports
+from polyseme.inference.counts import Part
+from polyseme.inference.sets.estimate import estimate_parts, estimate_table
+from polyseme.testing.coverage import DESIGNS, Scene, simulate
 
 LEAST = 0.92
 WIDEST = 1.3
@@ -145,8 +143,8 @@ def test_cells_that_a_sum_treats_alike_are_estimated_as_one():
 @pytest.mark.parametrize("strata", [1, 3])
 def test_unbiased_estimates_are_unbiased(strata):
     """Whatever the strata: the mean over many releases of the same people is these people."""
-    from polyseme.estimators.sums import UnbiasedSums
-    from polyseme.studies.coverage import _parts, _people
+    from polyseme.inference.sets.sums import UnbiasedSums
+    from polyseme.testing.coverage import _parts, _people
 
     scene = Scene("steep", "line (3,3)", 60 * strata, groups=2, strata=strata)
     random = np.random.default_rng(5)

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from listed_designs import line, plain, report
 
-from polyseme.estimators.cells import CellLikelihoods
-from polyseme.estimators.cross_validation import best_strength, used_parameters
-from polyseme.estimators.likelihood import Joined, SetLikelihood, likelihood_of
-from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.solver import maximise
-from polyseme.estimators.target import Simpler, simpler_table
+from polyseme.inference.likelihood import CellLikelihoods, Joined, SetLikelihood, likelihood_of
+from polyseme.inference.sets.cross_validation import Simpler, best_strength, simpler_table, used_parameters
+from polyseme.inference.sets.maximum import MaximumLikelihood
+from polyseme.inference.solver import maximise
 
 
 def fitted(strength, n=300, seed=0):

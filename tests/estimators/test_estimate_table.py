@@ -8,11 +8,10 @@ import pytest
 from listed_designs import line, long_form, plain, report, tabulate
 from scipy import stats
 
-from polyseme.errors import QuestionError
-from polyseme.estimators.counts import merged
-from polyseme.estimators.estimate import Estimate, estimate_parts, estimate_table
-from polyseme.estimators.options import EstimateOptions
-from polyseme.estimators.parts import Part
+from polyseme.inference.base import EstimateOptions
+from polyseme.inference.counts import Part, merged
+from polyseme.inference.sets.estimate import Estimate, estimate_parts, estimate_table
+from polyseme.kernel.errors import QuestionError
 
 MECHANISMS = [line(6, 2, 2), plain(3, 2, 0.9)]
 LABELS = [[10, 20, 30, 40, 50, 60], ["a", "b", "c"]]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from listed_designs import long_form, plain
 
-from polyseme.estimators.registry import ESTIMATORS
+from polyseme.inference.sets.registry import ESTIMATORS
 from polyseme.testing import Traits, check_estimator
 from polyseme.testing import estimators as laws
 

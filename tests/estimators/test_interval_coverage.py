@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from listed_designs import line, plain, report
 
-from polyseme.estimators.base import Fit
-from polyseme.estimators.estimate import estimate_table
-from polyseme.estimators.intervals import intervals, project, standard_errors, sum_intervals
-from polyseme.estimators.registry import ESTIMATORS
+from polyseme.inference.base import Fit
+from polyseme.inference.intervals.intervals import intervals, project, standard_errors, sum_intervals
+from polyseme.inference.sets.estimate import estimate_table
+from polyseme.inference.sets.registry import ESTIMATORS
 
 WIDEST = 1.3
 """Times the mean width of a reference that is known to be honest; measured are 0.2 to 1.17."""

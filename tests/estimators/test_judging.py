@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyseme.analysis.learner import success
-from polyseme.attacks import Promised, Scene, Shown, definetti, published_estimate
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.estimators.judging import Judge, Judged, folds, judged_groups, likeliest
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.knowledge.held_out import Judge, Judged, folds, judged_groups, likeliest
+from polyseme.kernel.randomness import SystemStream
+from polyseme.privacy.analysis.learner import success
+from polyseme.scrutiny.attacks import Promised, Scene, Shown, definetti, published_estimate
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 
 def ranks(size: int, l: int, d: int, p: float = 1.0) -> Mechanism:

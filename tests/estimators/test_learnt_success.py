@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyseme.analysis.learner import Population, success, success_in_groups
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.estimators.learning import Reached, reached
-from polyseme.estimators.learnt import like_everybody
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import StreamKey, SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.knowledge.held_out import Reached, reached
+from polyseme.inference.knowledge.learned import like_everybody
+from polyseme.kernel.randomness import StreamKey, SystemStream
+from polyseme.privacy.analysis.learner import Population, success, success_in_groups
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 GROUPS = 20
 

@@ -3,15 +3,15 @@ import pytest
 from listed_designs import Uniforms, clusters, line, long_form, plain, report, sequential, tabulate
 
 from polyseme.designs import make_design
-from polyseme.designs.listing import compatibility
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.errors import ImpossibleError, QuestionError
-from polyseme.estimators.axes import ClusterMap, DenseMap, ScaledMap, exact_map
-from polyseme.estimators.base import Reports
-from polyseme.estimators.counts import containment
-from polyseme.estimators.registry import ESTIMATORS, estimator_named
-from polyseme.mechanism import Mechanism
+from polyseme.designs.distribution import compatibility
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.axes import ClusterMap, DenseMap, ScaledMap, exact_map
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import containment
+from polyseme.inference.sets.registry import ESTIMATORS, estimator_named
+from polyseme.kernel.errors import ImpossibleError, QuestionError
+from polyseme.semantics.distances.base import Clusters
+from polyseme.semantics.distances.line import LineDistance
 
 TABLE_9 = np.array([[143, 72, 60, 86, 99], [108, 70, 65, 64, 93], [188, 108, 155, 130, 179], [83, 62, 73, 57, 105]])
 TABLE_10 = np.array(

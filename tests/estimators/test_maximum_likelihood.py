@@ -3,9 +3,10 @@ import pytest
 from listed_designs import line, plain, report, sequential
 from scipy.optimize import minimize
 
-from polyseme.estimators.base import Reports
-from polyseme.estimators.counts import distinct
-from polyseme.estimators.likelihood import (
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import distinct
+from polyseme.inference.intervals.profile import Quadratic
+from polyseme.inference.likelihood import (
     ContainmentLikelihood,
     Joined,
     SetLikelihood,
@@ -13,10 +14,9 @@ from polyseme.estimators.likelihood import (
     _tensor,
     likelihood_of,
 )
-from polyseme.estimators.maximum import MaximumLikelihood, convergence_note
-from polyseme.estimators.profile import Quadratic
-from polyseme.estimators.registry import ESTIMATORS
-from polyseme.estimators.solver import _extrapolated, expectation_maximisation, maximise, nonnegative_minimum
+from polyseme.inference.sets.maximum import MaximumLikelihood, convergence_note
+from polyseme.inference.sets.registry import ESTIMATORS
+from polyseme.inference.solver import _extrapolated, expectation_maximisation, maximise, nonnegative_minimum
 
 CASES = {
     "line": [line(8, 3, 2)],
@@ -136,7 +136,7 @@ def test_gap_bounds_what_is_missing():
 
 
 def test_thinned_curvature_reaches_the_same_gap(monkeypatch):
-    monkeypatch.setattr("polyseme.estimators.solver._WORK", 200)
+    monkeypatch.setattr("polyseme.inference.solver._WORK", 200)
     mechanisms = [line(14, 3, 2)]
     reports = sample(mechanisms, 20_000)
     likelihood = SetLikelihood.of(reports.sets, reports.counts, mechanisms)
@@ -161,7 +161,7 @@ def test_bayes_is_the_limit_of_equation_26():
     reports = sample(mechanisms, 400)
     fit = ESTIMATORS["bayes"].fit(reports, mechanisms)
     delta = np.kron(*(m.inclusion_matrix() for m in mechanisms))
-    from polyseme.estimators.counts import containment
+    from polyseme.inference.counts import containment
 
     w = containment(reports, mechanisms)[0].ravel()
     x = w.copy()

@@ -7,11 +7,17 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from polyseme.arrays import Floats, Ints
-from polyseme.estimators.fixed_point import fixed_point
-from polyseme.estimators.in_groups import InGroups
-from polyseme.estimators.permutations import EXACT, exact_marginals, log_permanents, marginals, scaled_marginals
-from polyseme.estimators.permuted import Permuted
+from polyseme.inference.classes.coarsened import InGroups
+from polyseme.inference.classes.permuted import (
+    EXACT,
+    Permuted,
+    exact_marginals,
+    log_permanents,
+    marginals,
+    scaled_marginals,
+)
+from polyseme.inference.solver import fixed_point
+from polyseme.kernel.arrays import Floats, Ints
 
 
 def listed(weights: Floats) -> tuple[Floats, float]:

@@ -2,11 +2,10 @@ import numpy as np
 import pytest
 from listed_designs import line, plain, report, tabulate
 
-from polyseme.estimators.intervals import intervals
-from polyseme.estimators.linear import Inverse
-from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.selection import choose
-from polyseme.estimators.shrink import Shrink
+from polyseme.inference.intervals.intervals import intervals
+from polyseme.inference.sets.linear import Inverse
+from polyseme.inference.sets.maximum import MaximumLikelihood, Shrink
+from polyseme.inference.sets.registry import choose
 
 
 def sparse_pair(seed, n=400):

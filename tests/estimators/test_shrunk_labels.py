@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from polyseme.arrays import Floats, Ints
-from polyseme.estimators.coarse_estimate import estimate_coarse
-from polyseme.estimators.coarsened import Labelled
-from polyseme.estimators.meanings import Meanings
-from polyseme.estimators.mixing import WEIGHTS, Trial, best_weight, folds_of
-from polyseme.estimators.options import EstimateOptions
-from polyseme.estimators.shrink import Shrink
-from polyseme.estimators.shrunk_labels import LabelCounts
+from polyseme.inference.base import EstimateOptions
+from polyseme.inference.classes.coarsened import Labelled, Meanings
+from polyseme.inference.classes.estimate import estimate_coarse
+from polyseme.inference.classes.mixture import WEIGHTS, LabelCounts, Trial, best_weight, folds_of
+from polyseme.inference.sets.maximum import Shrink
+from polyseme.kernel.arrays import Floats, Ints
 
 OVERLAPPING = Meanings.of([[0, 1], [1, 2], [2, 3], [0], [3]], 4)
 LEVELS = Meanings.of([[0], [1], [2], [3], [0, 1], [2, 3], [0, 1, 2, 3]], 4)

@@ -10,18 +10,16 @@ from scipy.optimize import minimize
 from scipy.stats import t as student
 
 import polyseme
-from polyseme.distances import CircleDistance, LineDistance
-from polyseme.errors import ImpossibleError, QuestionError
-from polyseme.estimators import loglinear as effects_module
-from polyseme.estimators.cells import CellLikelihoods
-from polyseme.estimators.estimate import estimate_table
-from polyseme.estimators.intervals import intervals
-from polyseme.estimators.likelihood import likelihood_of
-from polyseme.estimators.loglinear import contrast, make_effects
-from polyseme.estimators.maximum import MaximumLikelihood
-from polyseme.estimators.selection import choose
-from polyseme.estimators.smooth import Smooth, _cells_themselves, _effects, _Search, smoothed
-from polyseme.estimators.splines import functions, terms
+from polyseme.inference.intervals.intervals import intervals
+from polyseme.inference.likelihood import CellLikelihoods, likelihood_of
+from polyseme.inference.sets import loglinear as effects_module
+from polyseme.inference.sets.estimate import estimate_table
+from polyseme.inference.sets.loglinear import contrast, functions, make_effects, terms
+from polyseme.inference.sets.maximum import MaximumLikelihood
+from polyseme.inference.sets.registry import choose
+from polyseme.inference.sets.smooth import Smooth, _cells_themselves, _effects, _Search, smoothed
+from polyseme.kernel.errors import ImpossibleError, QuestionError
+from polyseme.semantics.distances import CircleDistance, LineDistance
 
 UNEVEN = np.array([0.0, 1.0, 1.5, 4.0, 9.0, 10.0, 30.0])
 

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.estimators.base import Reports
-from polyseme.estimators.dispersion import draw_effect
-from polyseme.estimators.estimate import estimate_table
-from polyseme.estimators.parts import Part
-from polyseme.estimators.sums import UnbiasedSums
-from polyseme.estimators.unbiased import unbiased_map
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import Part
+from polyseme.inference.intervals.unbiased import unbiased_map
+from polyseme.inference.sets.estimate import estimate_table
+from polyseme.inference.sets.maximum import draw_effect
+from polyseme.inference.sets.sums import UnbiasedSums
+from polyseme.kernel.randomness import SystemStream
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 
 
 def line(size, l, d, p=1.0):

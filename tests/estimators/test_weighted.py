@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from listed_designs import line, plain
 
-from polyseme.errors import QuestionError
-from polyseme.estimators.base import Reports
-from polyseme.estimators.counts import merged
-from polyseme.estimators.estimate import estimate_table
-from polyseme.estimators.limits import Sampled, Unbiased
-from polyseme.estimators.unbiased import unbiased_map, unbiased_table
-from polyseme.studies.weighted_coverage import WeightedScene, weighted_coverage
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import merged
+from polyseme.inference.intervals.limits import Sampled, Unbiased
+from polyseme.inference.intervals.unbiased import unbiased_map, unbiased_table
+from polyseme.inference.sets.estimate import estimate_table
+from polyseme.kernel.errors import QuestionError
+from polyseme.testing.record_coverage import WeightedScene, weighted_coverage
 
 QUESTIONS = ("cells", "margin", "shares", "mean", "sums", "differences")
 

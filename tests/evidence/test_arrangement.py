@@ -17,11 +17,11 @@ import pytest
 from scipy.stats import binom
 
 import polyseme as ps
-from polyseme.evidence import LEVEL
-from polyseme.evidence.arrangement import order_evidence
+from polyseme.kernel.randomness import new_key
 from polyseme.models import Verdict
-from polyseme.randomness import new_key
-from polyseme.tables.counting.row_order import RowOrder
+from polyseme.scrutiny.verification import LEVEL
+from polyseme.scrutiny.verification.set_tests import order_evidence
+from polyseme.tables.published import RowOrder
 
 SIZE = 12
 POLICY = """

@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from polyseme.arrays import Floats, Ints
 from polyseme.designs import design_from, make_design
 from polyseme.designs.clusters import ClustersDesign
-from polyseme.distances import CircleDistance, LineDistance, MatrixDistance
-from polyseme.distances.structure import Clusters, Structure
-from polyseme.estimators.base import Reports
-from polyseme.estimators.counts import distinct
-from polyseme.evidence import LEVEL, UNKNOWN_REPEATS, examine, together
-from polyseme.evidence.listed import listable
-from polyseme.evidence.sampled import thinned
-from polyseme.evidence.tails import deviance, deviance_tail, share_tail
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import distinct
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.randomness import SystemStream
+from polyseme.scrutiny.verification import LEVEL, UNKNOWN_REPEATS, examine, together
+from polyseme.scrutiny.verification.evidence import deviance, deviance_tail, share_tail
+from polyseme.scrutiny.verification.set_tests import listable, thinned
+from polyseme.semantics.distances import CircleDistance, LineDistance, MatrixDistance
+from polyseme.semantics.distances.base import Clusters, Structure
 
 
 def free(size: int) -> Clusters:

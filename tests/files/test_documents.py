@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import polyseme as ps
-from polyseme.files.documents import parse
+from polyseme.kernel.documents import parse
 
 LAUGHS = "{l0: &l0 [x, y], " + ", ".join(f"l{i}: &l{i} [*l{i - 1}, *l{i - 1}, *l{i - 1}]" for i in range(1, 40)) + "}"
 

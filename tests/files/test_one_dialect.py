@@ -11,7 +11,7 @@ import pytest
 
 import polyseme as ps
 from polyseme.policy import Policy
-from polyseme.policy.resolving import resolve
+from polyseme.policy.resolution import resolve
 
 AWKWARD = {
     "words that YAML 1.1 takes for no and yes": "[no, off, n]\n[yes, on, y]",
@@ -149,7 +149,7 @@ def test_every_text_file_is_split_alike(case: str, encoding: str, ending: str, t
     assert prior is not None
     assert (8 * prior).tolist() == pytest.approx([1, 1, 3, 3])
 
-    from polyseme.tables.io.opening import open_table
+    from polyseme.tables.io.readers import open_table
 
     (tmp_path / "table.csv").write_text(f"x{separator}group\n{text}", encoding=encoding, newline=ending)
     records = [row for batch in open_table(tmp_path / "table.csv").batches() for row in batch.to_pylist()]

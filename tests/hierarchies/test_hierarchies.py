@@ -12,11 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.errors import InvalidInput, PolicyError, QuestionError, TableError
-from polyseme.files.folder import Folder
-from polyseme.hierarchies import Hierarchy, Intervals, MissingAs, Suppression, coverage, fit, read_hierarchy, values_of
-from polyseme.hierarchies.listed import arx_text, read_listed
+from polyseme.kernel.documents import Folder
+from polyseme.kernel.errors import InvalidInput, PolicyError, QuestionError, TableError
 from polyseme.methods.microdata import Ladder
+from polyseme.semantics.hierarchies import (
+    Hierarchy,
+    Intervals,
+    MissingAs,
+    Suppression,
+    coverage,
+    fit,
+    read_hierarchy,
+    values_of,
+)
+from polyseme.semantics.hierarchies.builders import arx_text, read_listed
 
 NUMBERS = st.one_of(st.integers(-300, 300), st.decimals(-50, 50, places=2).map(str))
 DATES = st.dates().map(str)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from polyseme.cli import cli
-from polyseme.errors import InvalidInput
+from polyseme.kernel.errors import InvalidInput
 
 MARK = "QQMARKQQ"
 

@@ -18,11 +18,11 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.cli import bars
+from polyseme.cli import progress as bars
 from polyseme.engines import Engine, engine_given
 from polyseme.engines.local import publish
 from polyseme.kernel.work import check_cancelled, current_cancellation, stage, tracked, verb, working
-from polyseme.tables.io.writing import FORMATS
+from polyseme.tables.io.output import FORMATS
 
 POLICY = """
 attributes:

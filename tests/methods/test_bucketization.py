@@ -10,18 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.distances.base import Distance
-from polyseme.distances.circle import CircleDistance
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
-from polyseme.distances.tree import TreeDistance
-from polyseme.errors import ImpossibleError, PolicyError
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.bucketization import Grouping, bucketize, compose, dissimilar, distinct, largest_set
-from polyseme.methods.bucketization.shuffling import _settled, shuffled_by_kind
-from polyseme.methods.bucketization.structures import compatible_pairs
-from polyseme.models import distinct_diversity, frequency_diversity, le_diversity, semantic_diversity
-from polyseme.randomness import SystemStream
-from polyseme.tables.classes import Counts
+from polyseme.methods.bucketization.bucketize import _settled, shuffled_by_kind
+from polyseme.methods.bucketization.compositions import compatible_pairs
+from polyseme.models import diversity, le_diversity, semantic_diversity
+from polyseme.semantics.distances.base import Circle, Clusters, Distance, Graph, Line, Structure
+from polyseme.semantics.distances.circle import CircleDistance
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.distances.tree import TreeDistance
+from polyseme.tables.equivalence_classes import Counts
 
 DISEASES = TreeDistance.from_paths(
     [
@@ -74,7 +73,7 @@ def test_nine_patients_make_three_groups(algorithm):
     # Anatomy alone, as in Tables II and III, may put all three stomach diseases together: no such promise.
     plain = bucketize(PATIENTS, distinct(7), 3, seeded(), algorithm)
     assert (plain.count, int(plain.suppressed.sum())) == (3, 0)
-    assert distinct_diversity.check_distinct(counts_of(plain, PATIENTS, 7), 3).holds
+    assert diversity.check_distinct(counts_of(plain, PATIENTS, 7), 3).holds
 
 
 def fewest_suppressed(counts: list[int], pairs: np.ndarray, l: int) -> int:
@@ -219,9 +218,9 @@ def test_the_verifier_accepts_every_group(distance: Distance, algorithm):
     for l, d in ((2, 2.0), (3, 1.0), (2, 3.0)):
         made = bucketize(codes, distance.structure(d), l, seeded(), algorithm)
         counts = counts_of(made, codes, distance.size)
-        assert distinct_diversity.check_distinct(counts, l).holds
+        assert diversity.check_distinct(counts, l).holds
         assert semantic_diversity.check(counts, distance, l, d, "strict").holds
-        assert frequency_diversity.check_frequency(counts, l).holds
+        assert diversity.check_frequency(counts, l).holds
         made = bucketize(codes, dissimilar(distance, d - 1), l, seeded(), algorithm)
         assert le_diversity.check(counts_of(made, codes, distance.size), distance, l, d - 1, "frequency").holds
 

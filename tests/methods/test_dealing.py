@@ -12,14 +12,14 @@ import pytest
 from scipy.stats import chisquare
 
 import polyseme as ps
-from polyseme.distances.structure import Clusters, Graph
+from polyseme.grouping.groups import Dealt
+from polyseme.grouping.remote import treat_counted
+from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.bucketization import Ranks, bucketize, compose, distinct, first_ranks
 from polyseme.methods.microdata import SUPPRESSED
-from polyseme.randomness import SystemStream
-from polyseme.tables.io.opening import open_table
-from polyseme.verbs.dealing import Dealt
-from polyseme.verbs.publishing import resolved_for
-from polyseme.verbs.scaled import treat_counted
+from polyseme.publishing.publication import resolved_for
+from polyseme.semantics.distances.base import Clusters, Graph
+from polyseme.tables.io.readers import open_table
 
 DRAWS = 4_000
 TREE = "{tree: {any: {lung: [flu, cold, asthma], skin: [rash, burn], heart: [attack, failure]}}}"

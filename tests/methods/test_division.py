@@ -7,9 +7,9 @@ import pytest
 from small_tables import among, random_data, skewed_data
 
 import polyseme as ps
+from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.goal import Goal
 from polyseme.methods.mondrian import divided, mondrian, settled
-from polyseme.randomness import SystemStream
 
 STREAM = SystemStream.seeded(1)
 

@@ -13,18 +13,17 @@ from small_tables import VALUES, frame_at, frame_of, random_data, random_ladder,
 
 import polyseme.models.base
 import polyseme.models.semantic_rules
-from polyseme.distances.line import LineDistance
-from polyseme.distances.tree import TreeDistance
-from polyseme.errors import Cancelled, ImpossibleError, PolicyError
+from polyseme.kernel.errors import Cancelled, ImpossibleError, PolicyError
 from polyseme.kernel.work import Cancellation
 from polyseme.methods.full_domain import full_domain, least_suppression, optimum
-from polyseme.methods.full_domain.checking import Checker
-from polyseme.methods.full_domain.lattice import Lattice, counts_above, counts_below
+from polyseme.methods.full_domain.nodes import Checker, Lattice, counts_above, counts_below
 from polyseme.methods.goal import Goal
 from polyseme.methods.losses import LOSSES, Loss
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
-from polyseme.metrics.groupings import average_class_size, discernibility, entropy_loss, precision
 from polyseme.models import Background, check_models
+from polyseme.scrutiny.metrics.risk import average_class_size, discernibility, entropy_loss, precision
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.distances.tree import TreeDistance
 
 PATHS = [(v, w, "*") for v, w in zip(VALUES, "xxyyz")]
 K = {"k-anonymity": {"k": 3}}

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polyseme.hierarchies import fit
-from polyseme.hierarchies.listed import read_listed
 from polyseme.methods.full_domain import full_domain, optimum
 from polyseme.methods.goal import Goal
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive
 from polyseme.models import Background, check_models
+from polyseme.semantics.hierarchies import fit
+from polyseme.semantics.hierarchies.builders import read_listed
 
 NAMES = [
     "sex",

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from small_tables import among, random_data, skewed_data
 
 import polyseme as ps
+from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.goal import Goal
 from polyseme.methods.losses import Loss
 from polyseme.methods.microdata import Microdata, Recoding
 from polyseme.methods.mondrian import cut_part, divided, grafted, mondrian, settled
-from polyseme.methods.mondrian.partitioning import axes_of
-from polyseme.randomness import SystemStream
+from polyseme.methods.mondrian.partition import axes_of
 
 GOALS = (
     [{"k-anonymity": {"k": 4}}, {"distinct-diversity": {"l": 2, "attribute": "s"}}],

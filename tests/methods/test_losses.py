@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from small_tables import frame_at, random_data
 
-from polyseme.errors import PolicyError
+from polyseme.kernel.errors import PolicyError
 from polyseme.methods.losses import LOSSES, SEPARABLE, Loss
 from polyseme.methods.microdata import Recoding
-from polyseme.metrics.groupings import discernibility, entropy_loss
+from polyseme.scrutiny.metrics.risk import discernibility, entropy_loss
 
 
 def nodes(data):

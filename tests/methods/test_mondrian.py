@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.distances.line import LineDistance
-from polyseme.errors import Cancelled, ImpossibleError, PolicyError
-from polyseme.hierarchies import Hierarchy
+from polyseme.kernel.errors import Cancelled, ImpossibleError, PolicyError
+from polyseme.kernel.randomness import SystemStream
 from polyseme.kernel.work import Cancellation
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.mondrian import mondrian
 from polyseme.models import Background, check_models
-from polyseme.randomness import SystemStream
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.hierarchies import Hierarchy
 
 VALUES = ("a", "b", "c", "d")
 

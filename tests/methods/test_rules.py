@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.cli import cli
-from polyseme.errors import ImpossibleError, InvalidInput, PolicyError
-from polyseme.files.documents import parse
+from polyseme.kernel.documents import parse
+from polyseme.kernel.errors import ImpossibleError, InvalidInput, PolicyError
 from polyseme.methods.microdata import BLANK, Ladder, Microdata, Recoding, Sensitive
-from polyseme.methods.rules.matching import Options, exact, greedy, match
+from polyseme.methods.rules.actions import blanked, fewest_values
+from polyseme.methods.rules.pairs import Options, exact, greedy, match
 from polyseme.methods.rules.state import State
-from polyseme.methods.rules.values import blanked, fewest_values
 from polyseme.models import check_models
 from polyseme.models.semantic_rules import read_rules
 from polyseme.results.explanation import Explanation

@@ -12,9 +12,9 @@ import pytest
 
 from polyseme import Policy, anonymize, evaluate
 from polyseme.cli import main
-from polyseme.errors import QuestionError
-from polyseme.metrics import learning
-from polyseme.results.evaluation import Evaluation
+from polyseme.kernel.errors import QuestionError
+from polyseme.results.verification import Evaluation
+from polyseme.scrutiny.metrics import learning
 
 POLICY = """
 attributes:

@@ -13,10 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from polyseme.distances.line import LineDistance
-from polyseme.distances.tree import TreeDistance
-from polyseme.errors import QuestionError, TableError
-from polyseme.metrics import (
+from polyseme.kernel.errors import QuestionError, TableError
+from polyseme.scrutiny.metrics import (
     METRICS,
     as_grid,
     average_class_size,
@@ -29,8 +27,10 @@ from polyseme.metrics import (
     precision,
     query_error,
 )
-from polyseme.metrics.cross_tabulations import emd
-from polyseme.tables.classes import Counts, classes_of
+from polyseme.scrutiny.metrics.cross_tabulations import emd
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.distances.tree import TreeDistance
+from polyseme.tables.equivalence_classes import Counts, classes_of
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
 needs_adult = pytest.mark.skipif(not SHARED.exists(), reason="the Adult data are not beside the project")
@@ -216,7 +216,7 @@ def test_query_error():
 
 
 def test_query_boxes_are_summed_literally():
-    from polyseme.metrics.queries import _box_sums
+    from polyseme.scrutiny.metrics.cross_tabulations import _box_sums
 
     rng = np.random.default_rng(4)
     table = rng.random((4, 3, 5))

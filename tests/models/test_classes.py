@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from polyseme.errors import TableError
-from polyseme.tables.classes import Counts, PublishedSets, class_of_rows, classes_of, match_counts, published_sets
+from polyseme.kernel.errors import TableError
+from polyseme.tables.equivalence_classes import (
+    Counts,
+    PublishedSets,
+    class_of_rows,
+    classes_of,
+    match_counts,
+    published_sets,
+)
 
 cells = st.sampled_from([None, "*", "1", "2"])
 tables = st.lists(st.tuples(cells, cells, st.integers(0, 2)), min_size=1, max_size=15)

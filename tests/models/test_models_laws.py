@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polyseme.distances.line import LineDistance
-from polyseme.distances.tree import TreeDistance
-from polyseme.errors import ImpossibleError, PolicyError
-from polyseme.models import MODELS, Background, check_models, distinct_diversity, read_spec
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.models import MODELS, Background, check_models, diversity, read_spec
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.distances.tree import TreeDistance
 from polyseme.testing import check_model
 from polyseme.testing import models as laws
 from polyseme.testing.models import background, judged
@@ -79,13 +79,13 @@ def test_the_whole_suite_holds(name):
 
 def trusting(counts, background, asked):
     """Forgives whatever cannot be checked."""
-    verdict = distinct_diversity.check_distinct(counts, asked["l"])
+    verdict = diversity.check_distinct(counts, asked["l"])
     return replace(verdict, holds=verdict.holds or bool(verdict.note))
 
 
 def reversed_ladder(counts, background, asked):
     """Asks for less the larger l is."""
-    return distinct_diversity.check_distinct(counts, 8 - asked["l"])
+    return diversity.check_distinct(counts, 8 - asked["l"])
 
 
 @pytest.mark.parametrize(("check", "law"), [(trusting, "cannot be checked"), (reversed_ladder, "less is asked for")])

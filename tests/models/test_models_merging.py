@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.extra.numpy import arrays
 
-from polyseme.distances.line import LineDistance
-from polyseme.distances.matrix import MatrixDistance
-from polyseme.distances.tree import TreeDistance
 from polyseme.methods.goal import Goal, tally
 from polyseme.methods.microdata import Microdata, Sensitive
 from polyseme.models import MODELS, Background
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.distances.matrix import MatrixDistance
+from polyseme.semantics.distances.tree import TreeDistance
 
 VALUES = ("a", "b", "c", "d", "e")
 TREE = TreeDistance.from_paths([(v, w, "*") for v, w in zip(VALUES, "xxyyz")])

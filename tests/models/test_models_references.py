@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from polyseme.distances.ground import Ordered
-from polyseme.distances.tree import TreeDistance
-from polyseme.models import Background, check_models, distinct_diversity, le_diversity
-from polyseme.tables.classes import Counts, class_of_rows, classes_of
+from polyseme.models import Background, check_models, diversity, le_diversity
+from polyseme.semantics.distances.ground import Ordered
+from polyseme.semantics.distances.tree import TreeDistance
+from polyseme.tables.equivalence_classes import Counts, class_of_rows, classes_of
 
 SHARED = Path(__file__).parents[2] / ".." / "shared" / "data" / "adult"
 needs_adult = pytest.mark.skipif(not SHARED.exists(), reason="the Adult data are not beside the project")
@@ -79,7 +79,7 @@ def test_tables_of_the_le_paper():
     bucketed = [FLU, CANCER, ULCER, FLU, CANCER, DYSPEPSIA, PNEUMONIA, CARCINOID, GASTRITIS]
     for values, holds in ((plain, False), (bucketed, True)):
         counts = Counts.from_codes(groups, np.array(values), 7)
-        assert distinct_diversity.check_distinct(counts, 3).holds
+        assert diversity.check_distinct(counts, 3).holds
         assert le_diversity.check(counts, DISEASES, 3, 1).holds == holds
     assert not le_diversity.check(counts, DISEASES, 3, 3).holds
 

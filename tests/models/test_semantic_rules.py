@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from polyseme import verify
-from polyseme.errors import PolicyError
+from polyseme.kernel.errors import PolicyError
 from polyseme.models import check_models
 from polyseme.models.semantic_rules import read_rules
 

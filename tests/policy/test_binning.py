@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
-from polyseme.policy.binning import FEWEST, equal_width_edges, quantile_edges
-from polyseme.policy.resolving import resolve
+from polyseme.policy.domains import FEWEST, equal_width_edges, quantile_edges
+from polyseme.policy.resolution import resolve
 from polyseme.schema import Bins
-from polyseme.tables.coding.codes import encode
-from polyseme.tables.io.frames import FrameSource
+from polyseme.tables.codes import encode
+from polyseme.tables.io.columnar import FrameSource
 
 METHODS = {"quantile": quantile_edges, "equal-width": equal_width_edges}
 

@@ -11,9 +11,9 @@ import pytest
 import polyseme as ps
 from polyseme.policy import Policy
 from polyseme.policy.drafting import draft
-from polyseme.policy.drafting.looking import look
+from polyseme.policy.drafting.observation import look
 from polyseme.schema import Role
-from polyseme.tables.io.opening import open_table
+from polyseme.tables.io.readers import open_table
 from polyseme.verbs.anonymize import anonymize
 from polyseme.verbs.verify import verify
 

@@ -8,7 +8,7 @@ import pytest
 
 import polyseme as ps
 from polyseme.methods import GROUPING, Method, grouping_named, method_named
-from polyseme.policy.resolving import resolve
+from polyseme.policy.resolution import resolve
 
 POLICY = "attributes: {x: {role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}}}\n"
 

@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyseme.errors import PolicyError, TableError
+from polyseme.kernel.errors import PolicyError, TableError
 from polyseme.policy import Policy
-from polyseme.policy.resolving import resolve
+from polyseme.policy.resolution import resolve
 from polyseme.schema import Role
-from polyseme.tables.io.frames import FrameSource
-from polyseme.tables.io.opening import open_table
+from polyseme.tables.io.columnar import FrameSource
+from polyseme.tables.io.readers import open_table
 
 pa = pytest.importorskip("pyarrow")
 

@@ -8,7 +8,7 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.files.documents import parse
+from polyseme.kernel.documents import parse
 
 
 def written_with_index(path: Path, rows: int = 300) -> Path:

@@ -12,16 +12,16 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.analysis.dials import learner_frontier
-from polyseme.analysis.learner import Population
-from polyseme.attacks.audit import scenes
+from polyseme.demo.walkthrough import INCOME_CLASSES, income_population, income_table
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import SystemStream
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.randomness import SystemStream
+from polyseme.privacy.analysis.learner import Population
+from polyseme.privacy.analysis.success_limit import learner_frontier
 from polyseme.release import Manifest, Sets
-from polyseme.release.documents import checksum
-from polyseme.studies.income import INCOME_CLASSES, income_population, income_table
+from polyseme.release.data import checksum
+from polyseme.scrutiny.attacks.audit import scenes
+from polyseme.semantics.distances import LineDistance
 
 VALUES = list("abcdefgh")
 SHARES = np.array([30.0, 25.0, 15.0, 10.0, 8.0, 5.0, 4.0, 3.0]) / 100.0

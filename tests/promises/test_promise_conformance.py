@@ -19,12 +19,22 @@ import pytest
 
 import polyseme as ps
 from enumeration import largest_ratio, moved
-from polyseme.mechanism import Mechanism
-from polyseme.parameters import Parameter
-from polyseme.promises import PROMISES, Bounds, Channel, Closeness, Ldp, Promise, Promises, Reached, read_promises
-from polyseme.promises.limiting import SIZE, TruthPromise
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.parameters import Parameter
+from polyseme.privacy.promises import (
+    PROMISES,
+    Bounds,
+    Channel,
+    Closeness,
+    Ldp,
+    Promise,
+    Promises,
+    Reached,
+    read_promises,
+)
+from polyseme.privacy.promises.ldp import SIZE, TruthPromise
 from polyseme.release import Manifest, Sets
-from polyseme.reports.assembling import promise_line
+from polyseme.reports.assembly import promise_line
 
 VALUES = list("abcdefgh")
 UNEVEN = np.array([9.0, 7.0, 6.0, 5.0, 4.0, 3.0, 3.0, 3.0]) / 40.0
@@ -207,7 +217,7 @@ def test_one_name_everywhere(name: str) -> None:
     """File, class, key of the policy and section of the documentation."""
     promise = PROMISES[name]
     assert promise.name == name
-    assert promise.__module__ == f"polyseme.promises.{name.replace('-', '_')}"
+    assert promise.__module__ == f"polyseme.privacy.promises.{name.replace('-', '_')}"
     assert promise.__name__ == "".join(word.capitalize() for word in name.split("-"))
     docs = Path(__file__).parents[2] / "docs"
     assert f"\n## {name}\n" in (docs / "promises.md").read_text()

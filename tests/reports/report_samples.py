@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyseme.models.base import Verdict
-from polyseme.reports.document import AttributeLine, Distribution, FactLine, FindingLine, Page, PromiseLine
+from polyseme.reports.contents import AttributeLine, Distribution, FactLine, FindingLine, Page, PromiseLine
 
 
 def distribution(size: int = 6, original: bool = True, label: str = "value {}", **changes: Any) -> Distribution:

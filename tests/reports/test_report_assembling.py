@@ -12,16 +12,16 @@ import pytest
 from report_samples import verdict
 
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Clusters
-from polyseme.mechanism import Mechanism
-from polyseme.promises import read_promises
+from polyseme.designs.mechanism import Mechanism
+from polyseme.privacy.promises import read_promises
 from polyseme.release import AsIs, Manifest, Sets
-from polyseme.reports.assembling import attribute_line, fact_line, promise_line, release_page
-from polyseme.reports.document import Outcome
+from polyseme.reports.assembly import attribute_line, fact_line, promise_line, release_page
+from polyseme.reports.contents import Outcome
 from polyseme.reports.page import render_page
 from polyseme.results.views.formats import quantity
 from polyseme.schema import Attribute, Distributions, Domain, Role
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Clusters
 from polyseme.strata import Strata
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from report_samples import distribution
 
-from polyseme.errors import QuestionError
+from polyseme.kernel.errors import QuestionError
 from polyseme.reports.charts import (
     COLOURS,
     AnyChart,
@@ -23,7 +23,7 @@ from polyseme.reports.charts import (
     heatmap,
     save_chart,
 )
-from polyseme.reports.document import shown_values
+from polyseme.reports.contents import shown_values
 from polyseme.reports.strips import strips
 from polyseme.results.table import Table
 

@@ -8,7 +8,7 @@ import pytest
 from parsed_page import Element, parsed
 from report_samples import distribution, fact, page, verdict
 
-from polyseme.reports.document import AttributeLine, FindingLine, Page, Treatment
+from polyseme.reports.contents import AttributeLine, FindingLine, Page, Treatment
 from polyseme.reports.glossary import TERMS, with_glossary
 from polyseme.reports.page import render_page
 

@@ -13,9 +13,9 @@ from parsed_page import cells, parsed, stated
 from report_samples import distribution, page
 
 import polyseme as ps
-from polyseme.errors import QuestionError
+from polyseme.kernel.errors import QuestionError
+from polyseme.kernel.version import __version__
 from polyseme.reports.page import render_page
-from polyseme.version import __version__
 
 POLICY = """
 about: {title: Pain of 300 patients, publisher: Registry of Pain, version: 3, date: 2026-02-01}

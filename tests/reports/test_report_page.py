@@ -13,7 +13,7 @@ from parsed_page import cells, parsed
 from report_samples import distribution, fact, page, verdict
 
 from polyseme.reports import charts
-from polyseme.reports.document import AttributeLine, ClassSizes, FindingLine, Outcome, PromiseLine, Treatment
+from polyseme.reports.contents import AttributeLine, ClassSizes, FindingLine, Outcome, PromiseLine, Treatment
 from polyseme.reports.page import render_page
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&{{ 7 * 7 }}"

@@ -9,11 +9,11 @@ import pytest
 from parsed_page import cells, parsed
 from report_samples import fact, page, verdict
 
-from polyseme.reports.document import AttributeLine, FindingLine, Treatment
-from polyseme.reports.judging import Light, risk_paragraph, signal, value_risks
+from polyseme.reports.contents import AttributeLine, FindingLine, Treatment
+from polyseme.reports.judgment import Light, risk_paragraph, signal, value_risks
 from polyseme.reports.page import render_page
 from polyseme.reports.risks import Reidentification
-from polyseme.results.guessers import Guesser, Guessers
+from polyseme.results.attackers import Guesser, Guessers
 
 THIRD = 1 / 3
 

@@ -11,7 +11,7 @@ import pytest
 from report_samples import verdict
 from rich.console import Console, RenderableType
 
-from polyseme.results.findings import Finding
+from polyseme.results.attackers import Finding
 from polyseme.results.views.html import plan_table, verdict_table
 from polyseme.results.views.terminal import (
     estimate_view,

@@ -11,8 +11,8 @@ import pytest
 
 import polyseme as ps
 from polyseme.models import MODELS
-from polyseme.reports.model_words import model_sentence
-from polyseme.verbs.treatment import class_size_table, treatment_of
+from polyseme.reports.treatment import class_size_table, treatment_of
+from polyseme.reports.words import model_sentence
 
 ANATOMY = """
 attributes:

@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyseme.results.drawing.bars import distribution_chart
-from polyseme.results.drawing.distribution import Distribution
-from polyseme.results.drawing.look import COLOURS
-from polyseme.results.drawing.svg import chart_svg
+from polyseme.results.drawing.bars import COLOURS, Distribution, chart_svg, distribution_chart
 from polyseme.results.table import Table
 
 

@@ -15,8 +15,8 @@ import pytest
 import polyseme as ps
 from polyseme.models.base import Place, Verdict
 from polyseme.results.base import Result
-from polyseme.results.evaluation import Preserved
 from polyseme.results.table import Table
+from polyseme.results.verification import Preserved
 from polyseme.verbs.plan import frontier
 
 POLICY = ps.Policy.from_dict(

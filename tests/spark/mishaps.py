@@ -23,8 +23,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from polyseme.randomness import StreamKey
-from polyseme.spark.drawing import Draw
+from polyseme.engines.spark.worker import Draw
+from polyseme.kernel.randomness import StreamKey
 
 __all__ = [
     "Careless",

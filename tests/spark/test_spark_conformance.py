@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme import spark as on_spark
+from polyseme.kernel.randomness import new_key
 from polyseme.kernel.work import Cancellation
-from polyseme.randomness import new_key
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 
 POLICY = """
 attributes:

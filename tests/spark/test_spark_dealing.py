@@ -16,13 +16,13 @@ from scipy.stats import chisquare
 import polyseme as ps
 from command_line import polyseme
 from polyseme import spark as on_spark
-from polyseme.distances.structure import Clusters
+from polyseme.engines.spark import groups as dealing
+from polyseme.engines.spark.groups import KEYS, Dealing, Veil
+from polyseme.kernel.randomness import StreamKey
 from polyseme.methods.bucketization import compose, distinct
-from polyseme.randomness import StreamKey
-from polyseme.spark import dealing
-from polyseme.spark.dealing import KEYS, Dealing, Veil
+from polyseme.semantics.distances.base import Clusters
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 
 ROWS = 900
 BRANCH = {"flu": 0, "cold's": 0, "asthma": 0, "rash": 1, "burn": 1, "attack": 2, "failure": 2}

@@ -32,10 +32,11 @@ from sessions import SPECULATION
 
 import polyseme as ps
 from polyseme import spark as on_spark
-from polyseme.errors import TableError
-from polyseme.spark import engine, tasks
+from polyseme.engines.spark import engine
+from polyseme.engines.spark import jobs as tasks
+from polyseme.kernel.errors import TableError
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PrivacyWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 
 PEOPLE, FILES, PARTS = 4_000, 8, 5
 POLICY = ps.Policy.from_dict(

@@ -17,15 +17,14 @@ from click.testing import CliRunner
 import polyseme as ps
 from polyseme import spark as on_spark
 from polyseme.cli import cli
-from polyseme.errors import InvalidInput
-from polyseme.spark import addresses
-from polyseme.spark.failing import UNSEEN, plain_errors
-from polyseme.spark.reading import read_by
-from polyseme.spark.session import _quiet
-from polyseme.spark.tasks import Tasks
-from polyseme.tables.io.opening import open_table
+from polyseme.engines.spark import session as addresses
+from polyseme.engines.spark.frame import read_by
+from polyseme.engines.spark.jobs import UNSEEN, Tasks, plain_errors
+from polyseme.engines.spark.session import _quiet
+from polyseme.kernel.errors import InvalidInput
+from polyseme.tables.io.readers import open_table
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 POLICY = """
 attributes:
   sex: {role: quasi-identifier}

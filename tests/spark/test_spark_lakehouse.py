@@ -11,7 +11,7 @@ import pytest
 import polyseme as ps
 from polyseme import spark as on_spark
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 POLICY = """
 attributes:
   sex: {role: quasi-identifier}

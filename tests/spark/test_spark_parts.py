@@ -14,12 +14,13 @@ import pytest
 import polyseme as ps
 from polyseme import spark as on_spark
 from polyseme.engines import Engine, local
-from polyseme.spark.workers import SparkWorkers
+from polyseme.engines.spark.worker import SparkWorkers
+from polyseme.grouping import division as dividing
+from polyseme.grouping import remote as scaled
 from polyseme.tables.io.source import Source
 from polyseme.testing.workers import WorkersHere
-from polyseme.verbs import dividing, scaled
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 
 ROWS = 2_000
 POLICY = """

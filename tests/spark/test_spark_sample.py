@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import polyseme as ps
+from polyseme import spark as attacking
 from polyseme import spark as on_spark
-from polyseme.spark import attacking
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 ROWS = 4_000
 POLICY = """
 attributes:

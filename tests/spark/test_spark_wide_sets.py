@@ -12,10 +12,10 @@ from comparing import rows_of
 
 import polyseme as ps
 from polyseme import spark as on_spark
-from polyseme.randomness import new_key
-from polyseme.spark.packing import FEW, Packing
+from polyseme.engines.spark.columns import FEW, Packing
+from polyseme.kernel.randomness import new_key
 
-pytestmark = pytest.mark.filterwarnings("ignore::polyseme.errors.PolysemeWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PolysemeWarning")
 
 ROWS = 400
 MANY = [f"code {number}, 'x'" for number in range(70_000)]

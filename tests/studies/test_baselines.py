@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from polyseme.errors import ImpossibleError
-from polyseme.randomness import SystemStream, experiment
-from polyseme.studies.baselines import random_table, rating, rating_table, value_groups
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.kernel.randomness import SystemStream, experiment
+from polyseme.papers.baselines import random_table, rating, rating_table, value_groups
 
 
 def test_rating_adds_values_of_other_records_in_proportion():

@@ -10,9 +10,7 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.policy import Policy
-from polyseme.results.views.terminal import as_text, tradeoff_view
-from polyseme.studies.income import (
+from polyseme.demo.walkthrough import (
     DEMO_POLICY,
     INCOME_CLASSES,
     INCOME_POLICY,
@@ -21,8 +19,10 @@ from polyseme.studies.income import (
     income_table,
     with_age_bands,
 )
+from polyseme.inference.knowledge.tradeoff import tradeoff
+from polyseme.policy import Policy
+from polyseme.results.views.terminal import as_text, tradeoff_view
 from polyseme.verbs.report import make_page
-from polyseme.verbs.tradeoff import tradeoff
 
 
 def test_table_is_as_described() -> None:

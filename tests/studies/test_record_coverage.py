@@ -1,6 +1,6 @@
 """Simulated coverage of records one by one: classes that a release cannot choose by luck."""
 
-from polyseme.studies.record_coverage import RecordScene, simulate_records
+from polyseme.testing.record_coverage import RecordScene, simulate_records
 
 
 def test_a_cell_is_in_one_class_in_all_releases_of_the_same_people():

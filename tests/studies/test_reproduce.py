@@ -19,18 +19,14 @@ import pytest
 from click.testing import CliRunner
 
 from polyseme.cli import cli
-from polyseme.errors import Cancelled, InvalidInput
+from polyseme.kernel.errors import Cancelled, InvalidInput
 from polyseme.kernel.work import Cancellation
-from polyseme.studies.adult_files import FILES
-from polyseme.studies.reproduce import adult as adults
-from polyseme.studies.reproduce.charts import chart
-from polyseme.studies.reproduce.intervals import mean_row, share_row
-from polyseme.studies.reproduce.journal.violation import equation_11, room, violation
-from polyseme.studies.reproduce.kept import Measured, append, read
-from polyseme.studies.reproduce.lines import look_of
-from polyseme.studies.reproduce.registry import STUDIES
-from polyseme.studies.reproduce.running import kept_outcome, measure, missing
-from polyseme.studies.reproduce.study import Figure, Point, Results, Row, Sources, Verdict
+from polyseme.papers import adult as adults
+from polyseme.papers.adult import FILES
+from polyseme.papers.journal.violation_theory import equation_11, room, violation
+from polyseme.papers.plots import chart, look_of
+from polyseme.papers.runner import STUDIES, Measured, append, kept_outcome, measure, missing, read
+from polyseme.papers.study import Figure, Point, Results, Row, Sources, Verdict, mean_row, share_row
 
 NOWHERE = Sources()
 STORED = Path(__file__).with_name("reproduce-quick.json")

@@ -7,25 +7,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.errors import InvalidInput
-from polyseme.studies.reproduce.intervals import ratio_row
-from polyseme.studies.reproduce.judging import (
+from polyseme.kernel.errors import InvalidInput
+from polyseme.papers import printed as examples
+from polyseme.papers.index import ERRATA, SHOWN
+from polyseme.papers.runner import STUDIES
+from polyseme.papers.sensitive_qids import census as counted
+from polyseme.papers.sensitive_qids.census import grouped
+from polyseme.papers.study import (
     BY_SETTING,
+    Results,
+    Row,
+    Sources,
     Tally,
+    Verdict,
     at_most,
     away,
     below,
     put_right,
+    ratio_row,
     rising,
     smaller,
     within,
 )
-from polyseme.studies.reproduce.papers import ERRATA, SHOWN
-from polyseme.studies.reproduce.printed import examples
-from polyseme.studies.reproduce.registry import STUDIES
-from polyseme.studies.reproduce.sensitive_qids import census as counted
-from polyseme.studies.reproduce.sensitive_qids.attributes import grouped
-from polyseme.studies.reproduce.study import Results, Row, Sources, Verdict
 
 COUNTED_UP_TO = {
     ("journal", "Figure"): 15,

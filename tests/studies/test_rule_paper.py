@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from polyseme.methods.microdata import Microdata
-from polyseme.studies.rule_paper import ENTROPY, RECURSIVE, prevented, read_adult, vulnerable_classes
+from polyseme.papers.rule_paper import ENTROPY, RECURSIVE, prevented, read_adult, vulnerable_classes
 
 NODES = [
     (0, 0, 0, 1, 0, 1, 2),

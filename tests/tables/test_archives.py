@@ -11,11 +11,10 @@ import pyarrow as pa
 import pytest
 
 from polyseme.cli import main
-from polyseme.errors import TableError
-from polyseme.tables.io.archives import compression_of, last_bytes
-from polyseme.tables.io.opening import open_table
+from polyseme.kernel.errors import TableError
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import Source
-from polyseme.tables.io.text import CsvSource
+from polyseme.tables.io.text import CsvSource, compression_of, last_bytes
 
 
 def zstd(data: bytes) -> bytes:

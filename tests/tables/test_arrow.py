@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
-from polyseme.errors import TableError
-from polyseme.tables.io.opening import open_table
+from polyseme.kernel.errors import TableError
+from polyseme.tables.io.readers import open_table
 
 TABLE = pa.table({"zip": ["007", "12"], "age": [31, None]})
 

@@ -8,10 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from polyseme.errors import TableError
+from polyseme.kernel.errors import TableError
 from polyseme.schema import Bins, Domain, Missing, Periods
-from polyseme.tables.coding.codes import as_series, cast_column, encode, label_array, set_array
-from polyseme.tables.coding.sets import code_sets
+from polyseme.tables.codes import as_series, cast_column, encode, label_array, set_array
+from polyseme.tables.set_codes import code_sets
 
 
 def codes(series: pl.Series, domain: Domain) -> list[int]:

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyseme.errors import ReleaseError
+from polyseme.kernel.errors import ReleaseError
 from polyseme.schema import Domain
-from polyseme.tables.counting.groups import Target, group_codes, group_sets
+from polyseme.tables.groups import Target, group_codes, group_sets
 from polyseme.tables.io.source import CountedRows
 
 LETTERS = Domain(tuple("abcde"))

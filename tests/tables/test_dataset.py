@@ -13,17 +13,13 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from polyseme.errors import TableError
+from polyseme.kernel.errors import TableError
 from polyseme.kernel.work import Cancellation
 from polyseme.schema import Attribute, Domain, Member, Role
-from polyseme.tables.io.dialects import Dialect
-from polyseme.tables.io.opening import open_table
-from polyseme.tables.io.parts import Part
-from polyseme.tables.io.respelled import Respelled
-from polyseme.tables.io.source import Source, Watched
-from polyseme.tables.joined import with_joined
-from polyseme.tables.numbered import NumberedSource
-from polyseme.tables.recoded import Recoded, RecodedSource
+from polyseme.tables.derived import NumberedSource, Recoded, RecodedSource, with_joined
+from polyseme.tables.io.dialects import Dialect, Respelled
+from polyseme.tables.io.readers import open_table
+from polyseme.tables.io.source import Part, Source, Watched
 
 
 def rows(source: Source) -> list[dict]:

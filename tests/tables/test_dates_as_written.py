@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.errors import TableError
-from polyseme.tables.coding.codes import cast_column
+from polyseme.kernel.errors import TableError
+from polyseme.tables.codes import cast_column
 
 POLICY = """
 attributes:

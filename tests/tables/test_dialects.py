@@ -7,12 +7,11 @@ import pytest
 
 import polyseme as ps
 from polyseme.cli import main
-from polyseme.errors import InvalidInput, PolicyError, TableError
-from polyseme.tables.io.dialects import Dialect
-from polyseme.tables.io.opening import open_written
-from polyseme.tables.io.respelled import Respelled
+from polyseme.kernel.errors import InvalidInput, PolicyError, TableError
+from polyseme.publishing.inputs import compared_with
+from polyseme.tables.io.dialects import Dialect, Respelled
+from polyseme.tables.io.readers import open_written
 from polyseme.tables.io.source import Source
-from polyseme.verbs.inputs import compared_with
 
 COMMA = Dialect("comma")
 

@@ -9,11 +9,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from polyseme.errors import QuestionError, ReleaseError
+from polyseme.kernel.errors import QuestionError, ReleaseError
 from polyseme.schema import Domain
-from polyseme.tables.counting import kinds as kinds_module
-from polyseme.tables.counting.groups import Target
-from polyseme.tables.counting.kinds import CandidateKinds, kinds_of
+from polyseme.tables import column_kinds as kinds_module
+from polyseme.tables.column_kinds import CandidateKinds, kinds_of
+from polyseme.tables.groups import Target
 
 
 def kinds(column, most: int, batches: int = 1) -> list[int]:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from polyseme.tables.coding.labels import encode
 from polyseme.tables.expansion import classes_for
+from polyseme.tables.labels import encode
 
 BIG = 2**53
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyseme.tables.counting import matching
-from polyseme.tables.counting.matching import class_sizes, fingerprints, matched, some_rows
+from polyseme.tables import distinct as matching
+from polyseme.tables.distinct import class_sizes, fingerprints, matched, some_rows
 
 cells = st.sampled_from([None, "", "a", "b", "null"])
 tables = st.lists(st.tuples(cells, cells), max_size=12)

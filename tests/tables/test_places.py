@@ -14,10 +14,11 @@ import pytest
 
 import polyseme as ps
 from command_line import polyseme
-from polyseme.errors import TableError
-from polyseme.tables.io import opening, places
-from polyseme.tables.io.opening import open_table
-from polyseme.tables.io.places import Address, is_address, place_of
+from polyseme.kernel.errors import TableError
+from polyseme.tables.io import locations as places
+from polyseme.tables.io import readers as opening
+from polyseme.tables.io.locations import Address, is_address, place_of
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import Source
 
 POLICY = """

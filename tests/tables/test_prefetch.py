@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from polyseme.tables.io.prefetch import in_parallel
+from polyseme.tables.io.shuffle import in_parallel
 
 
 def test_results_come_in_order_however_long_each_takes() -> None:

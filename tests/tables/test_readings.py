@@ -6,9 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from polyseme.errors import TableError
-from polyseme.spelling import with_text
-from polyseme.tables.coding.readings import alike, plain_text, published_types, read_as
+from polyseme.kernel.errors import TableError
+from polyseme.kernel.spelling import with_text
+from polyseme.tables.readings import alike, plain_text, published_types, read_as
 
 WORDS = ("", "?")
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from polyseme.randomness import StreamKey
+from polyseme.kernel.randomness import StreamKey
 from polyseme.tables.io import shuffle
 from polyseme.tables.io.shuffle import Shuffler
 
@@ -64,7 +64,7 @@ def test_a_row_may_end_up_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_seed_gives_the_same_order_in_any_number_of_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     orders = []
     for threads in (1, 3):
-        monkeypatch.setattr("polyseme.tables.io.prefetch._cores", lambda threads=threads: threads)
+        monkeypatch.setattr("polyseme.tables.io.shuffle._cores", lambda threads=threads: threads)
         orders.append(shuffled(300, tmp_path, 5, 200))
     assert orders[0] == orders[1] != shuffled(300, tmp_path, 6, 200)
 

@@ -9,8 +9,8 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from polyseme.errors import TableError
-from polyseme.tables.io.opening import open_table
+from polyseme.kernel.errors import TableError
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import BATCH_ROWS, Source
 
 TABLE = pa.table({"zip": ["007", "12"], "age": [31, None], "note": ["a,b", ""]})

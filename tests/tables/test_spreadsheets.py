@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
-from polyseme.errors import TableError
-from polyseme.tables.io.spreadsheets import csv_text, guarded, unguarded
+from polyseme.kernel.errors import TableError
+from polyseme.tables.io.output import TableWriter
 from polyseme.tables.io.text import ReleasedCsvSource
-from polyseme.tables.io.writing import TableWriter
+from polyseme.tables.io.workbooks import csv_text, guarded, unguarded
 
 FORMULAS = ["=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", " =1", "＝1+1", "=", "+", "-", "@"]
 QUIET = ["'", "''", "'=1", "'s Gravenhage", "a=1", "1-2", "", " ", "-5", "+3.5e4", "-.5", "plain"]

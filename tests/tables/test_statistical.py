@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import polyseme as ps
-from polyseme.errors import QuestionError, TableError
-from polyseme.tables.io.opening import open_table
+from polyseme.kernel.errors import QuestionError, TableError
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import Source
 
 pyreadstat = pytest.importorskip("pyreadstat")

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polyseme.tables.counting.matching import mixed
-from polyseme.tables.counting.tally import TAIL_BITS, Tallied, Tally
+from polyseme.tables.distinct import TAIL_BITS, Tallied, Tally, mixed
 
 
 @pytest.mark.parametrize("held", [100, 50_000, 1 << 30])

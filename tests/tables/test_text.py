@@ -5,8 +5,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from polyseme.errors import TableError
-from polyseme.tables.io.opening import open_table
+from polyseme.kernel.errors import TableError
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import Source
 from polyseme.tables.io.text import CsvSource
 

@@ -9,8 +9,8 @@ import pytest
 
 import polyseme as ps
 from polyseme.cli import main
-from polyseme.errors import QuestionError, TableError
-from polyseme.tables.io.opening import open_table
+from polyseme.kernel.errors import QuestionError, TableError
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import Source
 
 fastexcel = pytest.importorskip("fastexcel")

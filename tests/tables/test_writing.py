@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from polyseme.errors import InvalidInput, TableError
-from polyseme.files.whole import whole_file, whole_folder
-from polyseme.tables.io.writing import TableWriter
+from polyseme.kernel.errors import InvalidInput, TableError
+from polyseme.kernel.files import whole_file, whole_folder
+from polyseme.tables.io.output import TableWriter
 
 MANIFEST = json.dumps({"format": 1, "data": {"file": "data.csv"}, "checksum": "0" * 64})
 

@@ -18,7 +18,7 @@ from typing import NoReturn
 import click
 
 from polyseme.cli.interruption import Interruption
-from polyseme.errors import Cancelled, InvalidInput, PolysemeError
+from polyseme.kernel.errors import Cancelled, InvalidInput, PolysemeError
 from polyseme.kernel.work import working
 
 __all__ = ["COMMANDS", "cli", "main"]
@@ -68,7 +68,7 @@ class LazyGroup(click.Group):
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
-        from polyseme.version import __version__
+        from polyseme.kernel.version import __version__
 
         click.echo(f"polyseme {__version__}")
         ctx.exit()
@@ -102,7 +102,7 @@ def cli(context: click.Context, verbose: int, progress: str) -> None:
     if verbose:
         _log_to_terminal(context, logging.DEBUG if verbose > 1 else logging.INFO)
     if progress == "json":
-        from polyseme.cli.bars import ProgressLines
+        from polyseme.cli.progress import ProgressLines
 
         context.with_resource(working(progress=ProgressLines()))
 

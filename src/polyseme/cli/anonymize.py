@@ -13,16 +13,17 @@ from polyseme.cli.console import (
     TableType,
     allow_outside_option,
     busy,
+    engine_options,
     force_option,
     json_option,
     policy_places,
     print_json,
+    require_spark,
     say,
     show,
     show_values_option,
     write_text,
 )
-from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
     from polyseme.policy import Policy
@@ -168,11 +169,11 @@ def command(
       polyseme anonymize policy.yaml people.csv --out release
       polyseme anonymize policy.yaml 'people-*.csv' --out parts --rows-per-file 1000000
     """
-    from polyseme.cli.replacing import is_explanation
-    from polyseme.files.whole import require_place
+    from polyseme.cli.console import is_explanation
+    from polyseme.kernel.files import require_place
     from polyseme.policy import Policy
+    from polyseme.publishing.inputs import source_given, with_population
     from polyseme.verbs.anonymize import anonymize
-    from polyseme.verbs.inputs import source_given, with_population
 
     if engine == "spark" and file_format != "parquet":
         raise click.UsageError("--engine spark writes --format parquet only.")
@@ -252,7 +253,7 @@ def _opened_by_spark(data: Path | str, rules: Policy, master: str | None) -> Sou
 
 def _require_terminal(forced: bool, as_json: bool) -> None:
     """Original values are shown to people, not to files."""
-    from polyseme.errors import QuestionError
+    from polyseme.kernel.errors import QuestionError
 
     if as_json:
         raise QuestionError("--preview and --json exclude each other: original values are shown to people only")
@@ -286,16 +287,16 @@ def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | 
         )
         return
     if manifest.applied is not None:
-        from polyseme.results.grouping import applied_lines
+        from polyseme.results.method import applied_lines
 
         withheld = manifest.applied.suppressed if manifest.applied.withheld else 0
         for line in applied_lines(manifest.applied, manifest.records + withheld):
             say(line)
-    from polyseme.results.views.fitting import FittedTable
+    from polyseme.results.views.terminal import FittedTable
 
     show(FittedTable((("column", False), ("role", False), ("published", False)), done))
     dropped = f", {manifest.dropped:,} dropped for missing values" if manifest.dropped else ""
-    from polyseme.errors import people_words
+    from polyseme.kernel.errors import people_words
 
     whose = "" if manifest.people is None else f" of {people_words(manifest.people.total)}"
     say(f"Released {manifest.records:,} records{whose} ({manifest.rows:,} rows{dropped}) in {out}")
@@ -330,7 +331,7 @@ def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
         if str(file) == "-":
             say(str(explanation), err=True)
         else:
-            from polyseme.cli.replacing import is_explanation
+            from polyseme.cli.console import is_explanation
 
             write_text(explanation.to_csv(), file, force, is_explanation)
 

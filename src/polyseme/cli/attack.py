@@ -9,17 +9,18 @@ from polyseme.cli.console import (
     PathType,
     TableType,
     busy,
+    engine_options,
     explain_option,
     json_option,
     print_json,
+    require_spark,
     show_explained,
     text_table_options,
 )
-from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
-    from polyseme.results.findings import Findings
-    from polyseme.tables.io.options import TableOptions
+    from polyseme.results.attackers import Findings
+    from polyseme.tables.io.source import TableOptions
 
 
 @click.command("attack")

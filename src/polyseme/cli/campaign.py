@@ -21,7 +21,7 @@ from polyseme.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from polyseme.campaigns.showing import Summary
+    from polyseme.collection.campaigns.overview import Summary
 
 _campaign = click.argument("campaign", type=PathType)
 
@@ -61,8 +61,8 @@ def new(policy: Path, questions: Path, out: Path, allow_outside: bool, force: bo
     Example:
       polyseme campaign new survey.yaml --questions questions.yaml --out campaign
     """
-    from polyseme.campaigns import cautions, make_campaign, summary
-    from polyseme.campaigns.folder import write_campaign
+    from polyseme.collection.campaigns import cautions, make_campaign, summary
+    from polyseme.collection.campaigns.overview import write_campaign
     from polyseme.policy import Policy
 
     with busy("Planning"):
@@ -85,7 +85,7 @@ def show_campaign(campaign: Path, records: int | None, as_json: bool) -> None:
     Example:
       polyseme campaign show campaign --records 2000
     """
-    from polyseme.campaigns import open_campaign, summary
+    from polyseme.collection.campaigns import open_campaign, summary
 
     _present(summary(open_campaign(campaign), records), as_json)
 
@@ -102,9 +102,8 @@ def sign_campaign(campaign: Path, key: Path, force: bool) -> None:
       openssl genpkey -algorithm ed25519 -out key.pem
       polyseme campaign sign campaign --key key.pem
     """
-    from polyseme.campaigns import open_campaign
-    from polyseme.campaigns.folder import SIGNATURE
-    from polyseme.campaigns.signing import read_private_key, sign
+    from polyseme.collection.campaigns import open_campaign
+    from polyseme.collection.campaigns.overview import SIGNATURE, read_private_key, sign
 
     found = open_campaign(campaign)
     folder = campaign if campaign.is_dir() else campaign.parent
@@ -115,6 +114,6 @@ def _present(found: Summary, as_json: bool) -> None:
     if as_json:
         print_json(found.to_dict())
         return
-    from polyseme.campaigns.view import campaign_view
+    from polyseme.collection.campaigns.overview import campaign_view
 
     show(campaign_view(found))

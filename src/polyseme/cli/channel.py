@@ -10,7 +10,7 @@ import click
 from polyseme.cli.console import PathType, write_text
 
 if TYPE_CHECKING:
-    from polyseme.collection.small_server import SmallServer
+    from polyseme.collection.gateway import SmallServer
 
 __all__ = ["gateway", "issuer", "relay"]
 
@@ -32,7 +32,7 @@ def relay(address: str, host: str, port: int) -> None:
     Example:
       polyseme collect relay --gateway https://collect.example.org/v1/gateway
     """
-    from polyseme.collection.relay import relay_server
+    from polyseme.collection.gateway import relay_server
 
     _serve(relay_server(address, host, port), "Relay")
 
@@ -57,7 +57,7 @@ def gateway_new(file: Path) -> None:
     Example:
       polyseme collect gateway new gateway.json
     """
-    from polyseme.collection.ohttp import new_gateway
+    from polyseme.collection.gateway import new_gateway
 
     new_gateway(file)
     click.echo(f"Wrote the keys of a gateway to {file}. Every collector of a campaign needs this file.", err=True)
@@ -73,7 +73,7 @@ def gateway_add(file: Path) -> None:
       polyseme collect gateway new gateway.json
       polyseme collect gateway add gateway.json
     """
-    from polyseme.collection.ohttp import add_gateway_key
+    from polyseme.collection.gateway import add_gateway_key
 
     click.echo(f"Added the key {add_gateway_key(file).keys[0].number} to {file}.", err=True)
 
@@ -90,7 +90,7 @@ def gateway_drop(file: Path, number: int) -> None:
       polyseme collect gateway add gateway.json
       polyseme collect gateway drop gateway.json 1
     """
-    from polyseme.collection.ohttp import drop_gateway_key
+    from polyseme.collection.gateway import drop_gateway_key
 
     drop_gateway_key(file, number)
     click.echo(f"Dropped the key {number} from {file}.", err=True)
@@ -106,7 +106,7 @@ def gateway_show(file: Path) -> None:
       polyseme collect gateway new gateway.json
       polyseme collect gateway show gateway.json
     """
-    from polyseme.collection.ohttp import read_gateway
+    from polyseme.collection.gateway import read_gateway
     from polyseme.device.tokens import to_text
 
     click.echo(to_text(read_gateway(file).keys[0].configuration().encoded()))
@@ -134,7 +134,7 @@ def issuer_key(file: Path) -> None:
     Example:
       polyseme collect issuer key issuer.pem
     """
-    from polyseme.collection.issuer import new_issuer_key
+    from polyseme.collection.credentials import new_issuer_key
     from polyseme.device.tokens import to_text
 
     click.echo(to_text(new_issuer_key(file).public()))
@@ -155,9 +155,8 @@ def issuer_invite(number: int, campaign: str, out: Path, hashes: Path) -> None:
     Example:
       polyseme collect issuer invite 5000 --campaign ID --out codes.txt --hashes hashes.txt
     """
-    from polyseme.collection.invitations import hash_lines, new_codes
-    from polyseme.collection.secret_files import write_secret
-    from polyseme.files.whole import require_place
+    from polyseme.collection.credentials import hash_lines, new_codes, write_secret
+    from polyseme.kernel.files import require_place
 
     require_place(hashes, False)
     codes = new_codes(number)
@@ -182,10 +181,8 @@ def issuer_serve(campaign: str, key: Path, invitations: Path, store: Path, host:
     Example:
       polyseme collect issuer serve --campaign ID --key issuer.pem --invitations hashes.txt --store issued.db
     """
-    from polyseme.collection.invitations import read_hashes
-    from polyseme.collection.issuer import read_issuer_key
-    from polyseme.collection.issuing import Invited, Issuer
-    from polyseme.collection.small_server import SmallServer
+    from polyseme.collection.credentials import Invited, Issuer, read_hashes, read_issuer_key
+    from polyseme.collection.gateway import SmallServer
 
     signing, hashes = read_issuer_key(key), read_hashes(invitations)
     invited = Invited(store)

@@ -78,12 +78,12 @@ def serve(address: str, host: str, port: int, admin_port: int, rate: float, gate
     Example:
       polyseme collect serve --store sqlite:///reports.db --port 8080 --admin-port 8081
     """
-    from polyseme.extras import require
+    from polyseme.kernel.plugins import require
 
     require("collect", "a collector")
-    from polyseme.collection.logs import log_lines
-    from polyseme.collection.ohttp import read_gateway
-    from polyseme.collection.server.running import Listening, serve
+    from polyseme.collection.gateway import read_gateway
+    from polyseme.collection.server.listeners import Listening, serve
+    from polyseme.collection.telemetry import log_lines
 
     def told(listening: Listening) -> None:
         click.echo(f"Takes reports at {listening.public}; admin listener at {listening.admin}", err=True)
@@ -105,7 +105,7 @@ def open_command(campaign: str, address: str) -> None:
     Example:
       polyseme collect open campaign --store sqlite:///reports.db
     """
-    from polyseme.collection.operating import open_document, open_draft
+    from polyseme.collection.operations import open_document, open_draft
 
     with _store(address, create=True) as store:
         found = campaign
@@ -120,7 +120,7 @@ def open_command(campaign: str, address: str) -> None:
 
 def _document(path: Path) -> tuple[bytes, bytes | None]:
     """The exact bytes of a campaign, and its signature where it has one."""
-    from polyseme.campaigns.folder import SIGNATURE, open_campaign
+    from polyseme.collection.campaigns.overview import SIGNATURE, open_campaign
 
     data = open_campaign(path).data
     signature = (path if path.is_dir() else path.parent) / SIGNATURE
@@ -155,14 +155,14 @@ def status(campaign: str | None, address: str, as_json: bool) -> None:
     Example:
       polyseme collect status --store sqlite:///reports.db
     """
-    from polyseme.collection.operating import standing, standings
+    from polyseme.collection.operations import standing, standings
 
     with _store(address) as store, busy("Counting"):
         found = standings(store) if campaign is None else [standing(store, _named(store, campaign))]
     if as_json:
         print_json({"campaigns": [item.to_dict() for item in found]})
         return
-    from polyseme.collection.view import standings_view
+    from polyseme.collection.operations import standings_view
 
     show(standings_view(found))
 
@@ -187,7 +187,7 @@ def release(campaign: str, address: str, out: Path, k: int | None, file_format: 
     Example:
       polyseme collect release incomes --store sqlite:///reports.db --out release
     """
-    from polyseme.collection.releasing import release_campaign
+    from polyseme.collection.releases import release_campaign
 
     with _store(address) as store, busy("Releasing"):
         made = release_campaign(store, _named(store, campaign), out, k, file_format, force)
@@ -246,8 +246,8 @@ def invite(campaign: str, address: str, count: int, out: Path) -> None:
     Example:
       polyseme collect invite incomes --count 500 --out codes.txt --store sqlite:///reports.db
     """
-    from polyseme.collection.operating import invite
-    from polyseme.files.whole import require_place
+    from polyseme.collection.operations import invite
+    from polyseme.kernel.files import require_place
 
     require_place(out)
     with _store(address) as store:
@@ -269,11 +269,11 @@ def demo(out: Path, devices: int, force: bool) -> None:
     Example:
       polyseme collect demo --out crowd-out
     """
-    from polyseme.extras import require
+    from polyseme.kernel.plugins import require
 
     require("collect", "a collector")
+    from polyseme.demo.crowd import run_crowd
     from polyseme.kernel.work import current_cancellation
-    from polyseme.studies.crowd import run_crowd
 
     for line in run_crowd(out, devices, force, current_cancellation()):
         click.echo(line)
@@ -309,7 +309,7 @@ def token_new(name: str, address: str, role: str) -> None:
     Example:
       polyseme collect token new anna --role analyst --store sqlite:///reports.db
     """
-    from polyseme.collection.tokens import new_credential
+    from polyseme.collection.credentials import new_credential
 
     credential, made = new_credential(name, role)
     with _store(address, create=True) as store:
@@ -349,7 +349,7 @@ def token_remove(name: str, address: str) -> None:
 def _named(store: Store, given: str) -> str:
     """The campaign with this name, or whose id begins like this; enough where only one is meant."""
     from polyseme.collection.survey import Survey
-    from polyseme.errors import CollectionError, Problem
+    from polyseme.kernel.errors import CollectionError, Problem
 
     kept = store.campaigns()
     found = [item.id for item in kept if item.id.startswith(given)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from polyseme.errors import InternalError
+from polyseme.kernel.errors import InternalError
 
 
 @click.command("completion")

@@ -1,4 +1,9 @@
-"""What commands share on the terminal: output, progress, options with the same meaning everywhere."""
+"""What `--force` may replace: a file of the kind that the command writes, or an empty one; never a user's table.
+
+Which engine does the work, as options of several commands.
+
+What commands share on the terminal: output, progress, options with the same meaning everywhere.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,8 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -15,10 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import click
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from polyseme.errors import Problem
+from polyseme.engines import ENGINES
 
 __all__ = [
     "PathType",
@@ -26,12 +29,18 @@ __all__ = [
     "allow_outside_option",
     "busy",
     "chart_place",
+    "engine_options",
     "explain_option",
     "force_option",
+    "is_explanation",
+    "is_hierarchy",
+    "is_policy",
+    "is_prior",
     "json_option",
     "names",
     "policy_places",
     "print_json",
+    "require_spark",
     "say",
     "screen_width",
     "show",
@@ -42,6 +51,97 @@ __all__ = [
     "text_table_options",
     "write_text",
 ]
+
+
+def is_policy(file: Path) -> bool:
+    """Whether a file reads as a policy: YAML that says something of attributes."""
+    from polyseme.kernel.yaml_schema import NotYaml, load
+
+    try:
+        document = load(file.read_text(encoding="utf-8-sig"))
+    except (UnicodeDecodeError, NotYaml):
+        return False
+    if document is None:
+        return _is_empty(file)
+    return isinstance(document, Mapping) and not {"attributes", "protect-all-but"}.isdisjoint(document)
+
+
+def is_hierarchy(file: Path) -> bool:
+    """Whether every line of a file goes from a value up to the same root."""
+    rows = _rows(file)
+    widths, roots = {len(cells) for cells in rows}, {cells[-1] for cells in rows}
+    return _is_empty(file) or (len(widths) == 1 and min(widths) > 1 and len(roots) == 1)
+
+
+def is_prior(file: Path) -> bool:
+    """Whether a file has the header of a prior."""
+    rows = [cells for cells in _rows(file) if not cells[0].startswith("#")]
+    return _is_empty(file) or (bool(rows) and rows[0][-1] == "people")
+
+
+def is_explanation(file: Path) -> bool:
+    """Whether a file has the header of an explanation."""
+    from polyseme.results.explanation import HEAD
+
+    rows = _rows(file)
+    return _is_empty(file) or (bool(rows) and tuple(rows[0][-len(HEAD) :]) == HEAD)
+
+
+def _is_empty(file: Path) -> bool:
+    return file.stat().st_size == 0
+
+
+def _rows(file: Path) -> list[list[str]]:
+    """The records of a CSV file; none where it is something else."""
+    from polyseme.kernel.delimited import read_rows
+    from polyseme.kernel.errors import InvalidInput
+
+    try:
+        return [cells for _, cells in read_rows(file)]
+    except InvalidInput:
+        return []
+
+
+EngineCommand = TypeVar("EngineCommand", bound=Callable[..., Any])
+
+
+def engine_options(command: EngineCommand) -> EngineCommand:
+    """`--engine` and `--master`."""
+    command = click.option(
+        "--master",
+        metavar="ADDRESS",
+        help="With --engine spark, where: local[4], spark://HOST:7077, yarn, k8s://URL, or sc://HOST:15002 for a Spark "
+        "Connect server. Default: what spark-submit or SPARK_REMOTE says, or all cores of this machine.",
+    )(command)
+    return click.option(
+        "--engine",
+        type=click.Choice(list(ENGINES)),
+        default="local",
+        show_default=True,
+        help="Where the work is done: on this machine, or by Spark (needs polyseme[spark]).",
+    )(command)
+
+
+def require_spark(engine: str, **only: object) -> bool:
+    """Whether Spark does the work; options that only it understands are refused otherwise."""
+    if engine == "spark":
+        from polyseme.kernel.plugins import require
+
+        require("spark", "--engine spark")
+        # It speaks of a package that we hand nothing to.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        return True
+    for name, value in only.items():
+        if value is not None:
+            raise click.UsageError(f"--{name} is for --engine spark.")
+    return False
+
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from polyseme.kernel.errors import Problem
+
 
 PathType = click.Path(path_type=Path)
 
@@ -90,9 +190,9 @@ def chart_place(chart: Path | None, force: bool) -> None:
     """Raise before the work where a chart cannot be drawn, or may not be put."""
     if chart is None:
         return
-    from polyseme.extras import require
-    from polyseme.files.whole import require_place
-    from polyseme.reports.pictures import picture_kind
+    from polyseme.kernel.files import require_place
+    from polyseme.kernel.plugins import require
+    from polyseme.reports.charts import picture_kind
 
     picture_kind(chart)
     require("charts", "--chart")
@@ -104,14 +204,14 @@ def policy_places(command: Command) -> Command:
 
     @wraps(command)
     def placed(*arguments: Any, **options: Any) -> Any:
-        from polyseme.errors import InvalidInput
+        from polyseme.kernel.errors import InvalidInput
 
         try:
             return command(*arguments, **options)
         except InvalidInput as error:
             if options.get("policy") is None:
                 raise
-            from polyseme.policy.places import in_file
+            from polyseme.kernel.documents import in_file
 
             raise in_file(error, options["policy"]) from None
 
@@ -126,7 +226,7 @@ def show_values_option(command: Command) -> Command:
 
     @wraps(command)
     def shown(*arguments: Any, force_show_values: bool, **options: Any) -> Any:
-        from polyseme.errors import InvalidInput
+        from polyseme.kernel.errors import InvalidInput
 
         options["show_values"] = options["show_values"] or force_show_values
         if options["show_values"] and not force_show_values:
@@ -145,7 +245,7 @@ def show_values_option(command: Command) -> Command:
 
 
 def _require_watcher() -> None:
-    from polyseme.errors import QuestionError
+    from polyseme.kernel.errors import QuestionError
 
     if not sys.stderr.isatty():
         raise QuestionError(
@@ -229,7 +329,7 @@ def _plain(value: Any) -> Any:
 
 def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
     """`A,B,C`, or the option given several times, as names; one that holds a comma is written in double quotes."""
-    from polyseme.files.delimited import names_in
+    from polyseme.kernel.delimited import names_in
 
     found = names_in(value)
     if value and not found:
@@ -309,7 +409,7 @@ def write_text(
     if out is None:
         click.echo(text, nl=False)
         return
-    from polyseme.files.whole import whole_file
+    from polyseme.kernel.files import whole_file
 
     with whole_file(out, force, ours=ours, private=private) as partial:
         partial.write_text(text, encoding="utf-8")
@@ -326,7 +426,7 @@ def busy(label: str) -> Iterator[None]:
     if not sys.stderr.isatty() or _progress_wanted() != "bars":
         yield
         return
-    from polyseme.cli.bars import shown_progress
+    from polyseme.cli.progress import shown_progress
 
     with shown_progress(label):
         yield

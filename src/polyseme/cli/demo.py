@@ -18,7 +18,7 @@ def command(out: Path, records: int, force: bool) -> None:
     Example:
       polyseme demo --out demo-out
     """
-    from polyseme.studies.demo import run_demo
+    from polyseme.demo.walkthrough import run_demo
 
     steps = run_demo(out, records, force)
     while True:

@@ -9,19 +9,19 @@ from polyseme.cli.console import (
     PathType,
     busy,
     chart_place,
+    engine_options,
     force_option,
     json_option,
     names,
     print_json,
+    require_spark,
     say,
     show,
     write_text,
 )
-from polyseme.cli.engines import engine_options, require_spark
 
 if TYPE_CHECKING:
-    from polyseme.estimators.base import Population
-    from polyseme.estimators.options import Nonnegative
+    from polyseme.inference.base import Nonnegative, Population
     from polyseme.results.table import Target
 
 
@@ -113,14 +113,14 @@ def command(
       polyseme estimate release --of income --by sex
       polyseme estimate release --of income --using age,sex
     """
+    from polyseme.inference.questions.question import size_note
+    from polyseme.publishing.inputs import release_given
     from polyseme.verbs.estimate import estimate
-    from polyseme.verbs.inputs import release_given
-    from polyseme.verbs.questions import size_note
 
     if csv_file is not None and as_json:
         raise click.UsageError("--csv and --json cannot be combined")
     if csv_file not in (None, "-"):
-        from polyseme.files.whole import require_place
+        from polyseme.kernel.files import require_place
 
         require_place(Path(csv_file), force)
     chart_place(chart, force)
@@ -147,7 +147,7 @@ def command(
     if as_json:
         print_json(table.to_dict())
     elif csv_file is not None:
-        from polyseme.tables.io.spreadsheets import csv_text
+        from polyseme.tables.io.workbooks import csv_text
 
         write_text(csv_text(table.to_polars()), None if csv_file == "-" else Path(csv_file), force)
         for note in table.notes:
@@ -155,7 +155,7 @@ def command(
     else:
         show(table)
     if chart is not None:
-        from polyseme.files.whole import whole_file
+        from polyseme.kernel.files import whole_file
         from polyseme.reports.charts import save_chart
 
         with whole_file(chart, force) as partial:

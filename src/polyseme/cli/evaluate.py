@@ -8,7 +8,7 @@ import click
 from polyseme.cli.console import PathType, TableType, busy, json_option, names, print_json, show, text_table_options
 
 if TYPE_CHECKING:
-    from polyseme.tables.io.options import TableOptions
+    from polyseme.tables.io.source import TableOptions
 
 
 @click.command("evaluate")

@@ -24,10 +24,9 @@ from polyseme.cli.console import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from polyseme.errors import Problem
-    from polyseme.hierarchies import ColumnValues, Coverage, DeclaredHierarchy, Hierarchy, MissingAs, Rule
-    from polyseme.tables.io.options import TableOptions
-    from polyseme.tables.io.source import Source
+    from polyseme.kernel.errors import Problem
+    from polyseme.semantics.hierarchies import ColumnValues, Coverage, DeclaredHierarchy, Hierarchy, MissingAs, Rule
+    from polyseme.tables.io.source import Source, TableOptions
 
 __all__ = ["command"]
 
@@ -73,8 +72,8 @@ def show(
     Example:
       polyseme hierarchy show "intervals: [5, 10]" --values people.csv --column age --level 1
     """
-    from polyseme.hierarchies import fit
-    from polyseme.hierarchies.listed import arx_text
+    from polyseme.semantics.hierarchies import fit
+    from polyseme.semantics.hierarchies.builders import arx_text
 
     declared, rule = _opened(spec)
     if (values is None) != (column is None):
@@ -116,8 +115,8 @@ def check(
     Example:
       polyseme hierarchy check "intervals: [5, 10]" people.csv --column age
     """
-    from polyseme.hierarchies import Dates, Intervals, coverage, values_of
-    from polyseme.policy.generalizing import column_values
+    from polyseme.policy.resolution import column_values
+    from polyseme.semantics.hierarchies import Dates, Intervals, coverage, values_of
     from polyseme.tables.io.dialects import dialect_hint
 
     _, rule = _opened(spec)
@@ -163,10 +162,10 @@ def build(
     Example:
       polyseme hierarchy build intervals 5,10,20 people.csv --column age --out age.csv
     """
-    from polyseme.cli.replacing import is_hierarchy
-    from polyseme.files.whole import require_place
-    from polyseme.hierarchies import fit
-    from polyseme.hierarchies.listed import arx_text
+    from polyseme.cli.console import is_hierarchy
+    from polyseme.kernel.files import require_place
+    from polyseme.semantics.hierarchies import fit
+    from polyseme.semantics.hierarchies.builders import arx_text
 
     if out is not None:
         require_place(out, force, is_hierarchy)
@@ -177,35 +176,34 @@ def build(
 
 def _opened(spec: str) -> tuple[DeclaredHierarchy, Rule]:
     """What a policy would make of it; the files are the user's own, wherever they are."""
-    from polyseme.files.documents import parse
-    from polyseme.files.folder import Folder
-    from polyseme.hierarchies import read_hierarchy
+    from polyseme.kernel.documents import Folder, parse
+    from polyseme.semantics.hierarchies import read_hierarchy
 
     declared = read_hierarchy(parse(spec))
     return declared, declared.open(Folder(Path(), allow_outside=True))
 
 
 def _values(data: Path | str, column: str, **written: Unpack[TableOptions]) -> ColumnValues:
-    from polyseme.hierarchies import values_of
+    from polyseme.semantics.hierarchies import values_of
 
     return values_of(_column(data, column, **written))
 
 
 def _unplaced(rule: Rule, values: ColumnValues, source: Source) -> Problem:
-    from polyseme.errors import Problem
+    from polyseme.kernel.errors import Problem
 
     return Problem.in_rows("", "values without a place", "", values.strangers(rule), source.row_numbers)
 
 
 def _column(data: Path | str, column: str, **written: Unpack[TableOptions]) -> Iterator[pl.Series]:
-    from polyseme.policy.generalizing import column_values
+    from polyseme.policy.resolution import column_values
 
     return column_values(_table(data, column, **written), column)
 
 
 def _table(data: Path | str, column: str, **written: Unpack[TableOptions]) -> Source:
-    from polyseme.errors import TableError
-    from polyseme.verbs.inputs import table_given
+    from polyseme.kernel.errors import TableError
+    from polyseme.publishing.inputs import table_given
 
     source = table_given(data, **written)
     if column not in source.schema.names:
@@ -227,7 +225,7 @@ def _rows(hierarchy: Hierarchy, levels: Sequence[int]) -> Iterator[list[str]]:
 
 
 def _csv(hierarchy: Hierarchy, levels: Sequence[int]) -> str:
-    from polyseme.files.delimited import written_rows
+    from polyseme.kernel.delimited import written_rows
 
     return written_rows(_rows(hierarchy, levels), ";")
 
@@ -243,7 +241,7 @@ def _document(hierarchy: Hierarchy, levels: Sequence[int], missing: MissingAs) -
 
 def _show_table(hierarchy: Hierarchy, levels: Sequence[int]) -> None:
     from polyseme.cli.console import show as show_view
-    from polyseme.results.views.fitting import FittedTable
+    from polyseme.results.views.terminal import FittedTable
 
     head = [(f"level {level} ({len(hierarchy.labels[level]):,})", False) for level in levels]
     rows = list(_rows(hierarchy, levels))

@@ -16,7 +16,7 @@ from polyseme.cli.console import (
 )
 
 if TYPE_CHECKING:
-    from polyseme.tables.io.options import TableOptions
+    from polyseme.tables.io.source import TableOptions
 
 
 @click.command("init")
@@ -38,8 +38,8 @@ def command(
     Example:
       polyseme init people.csv --out policy.yaml
     """
-    from polyseme.cli.replacing import is_policy
-    from polyseme.files.whole import require_place
+    from polyseme.cli.console import is_policy
+    from polyseme.kernel.files import require_place
     from polyseme.verbs.init import init, unknown_values
 
     if out is not None:

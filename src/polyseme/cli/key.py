@@ -25,7 +25,7 @@ def new(file: Path) -> None:
     Example:
       polyseme key new secret.key
     """
-    from polyseme.randomness import new_key
+    from polyseme.kernel.randomness import new_key
 
     new_key(file)
     say(f"Wrote a new key to {file}. Keep it secret, and do not lose it.", err=True)

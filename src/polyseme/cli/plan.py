@@ -22,7 +22,7 @@ from polyseme.cli.console import (
     show_offending,
     show_values_option,
 )
-from polyseme.errors import PolicyError
+from polyseme.kernel.errors import PolicyError
 
 
 @click.command("plan")
@@ -83,11 +83,11 @@ def command(
       polyseme plan policy.yaml --records 100000 --distribution income=income-by-age-sex.csv
       polyseme plan policy.yaml --data people.csv --advise --learner 0.6
     """
+    from polyseme.inference.knowledge.tradeoff import advise as advise_on
+    from polyseme.inference.knowledge.tradeoff import tradeoff
     from polyseme.policy import Policy
     from polyseme.verbs.plan import frontier as frontier_of
     from polyseme.verbs.plan import plan
-    from polyseme.verbs.tradeoff import advise as advise_on
-    from polyseme.verbs.tradeoff import tradeoff
 
     chart_place(chart, force)
     with busy("Planning"):
@@ -118,7 +118,7 @@ def command(
         if not explain:
             show_hint()
     if chart and grid:
-        from polyseme.files.whole import whole_file
+        from polyseme.kernel.files import whole_file
         from polyseme.reports.charts import frontier_chart, save_chart
 
         with whole_file(chart, force) as partial:

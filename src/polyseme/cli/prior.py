@@ -88,7 +88,7 @@ def from_table(
 
 
 def _finish(found: Prior, out: Path | None, force: bool) -> None:
-    from polyseme.cli.replacing import is_prior
+    from polyseme.cli.console import is_prior
 
     write_text(found.to_csv(), out, force, is_prior)
     for remark in found.remarks:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from polyseme.cli.console import PathType, TableType, busy, say, text_table_options, write_text
-from polyseme.extras import installed, pip_line
+from polyseme.kernel.plugins import installed, pip_line
 
 if TYPE_CHECKING:
-    from polyseme.tables.io.options import TableOptions
+    from polyseme.tables.io.source import TableOptions
 
 
 @click.command("report")
@@ -43,7 +43,7 @@ def command(
     Example:
       polyseme report release --out report.html
     """
-    from polyseme.files.whole import require_place
+    from polyseme.kernel.files import require_place
     from polyseme.reports.page import is_page
     from polyseme.verbs.report import report
 

@@ -13,7 +13,7 @@ from polyseme.cli.console import PathType
 from polyseme.kernel.work import current_cancellation
 
 if TYPE_CHECKING:
-    from polyseme.studies.reproduce.command import Done, Work
+    from polyseme.papers.command import Done, Work
 
 
 def _pairs(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
@@ -51,7 +51,7 @@ def command(
       polyseme reproduce --list
       polyseme reproduce posterior --quick --out pages
     """
-    from polyseme.studies.reproduce.command import chosen_studies, prepare, reproduce
+    from polyseme.papers.command import chosen_studies, prepare, reproduce
 
     if listing:
         for study in chosen_studies(names):

@@ -5,11 +5,20 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from polyseme.cli.console import TableType, busy, json_option, names, print_json, show, text_table_options
-from polyseme.cli.engines import engine_options, require_spark
+from polyseme.cli.console import (
+    TableType,
+    busy,
+    engine_options,
+    json_option,
+    names,
+    print_json,
+    require_spark,
+    show,
+    text_table_options,
+)
 
 if TYPE_CHECKING:
-    from polyseme.tables.io.options import TableOptions
+    from polyseme.tables.io.source import TableOptions
 
 
 @click.command("risk")

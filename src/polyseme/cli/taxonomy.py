@@ -13,8 +13,8 @@ import click
 from polyseme.cli.console import say, show_offending, show_values_option
 
 if TYPE_CHECKING:
-    from polyseme.distances.taxonomies import Coverage, Taxonomy
-    from polyseme.errors import Problem
+    from polyseme.kernel.errors import Problem
+    from polyseme.semantics.distances.taxonomy import Coverage, Taxonomy
 
 __all__ = ["command"]
 
@@ -30,7 +30,7 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_(as_json: bool) -> None:
     """Name every taxonomy with its levels, from the value upwards."""
-    from polyseme.distances.taxonomies import load_taxonomy, taxonomy_names
+    from polyseme.semantics.distances.taxonomy import load_taxonomy, taxonomy_names
 
     taxonomies = [load_taxonomy(name) for name in taxonomy_names()]
     if as_json:
@@ -46,7 +46,7 @@ def list_(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def show(name: str, as_json: bool) -> None:
     """Print the categories of a taxonomy as a tree."""
-    from polyseme.distances.taxonomies import load_taxonomy
+    from polyseme.semantics.distances.taxonomy import load_taxonomy
 
     taxonomy = load_taxonomy(name)
     if as_json:
@@ -78,7 +78,7 @@ def check_(context: click.Context, name: str, data: Path, column: str | None, as
     Values themselves are printed with --show-values only. Without --column, a first line that is no value of the
     taxonomy counts as the header of a CSV file. Exit code 0 when every value has a place, 1 when some have none.
     """
-    from polyseme.distances.taxonomies import check, load_taxonomy
+    from polyseme.semantics.distances.taxonomy import check, load_taxonomy
 
     taxonomy = load_taxonomy(name)
     cells = _cells(data, column, taxonomy)
@@ -109,9 +109,9 @@ def check_(context: click.Context, name: str, data: Path, column: str | None, as
 
 def _strangers(coverage: Coverage, seen: Mapping[str, tuple[int, int]]) -> Problem:
     """The values that the taxonomy does not know, with their rows."""
-    from polyseme.errors import Problem
-    from polyseme.sightings import Sightings
-    from polyseme.spelling import spelling
+    from polyseme.kernel.errors import Problem
+    from polyseme.kernel.sightings import Sightings
+    from polyseme.kernel.spelling import spelling
 
     unknown = set(coverage.unknown)
     found = {text: where for text, where in seen.items() if text in unknown or spelling(text) in unknown}
@@ -139,9 +139,9 @@ def _branches(taxonomy: Taxonomy, code: str, indent: str) -> Iterator[str]:
 
 def _cells(data: Path, column: str | None, taxonomy: Taxonomy) -> Iterator[str]:
     """The column's cells as text."""
-    from polyseme.errors import TableError
-    from polyseme.files.delimited import read_rows
-    from polyseme.spelling import spelling
+    from polyseme.kernel.delimited import read_rows
+    from polyseme.kernel.errors import TableError
+    from polyseme.kernel.spelling import spelling
 
     if data.suffix.lower() == ".parquet" or column is not None:
         return _column(data, column)
@@ -157,9 +157,9 @@ def _column(data: Path, column: str | None) -> Iterator[str]:
     """The cells of a column of a table; the first one where none is named."""
     import polars as pl
 
-    from polyseme.errors import TableError, nearest
-    from polyseme.tables.coding.codes import as_series
-    from polyseme.verbs.inputs import table_given
+    from polyseme.kernel.errors import TableError, nearest
+    from polyseme.publishing.inputs import table_given
+    from polyseme.tables.codes import as_series
 
     source = table_given(data)
     chosen = source.schema.names[0] if column is None else column

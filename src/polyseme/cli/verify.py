@@ -10,16 +10,17 @@ from polyseme.cli.console import (
     TableType,
     allow_outside_option,
     busy,
+    engine_options,
     explain_option,
     json_option,
     policy_places,
     print_json,
+    require_spark,
     show_explained,
     show_offending,
     show_values_option,
 )
-from polyseme.cli.engines import engine_options, require_spark
-from polyseme.errors import Problem, QuestionError
+from polyseme.kernel.errors import Problem, QuestionError
 
 
 @click.command("verify")

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyseme.arrays import Floats
 from polyseme.designs.balanced import balanced as make_balanced
 from polyseme.designs.base import SET_LIMIT, Design
-from polyseme.designs.distribution import SetDistribution
+from polyseme.designs.distribution import SetDistribution, restrict
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.feasibility import best_l, largest_l
-from polyseme.designs.restriction import restrict
+from polyseme.designs.least_risk import least_risk
 from polyseme.designs.sequential import Simple
 from polyseme.designs.sharp import sharp as make_sharp
-from polyseme.designs.stepping import least_risk
 from polyseme.designs.stored import DESIGNS, design_from
-from polyseme.distances.structure import Structure
-from polyseme.errors import PolicyError, nearest
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.errors import PolicyError, nearest
+from polyseme.semantics.distances.base import Structure
 
 __all__ = [
     "DESIGNS",

@@ -22,11 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.arrays import Bools, Floats, Ints
-from polyseme.designs import spectrum as spectra
-from polyseme.designs.spectrum import Spectrum
-from polyseme.distances.structure import Structure
-from polyseme.errors import ImpossibleError
+from polyseme.designs import ring as spectra
+from polyseme.designs.ring import Spectrum
+from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances.base import Structure
 
 __all__ = ["LEAST_SHARE", "SET_LIMIT", "Design", "Trade", "heaviest_outside"]
 

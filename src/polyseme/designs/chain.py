@@ -19,8 +19,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln
 
-from polyseme.arrays import Floats, Ints
-from polyseme.errors import ImpossibleError
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.errors import ImpossibleError
 
 __all__ = ["Chain", "EvenChain", "Steps"]
 

@@ -17,19 +17,25 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
-from polyseme.designs import spectrum as spectra
-from polyseme.designs.alias import CHUNK, TABLE_LIMIT, alias_cells
+from polyseme.designs import ring as spectra
 from polyseme.designs.chain import Chain, EvenChain, Steps
-from polyseme.designs.entropy import MaximumEntropy
-from polyseme.designs.fitting import fit
+from polyseme.designs.distribution import MaximumEntropy, compatible_sets
 from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from, information_from, tilted_sums
-from polyseme.designs.leading import any_of, on_chain, peeled
-from polyseme.designs.listing import compatible_sets
-from polyseme.designs.portable import document, whole
-from polyseme.designs.samplers import ChainSampler, DistinctSampler, Sampler, TableSampler, sort_rows
-from polyseme.designs.spectrum import Spectrum
-from polyseme.distances.structure import Clusters
+from polyseme.designs.leaders import any_of, on_chain, peeled
+from polyseme.designs.maximum_entropy import fit
+from polyseme.designs.ring import Spectrum, document, whole
+from polyseme.designs.samplers import (
+    CHUNK,
+    TABLE_LIMIT,
+    ChainSampler,
+    DistinctSampler,
+    Sampler,
+    TableSampler,
+    alias_cells,
+    sort_rows,
+)
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.semantics.distances.base import Clusters
 
 __all__ = ["ClustersDesign", "cluster_masses", "cluster_steps", "fit_clusters"]
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.arrays import Bools, Floats, Ints
-from polyseme.designs.alias import CHUNK
+from polyseme.designs.samplers import CHUNK
 from polyseme.designs.sequential import Sequential
-from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
-from polyseme.errors import ImpossibleError
+from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
 
 __all__ = ["Duplicate", "rank_spacing"]
 

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
-from polyseme.arrays import Floats, Ints
-from polyseme.designs.listing import count_sets, list_sets
+from polyseme.designs.distribution import count_sets, list_sets
 from polyseme.designs.ring import as_line, ring_of
-from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
-from polyseme.errors import ImpossibleError
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
 
 __all__ = [
     "LISTED_LIMIT",

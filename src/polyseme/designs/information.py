@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
 from polyseme.designs.chain import Chain
+from polyseme.kernel.arrays import Floats, Ints
 
 __all__ = [
     "INFORMATION_LIMIT",

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
-from polyseme.designs.alias import TABLE_LIMIT
 from polyseme.designs.chain import Chain, Steps
-from polyseme.designs.entropy import MaximumEntropy
-from polyseme.designs.fitting import fit
+from polyseme.designs.distribution import MaximumEntropy
 from polyseme.designs.information import INFORMATION_LIMIT, chain_sums, error_from, information_from
-from polyseme.designs.leading import on_chain, peeled
-from polyseme.designs.portable import document, whole
-from polyseme.designs.samplers import ChainSampler, Sampler, TableSampler, sort_rows
-from polyseme.distances.structure import Line
+from polyseme.designs.leaders import on_chain, peeled
+from polyseme.designs.maximum_entropy import fit
+from polyseme.designs.ring import document, whole
+from polyseme.designs.samplers import TABLE_LIMIT, ChainSampler, Sampler, TableSampler, sort_rows
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.semantics.distances.base import Line
 
 __all__ = ["LineDesign", "fit_line"]
 

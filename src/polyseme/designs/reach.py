@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
-from polyseme.arrays import Floats, Ints
 from polyseme.designs.feasibility import few_sets, membership, programme
 from polyseme.designs.ring import as_line
-from polyseme.distances.structure import Clusters, Line, Structure
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.semantics.distances.base import Clusters, Line, Structure
 
 __all__ = ["Reach", "floor_inclusion", "floor_posterior", "reach_of"]
 

@@ -1,4 +1,6 @@
-"""Algorithm 1 of the journal paper, with its exact channel.
+"""Which values may join a set that is being built, so that it can still be completed.
+
+Algorithm 1 of the journal paper, with its exact channel.
 
 The true value, then `l - 1` decoys one after the other, each uniform over the values that are compatible with all
 members so far and from which the set can still be completed (section 5.4; on a line with the exact greedy packing).
@@ -14,21 +16,137 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import combinations
+from typing import Any, Protocol
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
-from polyseme.designs.alias import CHUNK
 from polyseme.designs.base import SET_LIMIT, Design, heaviest_outside
-from polyseme.designs.extensions import RingExtensions, extensions_of
+from polyseme.designs.distribution import compatibility, compatible_sets, count_sets, list_sets
 from polyseme.designs.feasibility import largest_l
-from polyseme.designs.listing import compatibility, compatible_sets, count_sets, list_sets
-from polyseme.distances.base import MATRIX_LIMIT
-from polyseme.distances.structure import Structure
-from polyseme.errors import ImpossibleError
+from polyseme.designs.ring import Ring, ring_of
+from polyseme.designs.samplers import CHUNK
+from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.errors import ImpossibleError
+from polyseme.semantics.distances.base import MATRIX_LIMIT, Graph, Structure
 
-__all__ = ["Sequential", "Simple"]
+__all__ = ["Extensions", "ListedExtensions", "RingExtensions", "Sequential", "Simple", "extensions_of"]
+
+_TABLE_CELLS = 1 << 25
+"""Most subsets of all sets together that are listed."""
+
+
+class Extensions(Protocol):
+    """The candidates of a partial set: values compatible with all its members from which `l` can still be reached."""
+
+    def degree(self, members: Ints) -> Ints:
+        """How many candidates each partial set (n, k) has: (n,)."""
+        ...
+
+    def extend(self, members: Ints, uniforms: Floats) -> Ints:
+        """Each partial set (n, k), rows ascending, with one uniformly chosen candidate: (n, k + 1), rows ascending."""
+        ...
+
+
+def extensions_of(structure: Structure, l: int) -> Extensions:
+    """The candidates on any structure; a graph must have few enough sets to list."""
+    return ListedExtensions(structure, l) if isinstance(structure, Graph) else RingExtensions(ring_of(structure), l)
+
+
+class RingExtensions:
+    """Candidates as intervals of places: no list and no mask, whatever the size of the domain."""
+
+    def __init__(self, ring: Ring, l: int) -> None:
+        self.ring, self.l = ring, l
+        self.place = ring.places(np.arange(len(ring.order)))
+        self.straight = bool(np.array_equal(ring.order, np.arange(len(ring.order))))
+
+    def intervals(self, members: Ints) -> tuple[Ints, Ints]:
+        """Where the candidates of each partial set stand: closed intervals of unrolled places."""
+        places = self.place[members]
+        if not self.straight:
+            places.sort(axis=1)
+        return self.ring.candidates(self.ring.anchor(places), self.l - members.shape[1])
+
+    def degree(self, members: Ints) -> Ints:
+        lower, upper = self.intervals(members)
+        degree: Ints = np.maximum(upper - lower + 1, 0).sum(axis=1)
+        return degree
+
+    def extend(self, members: Ints, uniforms: Floats) -> Ints:
+        lower, upper = self.intervals(members)
+        total = np.maximum(upper - lower + 1, 0).cumsum(axis=1)
+        rank = (uniforms * total[:, -1]).astype(np.int64)
+        interval = (total <= rank[:, None]).sum(axis=1)
+        rows = np.arange(len(members))
+        # Counting back from the end of the interval needs no case for the first one.
+        place = upper[rows, interval] + 1 - (total[rows, interval] - rank)
+        joined = np.concatenate([members, self.ring.order[place % self.ring.size][:, None]], axis=1)
+        joined.sort(axis=1)
+        return joined
+
+
+class ListedExtensions:
+    """Candidates on a graph: every subset of a valid set, level by level, with its children.
+
+    A partial set is known by its number in its level: found from the number of the set without its last member, which
+    is a partial set too, so that keys stay small whatever the domain.
+    """
+
+    def __init__(self, structure: Structure, l: int) -> None:
+        sets = list_sets(structure, l)
+        if len(sets) << l > _TABLE_CELLS:
+            raise ImpossibleError(
+                f"{len(sets):,} sets of {l} values have too many subsets to list", "a smaller l or a larger d has fewer"
+            )
+        self.l, self.base = l, structure.size
+        self.keys: list[Ints] = []
+        self.children: list[tuple[Ints, Ints]] = []
+        for size in range(1, l + 1):
+            level = _subsets(sets, size)
+            self.keys.append(self._number(level[:, :-1])[0] * self.base + level[:, -1])
+            if size > 1:
+                self.children.append(self._family(level))
+
+    def _number(self, members: Ints) -> tuple[Ints, Bools]:
+        """The number of each partial set in its level, and whether it is there at all."""
+        number, known = np.zeros(len(members), dtype=np.int64), np.ones(len(members), dtype=bool)
+        for column, keys in zip(members.T, self.keys, strict=False):
+            key = number * self.base + column
+            number = np.minimum(np.searchsorted(keys, key), max(len(keys) - 1, 0))
+            known &= keys[number] == key if len(keys) else False
+        return number, known
+
+    def _family(self, bigger: Ints) -> tuple[Ints, Ints]:
+        """For the partial sets one smaller: where their children start, and the member each child adds."""
+        size = bigger.shape[1]
+        parent = np.concatenate([self._number(np.delete(bigger, column, axis=1))[0] for column in range(size)])
+        added = bigger.T.ravel()
+        order = np.lexsort((added, parent))
+        starts = np.searchsorted(parent[order], np.arange(len(self.keys[size - 2]) + 1))
+        return starts.astype(np.int64), added[order]
+
+    def degree(self, members: Ints) -> Ints:
+        number, known = self._number(members)
+        starts, _ = self.children[members.shape[1] - 1]
+        if len(starts) == 1:
+            return np.zeros(len(members), dtype=np.int64)
+        return np.where(known, starts[number + 1] - starts[number], 0)
+
+    def extend(self, members: Ints, uniforms: Floats) -> Ints:
+        number, _ = self._number(members)
+        starts, added = self.children[members.shape[1] - 1]
+        rank = (uniforms * (starts[number + 1] - starts[number])).astype(np.int64)
+        joined = np.concatenate([members, added[starts[number] + rank][:, None]], axis=1)
+        joined.sort(axis=1)
+        return joined
+
+
+def _subsets(sets: Ints, size: int) -> Ints:
+    """The distinct subsets of this size of all sets, in lexicographic order."""
+    pieces = [sets[:, list(columns)] for columns in combinations(range(sets.shape[1]), size)]
+    return np.unique(np.concatenate(pieces), axis=0)
+
 
 SEQUENTIAL_LIMIT = 12
 """Most candidates of a sequential design: its likelihoods go through all 2^12 subsets of a set. Chosen by judgment."""
@@ -123,7 +241,7 @@ def _together(sets: Ints, likelihood: Floats, size: int) -> Floats:
 class Simple(Sequential):
     """Algorithm 1 with the feasibility check.
 
-    >>> from polyseme.distances import LineDistance
+    >>> from polyseme.semantics.distances import LineDistance
     >>> design = Simple(LineDistance.ranks(14).structure(6), 2)
     >>> round(design.worst_posterior(np.full(14, 1 / 14), 1.0), 3)
     0.727

@@ -9,8 +9,8 @@ Nothing here needs numpy, polars, pyarrow or scipy, so that it runs on a small d
 """
 
 from polyseme.device.campaign import Campaign
+from polyseme.device.delivery import send, transport_of, withdraw
 from polyseme.device.queue import Queue
 from polyseme.device.reports import Report, answer, answer_codes
-from polyseme.device.sending import send, transport_of, withdraw
 
 __all__ = ["Campaign", "Queue", "Report", "answer", "answer_codes", "send", "transport_of", "withdraw"]

@@ -1,4 +1,6 @@
-"""The campaign document as a device reads it: pinned by its hash, and nothing in it taken on trust.
+"""The fingerprint of a sampling document: what sticky sets depend on beside the device's key and the answer.
+
+The campaign document as a device reads it: pinned by its hash, and nothing in it taken on trust.
 
 The id of a campaign is the SHA-256 of the document's bytes. A device that has the id from a trusted place, such as the
 link in an invitation, knows that the document is the one that was meant.
@@ -8,20 +10,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from polyseme.device.collecting import Collection, read_collection
-from polyseme.device.fields import LARGEST, Fields
-from polyseme.device.fingerprint import compact, fingerprint
+from polyseme.device.fields import LARGEST, MOST_BYTES, MOST_COLUMNS, Fields
 from polyseme.device.protected import ODDS_WITH_CONSENT, SLACK, Label, Member, Protected
-from polyseme.device.sampling import Sampling
-from polyseme.device.strata import Placing
-from polyseme.device.workload import MOST_BYTES, MOST_COLUMNS
-from polyseme.errors import CampaignError, Problem
-from polyseme.strict_json import read_json
+from polyseme.device.sampler import Sampling
+from polyseme.device.terms import Collection, Placing, read_collection
+from polyseme.kernel.documents import read_json
+from polyseme.kernel.errors import CampaignError, Problem
 
 __all__ = [
     "FORMAT",
@@ -30,8 +30,29 @@ __all__ = [
     "Open",
     "Protected",
     "campaign_id",
+    "compact",
+    "fingerprint",
     "label_text",
 ]
+
+
+def compact(value: Any) -> bytes:
+    """JSON without blanks, as `JSON.stringify` of JavaScript writes it, in UTF-8."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise CampaignError("a text with half of a surrogate pair, which is no character") from None
+
+
+def fingerprint(attribute: str, labels: Sequence[str | int | bool], document: Mapping[str, Any]) -> str:
+    """SHA-256 of `[attribute, labels, document]` in hexadecimal, the document's fields in their order.
+
+    The attribute is part of it: two questions with the same answers and the same integers would otherwise have the same
+    sticky sets wherever the answers are the same, and their sets would not be independent.
+    """
+    return hashlib.sha256(compact([attribute, list(labels), dict(document)])).hexdigest()
+
 
 FORMAT = "polyseme-campaign-1"
 MEDIA_TYPE = "application/vnd.polyseme.report+json;v=1"

@@ -1,4 +1,9 @@
-"""Reading the fields of an untrusted document: nothing is taken on trust, and every problem is found.
+"""How much work a campaign may give a device: counted from its numbers, before anything is computed or allocated.
+
+A small document can ask for tables that no device holds. So every sampling document is charged for the work that it
+means, in units that are the same in every implementation, and all documents of a campaign share one allowance.
+
+Reading the fields of an untrusted document: nothing is taken on trust, and every problem is found.
 
 A `Fields` collects what is wrong. Its methods return something harmless where a field is wrong, so that the fields
 after it are read too; `done` raises.
@@ -10,10 +15,33 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, TypeGuard
 
-from polyseme.device.workload import Workload
-from polyseme.errors import CampaignError, Problem
+from polyseme.kernel.errors import CampaignError, Problem
 
-__all__ = ["LARGEST", "Fields"]
+__all__ = ["ALLOWANCE", "LARGEST", "MOST_BYTES", "MOST_CANDIDATES", "MOST_COLUMNS", "MOST_VALUES", "Fields", "Workload"]
+
+ALLOWANCE = 16_000_000
+"""Units of work that the sampling documents of a campaign may mean together: seconds on a small device."""
+MOST_BYTES = 16_000_000
+"""Of a campaign document."""
+MOST_CANDIDATES = 1_000
+"""Of a set: more do not fit into a report."""
+MOST_COLUMNS = 1_000
+"""Of a campaign, and most languages: more do not fit into a report, or on a page."""
+MOST_VALUES = 1_000_000
+"""Of an attribute."""
+
+
+class Workload:
+    """What is left of the allowance."""
+
+    def __init__(self, left: int = ALLOWANCE) -> None:
+        self.left = left
+
+    def take(self, units: int) -> bool:
+        """Whether so much work may still be done; it then counts as done."""
+        self.left -= units
+        return self.left >= 0
+
 
 LARGEST = (1 << 53) - 1
 """The largest whole number that every program reads exactly from JSON."""

@@ -16,7 +16,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from polyseme.errors import ChannelError
+from polyseme.kernel.errors import ChannelError
 
 __all__ = [
     "AEAD_ID",

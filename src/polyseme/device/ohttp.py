@@ -1,22 +1,39 @@
-"""The device's side of oblivious HTTP (RFC 9458): the relay sees who sends, the collector sees what, neither sees both.
+"""HTTP messages as bytes (RFC 9292), in the framing of known length: what travels inside an encapsulated request.
+
+>>> Request("GET", "https", "example.com", "/").encoded().hex()
+'00034745540568747470730b6578616d706c652e636f6d012f000000'
+
+Messages end with zero bytes of any number, so that all can be made of one length.
+
+The device's side of oblivious HTTP (RFC 9458): the relay sees who sends, the collector sees what, neither sees both.
 
 A request is sealed for the key configuration of the collector's gateway and posted to the relay. All requests of a
 campaign have one length, whatever they are for, so that a relay cannot tell a report from a withdrawal.
+
+The way to a collector through a relay, and no other.
+
+A campaign that names a relay promises that the collector does not learn who sends. `Relayed` is a transport for
+`sending.send` that has only this way: no key is an error before anything is sent, and where the relay or the gateway
+does not answer nothing has come back, and the report stays in the queue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from email.message import Message
+from http.client import HTTPException
+from typing import IO, NamedTuple
+from urllib.parse import urlsplit
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from polyseme.device import hpke
-from polyseme.device.bhttp import Request, Response, padded
-from polyseme.errors import ChannelError
+from polyseme.kernel.errors import ChannelError
 
 __all__ = [
     "ENVELOPE",
@@ -25,13 +42,157 @@ __all__ = [
     "RESPONSE_NONCE_BYTES",
     "RESPONSE_TYPE",
     "Encapsulated",
+    "Headers",
     "KeyConfiguration",
+    "Relayed",
+    "Reply",
+    "Request",
+    "Response",
     "encapsulate",
+    "padded",
+    "posted",
     "read_configurations",
     "request_info",
+    "require_address",
     "response_cipher",
     "wrapped",
 ]
+
+Headers = tuple[tuple[str, str], ...]
+"""Names in lower case, each with a value."""
+
+_REQUEST, _RESPONSE = 0, 1
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request; its body is kept out of its repr."""
+
+    method: str
+    scheme: str
+    authority: str
+    path: str
+    headers: Headers = ()
+    body: bytes = field(default=b"", repr=False)
+
+    def encoded(self) -> bytes:
+        control = (self.method, self.scheme, self.authority, self.path)
+        return _number(_REQUEST) + b"".join(_text(part) for part in control) + _rest(self.headers, self.body)
+
+    @classmethod
+    def decoded(cls, message: bytes) -> Request:
+        reader = _Reader(message)
+        reader.framing(_REQUEST)
+        method, scheme, authority, path = (reader.text() for _ in range(4))
+        return cls(method, scheme, authority, path, *reader.rest())
+
+
+@dataclass(frozen=True)
+class Response:
+    """An answer; its body is kept out of its repr."""
+
+    status: int
+    headers: Headers = ()
+    body: bytes = field(default=b"", repr=False)
+
+    def encoded(self) -> bytes:
+        return _number(_RESPONSE) + _number(self.status) + _rest(self.headers, self.body)
+
+    @classmethod
+    def decoded(cls, message: bytes) -> Response:
+        reader = _Reader(message)
+        reader.framing(_RESPONSE)
+        status = reader.number()
+        while 100 <= status < 200:
+            reader.headers()
+            status = reader.number()
+        if not 200 <= status <= 599:
+            raise _malformed("an impossible status code")
+        return cls(status, *reader.rest())
+
+    def header(self, name: str) -> str | None:
+        """The first value under a name in lower case."""
+        return next((value for key, value in self.headers if key == name), None)
+
+
+def padded(message: bytes, size: int) -> bytes:
+    """The message with zero bytes up to a size: what is inside cannot be told from its length."""
+    if len(message) > size:
+        raise ChannelError(f"a message of {len(message):,} bytes does not fit the {size:,} that all are padded to")
+    return message.ljust(size, b"\0")
+
+
+def _number(value: int) -> bytes:
+    """A whole number in 1, 2, 4 or 8 bytes (RFC 9000, section 16)."""
+    for power, length in enumerate((1, 2, 4, 8)):
+        if value < 1 << (8 * length - 2):
+            return (power << (8 * length - 2) | value).to_bytes(length, "big")
+    raise ChannelError("a message is too long to be encoded")
+
+
+def _text(text: str) -> bytes:
+    return _with_length(text.encode("latin-1", "strict"))
+
+
+def _with_length(content: bytes) -> bytes:
+    return _number(len(content)) + content
+
+
+def _rest(headers: Headers, body: bytes) -> bytes:
+    """Headers, content and no trailers."""
+    return _with_length(b"".join(_text(part) for line in headers for part in line)) + _with_length(body) + _number(0)
+
+
+class _Reader:
+    """Takes a message apart from its beginning; whatever is missing at its end was empty."""
+
+    def __init__(self, message: bytes) -> None:
+        self._message, self._at = message, 0
+
+    def framing(self, expected: int) -> None:
+        if self.number() != expected:
+            raise _malformed("not in the framing of known length")
+
+    def number(self) -> int:
+        first = self._take(1)
+        value = int.from_bytes(first + self._take((1 << (first[0] >> 6)) - 1), "big")
+        length = 1 << (first[0] >> 6)
+        return value & ((1 << (8 * length - 2)) - 1)
+
+    def text(self) -> str:
+        return self._take(self.number()).decode("latin-1")
+
+    def headers(self) -> Headers:
+        lines = _Reader(self._take(self.number()))
+        found = list[tuple[str, str]]()
+        while not lines._ended():
+            found.append((lines.text().lower(), lines.text()))
+        return tuple(found)
+
+    def rest(self) -> tuple[Headers, bytes]:
+        headers = () if self._ended() else self.headers()
+        body = b"" if self._ended() else self._take(self.number())
+        if not self._ended():
+            # Trailers: nothing here reads any.
+            self.headers()
+        if self._message[self._at :].strip(b"\0"):
+            raise _malformed("something follows its end that is no padding")
+        return headers, body
+
+    def _ended(self) -> bool:
+        return self._at == len(self._message)
+
+    def _take(self, count: int) -> bytes:
+        taken = self._message[self._at : self._at + count]
+        if len(taken) < count:
+            raise _malformed("cut short")
+        self._at += count
+        return taken
+
+
+def _malformed(what: str) -> ChannelError:
+    return ChannelError(f"a binary HTTP message cannot be read: {what}")
+
 
 KEYS_TYPE = "application/ohttp-keys"
 REQUEST_TYPE = "message/ohttp-req"
@@ -137,3 +298,92 @@ def _configuration(content: bytes) -> KeyConfiguration | None:
     if _SUITE not in (suites[at : at + 4] for at in range(0, len(suites), 4)):
         return None
     return KeyConfiguration(content[0], public)
+
+
+_LONGEST_ANSWER = 1 << 20
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the collector answered; header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Relayed:
+    """Sealed for the collector, handed to the relay.
+
+    relay  its address, from the campaign's document
+    keys   the gateway's key configurations, from the campaign's document
+    size   bytes of a padded report in this campaign: all requests have the same length
+    """
+
+    relay: str
+    keys: bytes = field(repr=False)
+    size: int
+    timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        require_address(self.relay)
+        if not self.keys:
+            raise ChannelError(
+                "the campaign names a relay but no key of the gateway behind it, so nothing can be sent",
+                "those who run it put the gateway's key into the campaign's document",
+            )
+        read_configurations(self.keys)
+
+    def post(self, url: str, body: bytes, media_type: str) -> Reply:
+        """Post to the collector through the relay; raise `OSError` where nothing came back."""
+        place = urlsplit(url)
+        request = Request("POST", place.scheme, place.netloc, place.path, (("content-type", media_type),), body)
+        sealed, opened = wrapped(self.keys, request, self.size)
+        answer = posted(self.relay, REQUEST_TYPE, sealed, self.timeout)
+        if answer.status != 200 or answer.header("content-type") != RESPONSE_TYPE:
+            raise ConnectionError(f"the relay answered {answer.status} and brought nothing back from the gateway")
+        try:
+            inner = opened(answer.body)
+        except ChannelError as error:
+            raise ConnectionError(str(error)) from None
+        return Reply(inner.status, dict(inner.headers))
+
+
+def require_address(address: str) -> None:
+    """Only encrypted connections, except on this machine."""
+    place = urlsplit(address)
+    if place.scheme == "https" and place.hostname:
+        return
+    if place.scheme == "http" and place.hostname in _LOOPBACK:
+        return
+    raise ChannelError("expected an address that begins with https://", "http:// is for tests on this machine only")
+
+
+def posted(address: str, media_type: str, body: bytes, timeout: float) -> Response:
+    """Post a body with no header that tells about the sender; raise `OSError` where there is no answer."""
+    headers = {"Content-Type": media_type, "User-Agent": "polyseme-device", "Accept": "*/*"}
+    request = urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 - see `require_address`
+    try:
+        with _opener.open(request, timeout=timeout) as answer:
+            return _read(answer.status, answer.headers, answer)
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return _read(refusal.code, refusal.headers, refusal)
+    except HTTPException as error:
+        raise ConnectionError(f"the answer broke off: {type(error).__name__}") from None
+
+
+def _read(status: int, headers: Message, content: IO[bytes]) -> Response:
+    kept = tuple((name.lower(), value) for name, value in headers.items())
+    return Response(status, kept, content.read(_LONGEST_ANSWER))
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect: a relay could name the collector, which would then see the sender."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(_Stay)

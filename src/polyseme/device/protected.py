@@ -1,8 +1,28 @@
-"""A protected column as a device sees it: what its sets can tell, and when the device refuses to answer.
+"""What the set of a sampling document can tell at worst, computed from the document alone.
+
+For an attacker who expects the values with shares `pi` the posterior of v is, with `c = pi / rho`,
+
+    (p c_v + (1 - p) pi_v) / (p sum_R c + 1 - p)    inside of R
+    (1 - p) pi_v / (p sum_R c + 1 - p)              outside of it
+
+where `rho_v` is the probability that v is in a set. The lightest set that holds v is the worst for it.
+
+Whatever an attacker expects, a set changes the odds between two of its values u and v by the factor
+
+    (p / rho_u + 1 - p) / (p / rho_v + 1 - p)
+
+so the largest such factor bounds what the set adds for every prior, also for one that the document does not declare.
+
+A protected column as a device sees it: what its sets can tell, and when the device refuses to answer.
 
 A device cannot know whether a declared prior is true. So it computes three numbers from the document itself: the worst
 posterior under the declared prior, which is what is promised; the worst posterior under a uniform prior; and the
 largest factor by which a set changes the odds between two of its candidates, which holds whatever the prior is.
+
+What a campaign's settings mean for the people who answer, in plain words: for the page and for the report.
+
+A respondent reads these sentences before anything is sent, an analyst reads them in the report. They say what is not
+protected as plainly as what is; `docs/collection/threats.md` holds them with the reasons.
 """
 
 from __future__ import annotations
@@ -10,13 +30,56 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
-from polyseme.device.posterior import largest_odds, worst_posterior
-from polyseme.device.sampling import Sampling
-from polyseme.device.strata import Placing
-from polyseme.errors import CampaignError, Problem
+from polyseme.device.sampler import Sampling
+from polyseme.device.terms import Placing
+from polyseme.kernel.errors import CampaignError, ChannelError, Problem, nearest
 
-__all__ = ["LARGEST_ODDS", "LEAST_SHARE", "ODDS_WITH_CONSENT", "SLACK", "Label", "Member", "Protected"]
+__all__ = [
+    "LARGEST_ODDS",
+    "LEAST_SHARE",
+    "ODDS_WITH_CONSENT",
+    "REPORTED",
+    "SLACK",
+    "TOLD",
+    "Channel",
+    "Label",
+    "Member",
+    "OnePerPerson",
+    "Protected",
+    "channel_of",
+    "largest_odds",
+    "reported",
+    "told",
+    "worst_posterior",
+]
+
+
+def worst_posterior(sampling: Sampling, prior: Sequence[float] | None = None) -> float:
+    """The largest probability of any value given any set, for this prior; uniform by default."""
+    shares = [1.0 / sampling.size] * sampling.size if prior is None else prior
+    if len(shares) != sampling.size:
+        raise ValueError("one share for each value")
+    p = sampling.p
+    cost = [share / rho for share, rho in zip(shares, sampling.inclusion, strict=True)]
+    totals = [p * least + 1.0 - p for least in sampling.kind.lightest(cost)]
+    # A set of which this prior believes no value is never seen by its owner.
+    inside = [
+        (p * one + (1.0 - p) * share) / total if total > 0.0 else 0.0
+        for one, share, total in zip(cost, shares, totals, strict=True)
+    ]
+    outside = (1.0 - p) * max(shares) / min(totals) if p < 1.0 else 0.0
+    return max(*inside, outside)
+
+
+def largest_odds(sampling: Sampling) -> float:
+    """The largest factor by which any set changes the odds between two of its values, for every prior."""
+    p = sampling.p
+    factors = [p / rho + 1.0 - p for rho in sampling.inclusion]
+    best = sampling.kind.partners(factors)
+    return max(1.0, *(other / own for own, other in zip(factors, best, strict=True)))
+
 
 SLACK = 1e-6
 """By how much, relatively, a number may exceed its limit: weights are fitted to 1e-9 and rounded after."""
@@ -124,3 +187,75 @@ _TELL = "nothing was sent; tell the organizers of this campaign"
 
 def _least(member: Member) -> float:
     return LEAST_SHARE / len(member.codes) * (1.0 - SLACK)
+
+
+Channel = Literal["direct", "relay"]
+OnePerPerson = Literal["none", "invitation", "blind-rsa"]
+
+TOLD: dict[str, dict[str, str]] = {
+    "direct": {
+        "en": "Your answer goes straight to the collector, which sees the internet address it comes from. "
+        "It promises not to keep it; your device cannot check that.",
+        "de": "Ihre Antwort geht direkt an die Sammelstelle. Diese sieht, von welcher Internetadresse sie kommt. "
+        "Sie verspricht, die Adresse nicht zu speichern; Ihr Gerät kann das nicht prüfen.",
+    },
+    "relay": {
+        "en": "Your answer goes through a relay. The relay sees your internet address but cannot read the answer; "
+        "the collector can read it but does not see your address. Only together could they connect the two.",
+        "de": "Ihre Antwort geht über eine Zwischenstelle. Diese sieht Ihre Internetadresse, kann die Antwort aber "
+        "nicht lesen; die Sammelstelle kann sie lesen, sieht aber Ihre Adresse nicht. Nur gemeinsam könnten beide "
+        "sie verbinden.",
+    },
+    "none": {
+        "en": "How often a person answers is not checked. Please answer once.",
+        "de": "Es wird nicht geprüft, wie oft eine Person antwortet. Bitte antworten Sie nur einmal.",
+    },
+    "invitation": {
+        "en": "Your invitation code goes with your answer and can be used once. A person who noted which code you "
+        "got could see which answer is yours.",
+        "de": "Ihr Einladungscode wird mit der Antwort gesendet und gilt einmal. Eine Person, die notiert hat, "
+        "welchen Code Sie bekommen haben, könnte sehen, welche Antwort von Ihnen ist.",
+    },
+    "blind-rsa": {
+        "en": "Your invitation code is exchanged for a token that cannot be traced back to it. The token goes with "
+        "your answer and can be used once.",
+        "de": "Ihr Einladungscode wird gegen eine Marke getauscht, die sich nicht auf ihn zurückführen lässt. Die "
+        "Marke wird mit der Antwort gesendet und gilt einmal.",
+    },
+}
+"""What a respondent is told, by setting and language."""
+
+REPORTED = {
+    "direct": "Reports came directly: the collector could see the address of each sender, and was set not to keep it.",
+    "relay": "Reports came through a relay: the collector could not see the address of a sender, "
+    "unless it worked together with the relay.",
+    "none": "Nothing kept a person from reporting more than once; counts are of reports, not of people.",
+    "invitation": "Each report used up an invitation, so there is at most one for each. "
+    "A person who knows who got which code could tell whose report is whose as they arrived.",
+    "blind-rsa": "Each report used up a blindly signed token, one for each invitation. "
+    "Neither the issuer nor the collector can tell whose token it was.",
+}
+"""What a reader of the report is told, by setting."""
+
+
+def told(tokens: str, relay: str | None, language: str) -> list[str]:
+    """What a respondent is told about the way an answer takes and how often it counts; English where unknown."""
+    texts = [TOLD[channel_of(relay)], TOLD[_known(tokens)]]
+    return [text.get(language, text["en"]) for text in texts]
+
+
+def reported(tokens: str, channel: Channel) -> list[str]:
+    """What a reader of the report is told about both."""
+    return [REPORTED[channel], REPORTED[_known(tokens)]]
+
+
+def channel_of(relay: str | None) -> Channel:
+    """The way that reports take in a campaign with this relay, or with none."""
+    return "direct" if relay is None else "relay"
+
+
+def _known(tokens: str) -> str:
+    kinds = ("none", "invitation", "blind-rsa")
+    if tokens not in kinds:
+        raise ChannelError("an unknown kind of tokens", nearest(tokens, kinds))
+    return tokens

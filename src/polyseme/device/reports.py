@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from polyseme.device.campaign import Campaign, label_text
-from polyseme.device.fingerprint import compact
+from polyseme.device.campaign import Campaign, compact, label_text
+from polyseme.device.chain import fresh_subkey, sticky_subkey
 from polyseme.device.protected import Label, Member, Protected
-from polyseme.device.stream import fresh_subkey, sticky_subkey
-from polyseme.errors import CampaignError, Problem, nearest
+from polyseme.kernel.errors import CampaignError, Problem, nearest
 
 __all__ = ["Report", "answer", "answer_codes", "code_of", "longest_report"]
 

@@ -24,8 +24,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
-from polyseme.device.relayed import posted, require_address
-from polyseme.errors import ChannelError
+from polyseme.device.ohttp import posted, require_address
+from polyseme.kernel.errors import ChannelError
 
 __all__ = [
     "Blinding",

@@ -13,20 +13,20 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from polyseme.errors import Problem, QuestionError, nearest
+from polyseme.kernel.errors import Problem, QuestionError, nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from polyseme.engines.run import Run
-    from polyseme.engines.workers import Workers
+    from polyseme.grouping.division import Workers
     from polyseme.kernel.work import Cancellation
     from polyseme.release import Release
     from polyseme.tables.io.source import Source
 
 __all__ = ["ENGINES", "Engine", "Target", "Watch", "engine_given", "engine_named"]
 
-ENGINES: Mapping[str, str] = {"local": "polyseme.engines.local", "spark": "polyseme.spark.engine"}
+ENGINES: Mapping[str, str] = {"local": "polyseme.engines.local", "spark": "polyseme.engines.spark.engine"}
 """The module of each engine, which has an engine or a function `publish`."""
 
 

@@ -20,24 +20,19 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.arrays import Bools, Ints, arrow
-from polyseme.coupling import Coupled
-from polyseme.engines.conditions import Fulfilled
-from polyseme.engines.people import fingerprint_seed
-from polyseme.engines.tallies import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Print, Problems
-from polyseme.marks import MISSING, UNSEEN
-from polyseme.randomness import RecordStream, StickyStream
+from polyseme.engines.checks import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Fulfilled, Print, Problems
+from polyseme.kernel.arrays import Bools, Ints, arrow
+from polyseme.kernel.marks import MISSING, UNSEEN
+from polyseme.kernel.randomness import RecordStream, StickyStream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum
-from polyseme.tables.coding.codes import Coded, as_series, cast_column, code_type, encode, label_array
-from polyseme.tables.coding.dictionaries import Levels, is_ordered, plain
-from polyseme.tables.coding.keys import record_keys
-from polyseme.tables.coding.sighting import sighted
-from polyseme.tables.coding.strangers import strangers
-from polyseme.tables.coding.weights import read_weights
-from polyseme.tables.counting.matching import Fingerprints, fingerprints, mixed
-from polyseme.tables.counting.tally import headed
+from polyseme.strata.coupling import Coupled
+from polyseme.tables.codes import Coded, as_series, cast_column, code_type, encode, label_array
+from polyseme.tables.distinct import Fingerprints, fingerprints, headed, mixed
 from polyseme.tables.io.dialects import dialect_hint
+from polyseme.tables.labels import Levels, is_ordered, plain
+from polyseme.tables.people import fingerprint_seed
+from polyseme.tables.readings import read_weights, record_keys, sighted, strangers
 
 __all__ = ["Job", "ShownRows", "check_batch", "publish_batch", "publish_some", "shown_batch"]
 

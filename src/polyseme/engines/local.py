@@ -1,4 +1,6 @@
-"""The local engine: a table streams through, record batch by record batch, in bounded memory.
+"""How much memory the local engine may take, and how much of that rows may have while they wait for their turn.
+
+The local engine: a table streams through, record batch by record batch, in bounded memory.
 
 A loop around `publish_batch`: read ahead, publish in several threads, shuffle, write. Problems in the data are counted
 to the end of the table, so that one run tells all of them; nothing is published when there is one.
@@ -6,6 +8,7 @@ to the end of the table, so that one run tells all of them; nothing is published
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,20 +18,62 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from polyseme.arrays import Ints
 from polyseme.engines import Engine, Target, Watch
 from polyseme.engines.batch import Job, check_batch, publish_batch, publish_some
-from polyseme.engines.rows import expanded, labelled
-from polyseme.engines.run import Run, fill, stream_keys
-from polyseme.engines.tallies import BatchTally, Print, Problems
+from polyseme.engines.checks import BatchTally, Print, Problems
+from polyseme.engines.run import Run, expanded, fill, labelled, stream_keys
+from polyseme.kernel.arrays import Ints
+from polyseme.kernel.errors import Problem, QuestionError
+from polyseme.kernel.randomness import StreamKey
 from polyseme.kernel.work import stage
-from polyseme.randomness import StreamKey
 from polyseme.release import Release
-from polyseme.tables.counting.tally import HELD_BYTES, Tally
-from polyseme.tables.io.prefetch import ahead, in_parallel
-from polyseme.tables.io.shuffle import MEMORY_BYTES, Shuffler
+from polyseme.tables.distinct import HELD_BYTES, Tally
+from polyseme.tables.io.shuffle import MEMORY_BYTES, Shuffler, ahead, in_parallel
 
-__all__ = ["LocalEngine", "publish", "published_records", "published_tables"]
+__all__ = ["LocalEngine", "bytes_of", "publish", "published_records", "published_tables", "shuffling_memory"]
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12} | {
+    "KIB": 1 << 10,
+    "MIB": 1 << 20,
+    "GIB": 1 << 30,
+    "TIB": 1 << 40,
+}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?i?B)\s*", re.IGNORECASE)
+
+FIXED = 448 << 20
+"""What is taken whatever the table: Python and its libraries (160 MB), batches in several hands, fingerprints."""
+COPIES = 2
+"""Rows that wait are copied once when they are put in order."""
+LEAST = 16 << 20
+"""Less would mean very many small pieces."""
+
+
+def bytes_of(size: str | int) -> int:
+    """A size in bytes, given as such or as people write it.
+
+    >>> bytes_of("2GB"), bytes_of("1.5 GiB"), bytes_of(1 << 30)
+    (2000000000, 1610612736, 1073741824)
+    """
+    if isinstance(size, int) and not isinstance(size, bool):
+        return size
+    found = _SIZE.fullmatch(size) if isinstance(size, str) else None
+    if found is None:
+        raise QuestionError(
+            Problem("memory", f"expected a size, got '{size}'", "a number with its unit, such as 2GB or 512MB")
+        )
+    return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def shuffling_memory(size: str | int) -> int:
+    """What rows may take while they wait, so that the whole process stays below a size."""
+    room = (bytes_of(size) - FIXED) // COPIES
+    if room < LEAST:
+        least = -(-(FIXED + COPIES * LEAST) // 10**6)
+        raise QuestionError(
+            Problem("memory", f"{size} is too little: the program itself needs {least} MB", f"--memory {least}MB")
+        )
+    return room
+
 
 Some: TypeAlias = Callable[[pa.RecordBatch], Ints]
 """The places of some records of a batch."""

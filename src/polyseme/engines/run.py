@@ -1,21 +1,41 @@
-"""One run of a job over a table: what every engine is given, and what it fills in."""
+"""One run of a job over a table: what every engine is given, and what it fills in.
+
+From records with sets of codes to published rows: the long form, and labels in place of codes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
 from polyseme.engines.batch import Job
-from polyseme.engines.conditions import Fulfilled, require_fulfilled
-from polyseme.engines.people import CHANGED, CHANGED_HINT, require_agreement, too_few_people
-from polyseme.engines.tallies import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Print, Problems
+from polyseme.engines.checks import (
+    DRAWS,
+    GROUPS,
+    PEOPLE,
+    SETS,
+    BatchTally,
+    Fulfilled,
+    Print,
+    Problems,
+    require_fulfilled,
+)
+from polyseme.kernel.arrays import Ints, arrow
+from polyseme.kernel.randomness import StreamKey
 from polyseme.kernel.work import Cancellation, current_cancellation
-from polyseme.randomness import StreamKey
-from polyseme.tables.counting.tally import Tallied
+from polyseme.release import Sets
+from polyseme.tables.codes import code_array, set_array
+from polyseme.tables.distinct import Tallied
 from polyseme.tables.io.shuffle import MEMORY_BYTES
 from polyseme.tables.io.source import Source
+from polyseme.tables.labels import Levels
+from polyseme.tables.people import CHANGED, CHANGED_HINT, require_agreement, too_few_people
 
-__all__ = ["Outcome", "Progress", "Run", "fill", "stream_keys"]
+__all__ = ["Outcome", "Progress", "Run", "expanded", "fill", "labelled", "stream_keys"]
 
 Progress = Callable[[int], None]
 """Told how many more rows were read."""
@@ -91,3 +111,53 @@ def stream_keys(seed: int | None) -> tuple[StreamKey, StreamKey]:
     if seed is None:
         return StreamKey.fresh(), StreamKey.fresh()
     return StreamKey.seeded(f"{seed} decoys"), StreamKey.seeded(f"{seed} order")
+
+
+def expanded(job: Job, batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    """A published batch itself; in the long form, all combinations of candidates, so many rows at a time."""
+    if job.form == "set":
+        yield batch
+        return
+    widths = {item.name: item.l for item in job.sets}
+    total = batch.num_rows * job.rows_per_record
+    for start in range(0, total, rows):
+        record, place = np.divmod(np.arange(start, min(start + rows, total)), job.rows_per_record)
+        picks = dict(zip(widths, np.unravel_index(place, tuple(widths.values()))))
+        yield _rows(job, batch, record, picks)
+
+
+def _rows(job: Job, batch: pa.RecordBatch, record: Ints, picks: Mapping[str, Ints]) -> pa.RecordBatch:
+    """The given records, with one candidate of each set."""
+    columns = [
+        arrow(_members(column, item.l)[record, picks[item.name]])
+        if isinstance(item, Sets)
+        else column.take(arrow(record))
+        for item, column in zip(job.columns, batch.columns)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _members(column: pa.Array, l: int) -> Ints:
+    """Sets of codes: (n, l)."""
+    members: Ints = pl.Series(column.flatten()).to_numpy()
+    return members.reshape(-1, l)
+
+
+def labelled(job: Job, table: pa.Table, levels: Levels) -> pa.Table:
+    """Published rows with the labels of the domain in place of codes, and categories rebuilt.
+
+    levels  of the whole table
+    """
+    for index, item in enumerate(job.columns):
+        if item.name in job.labels or item.name in job.categories:
+            column = table.column(index).combine_chunks()
+            table = table.set_column(index, item.name, _column(job, item.name, column, levels))
+    return table
+
+
+def _column(job: Job, name: str, column: pa.Array, levels: Levels) -> pa.Array:
+    if name not in job.labels:
+        return levels.encode(name, column) if name in levels else column.dictionary_encode()
+    if pa.types.is_fixed_size_list(column.type):
+        return set_array(_members(column, column.type.list_size), job.labels[name])
+    return code_array(pl.Series(column).to_numpy(), job.labels[name])

@@ -31,7 +31,7 @@ from itertools import count
 from time import perf_counter
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar
 
-from polyseme.errors import Cancelled
+from polyseme.kernel.errors import Cancelled
 
 __all__ = [
     "Cancellation",

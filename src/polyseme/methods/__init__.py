@@ -18,10 +18,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
-from polyseme.parameters import MOST, Parameter
+from polyseme.kernel.parameters import MOST, Parameter
 
 if TYPE_CHECKING:
-    from polyseme.methods.grouping import GroupingMethod
+    from polyseme.methods.goal import GroupingMethod
     from polyseme.release import Column
     from polyseme.results.plan import Plan
     from polyseme.schema import Resolved
@@ -61,7 +61,7 @@ _ATTRIBUTE = Parameter("attribute", "text", required=False, example="disease")
 METHODS: Mapping[str, Registered] = {
     DECOYS: Registered("polyseme.methods.decoys"),
     "full-domain": Registered(
-        "polyseme.methods.full_domain.method",
+        "polyseme.methods.full_domain.optimum",
         (
             Parameter("loss", "choice", choices=LOSSES, default="entropy", required=False),
             Parameter("suppression", low=0, high=1, default=0.0, required=False, example=0.04),
@@ -71,7 +71,7 @@ METHODS: Mapping[str, Registered] = {
         ),
     ),
     "mondrian": Registered(
-        "polyseme.methods.mondrian.method",
+        "polyseme.methods.mondrian.partition",
         (Parameter("mode", "choice", choices=("strict", "relaxed"), default="strict", required=False),),
     ),
     "anatomy": Registered("polyseme.methods.anatomy", (_L, _ATTRIBUTE, _LEFT_OUT)),

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from polyseme.arrays import Ints
+from polyseme.kernel.arrays import Ints
 from polyseme.methods.bucketization import Grouping, Places, bucketize, distinct, planned
-from polyseme.methods.grouping import DealingMethod, Task, grouped_attribute
+from polyseme.methods.goal import DealingMethod, Task, grouped_attribute
 from polyseme.schema import Attribute
 
 __all__ = ["METHOD", "Anatomy"]

@@ -17,12 +17,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from polyseme.arrays import Ints
-from polyseme.distances.structure import Structure
-from polyseme.errors import PolicyError, Problem
+from polyseme.kernel.arrays import Ints
+from polyseme.kernel.errors import PolicyError, Problem
 from polyseme.methods.bucketization import Grouping, Places, bucketize, dissimilar, planned
-from polyseme.methods.grouping import DealingMethod, Task, grouped_attribute
+from polyseme.methods.goal import DealingMethod, Task, grouped_attribute
 from polyseme.schema import Attribute
+from polyseme.semantics.distances.base import Structure
 
 __all__ = ["METHOD", "Buckets"]
 

@@ -9,22 +9,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from polyseme.analysis import Facts, facts, nearest_settings, worst_of
-from polyseme.analysis.calibrating import Calibration
-from polyseme.arrays import Floats
-from polyseme.calibration import Choice, choose, choose_within, mechanism_for
-from polyseme.calibration.headline import UNBALANCED, promised_posterior
 from polyseme.designs.balanced import proper_prior
 from polyseme.designs.base import Design
-from polyseme.errors import ImpossibleError, InvalidInput, PolicyError, Problem
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.errors import ImpossibleError, InvalidInput, PolicyError, Problem
+from polyseme.kernel.spelling import Label
 from polyseme.kernel.work import tracked
-from polyseme.mechanism import Mechanism
 from polyseme.methods import Method
-from polyseme.promises import Spacing
+from polyseme.privacy.analysis import Facts, facts, nearest_settings, worst_of
+from polyseme.privacy.analysis.success_limit import Calibration
+from polyseme.privacy.calibration import UNBALANCED, Choice, choose, choose_within, mechanism_for, promised_posterior
+from polyseme.privacy.promises import Spacing
 from polyseme.release import AsIs, Column, Sets
 from polyseme.results.plan import AttributePlan, Plan, StratumPlan, Traded
 from polyseme.schema import Attribute, Distributions, Resolved
-from polyseme.spelling import Label
 from polyseme.strata import Key, Placing, Strata, Stratum
 
 __all__ = ["METHOD", "Decoys", "mechanism_at", "sets_of"]

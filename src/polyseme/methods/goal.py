@@ -18,27 +18,42 @@ Models that compare classes with the whole table (`goal.relative`: closeness, be
 `total` of the counts for it. A verifier sees only what is published, so the whole table is then *what is not
 suppressed*: `goal.kept` says which classes can be published together. It sets aside the classes that violate, compares
 the rest with the rest, and goes on until nothing violates. Without suppression both readings are the same.
+
+What a method that looks at the whole table is given: a task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Bools, Ints
-from polyseme.errors import InvalidInput, PolicyError, Problem
-from polyseme.methods.microdata import Microdata, Sensitive
-from polyseme.models import Background, k_anonymity, k_map, read_spec, semantic_rules
-from polyseme.models.base import Merging, Score
-from polyseme.models.model import Spec
+from polyseme.kernel.arrays import Bools, Ints
+from polyseme.kernel.errors import InvalidInput, PolicyError, Problem, nearest
+from polyseme.kernel.randomness import SystemStream
+from polyseme.kernel.work import Cancellation, current_cancellation
+from polyseme.methods.bucketization import Grouping, Places
+from polyseme.methods.microdata import Microdata, Recoding, Sensitive
+from polyseme.models import Background, k_anonymity, read_spec, semantic_rules
+from polyseme.models.base import Merging, Score, Spec
 from polyseme.models.semantic_rules import OUTCOMES, Rule
-from polyseme.tables.classes import Counts, counted_people, people_in
+from polyseme.schema import Attribute
+from polyseme.tables.equivalence_classes import Counts, counted_people, people_in
 
-__all__ = ["Demand", "Goal", "tally"]
+__all__ = [
+    "DealingMethod",
+    "Demand",
+    "Generalizing",
+    "Goal",
+    "GroupingMethod",
+    "Task",
+    "grouped_attribute",
+    "require_goal",
+    "tally",
+]
 
 Specs: TypeAlias = Iterable[Spec | Mapping[str, Mapping[str, Any]]]
 
@@ -73,7 +88,7 @@ class Demand:
         if model.name == "k-anonymity":
             return k_anonymity.score(sizes, asked["k"])
         if model.name == "k-map":
-            return k_map.score_k_map(sizes if population is None else population, asked["k"])
+            return k_anonymity.score_k_map(sizes if population is None else population, asked["k"])
         if model.name == "semantic-rules":
             return semantic_rules.score(_by_rows(counts[self.attribute]))
         assert model.score is not None  # noqa: S101 - seen to by `Goal.of`
@@ -339,3 +354,80 @@ def _rule_obstacles(rule: Rule, data: Microdata, where: str) -> Iterator[Problem
             yield Problem(where, f"'{name}' is a quasi-identifier, which changes as classes are formed")
         elif name not in data.sensitive:
             yield Problem(where, f"'{name}' is not a sensitive attribute", "give it the role sensitive")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A table, what its classes must reach, and how.
+
+    sensitive   the attributes that classes or groups protect, with their domains and distances
+    parameters  of the method, defaults filled in
+    stream      random numbers for what is published and must not tell of the order of records
+    """
+
+    data: Microdata
+    goal: Goal
+    sensitive: Mapping[str, Attribute]
+    parameters: Mapping[str, Any]
+    stream: SystemStream
+    cancellation: Cancellation = field(default_factory=current_cancellation)
+
+    def require_goal(self, method: str) -> None:
+        require_goal(self.goal, method)
+
+
+def require_goal(goal: Goal, method: str) -> None:
+    """Refuse a policy without a model that classes could be formed for."""
+    if not goal.demands:
+        what = f"{method} forms classes that reach the policy's models, and it lists none for them"
+        raise PolicyError(Problem("$.models", what, "models: [{k-anonymity: {k: 5}}]"))
+
+
+class GroupingMethod(Protocol):
+    """A method that decides over the whole table which records share a class or a group."""
+
+    @property
+    def name(self) -> str:
+        """The policy's and the manifest's word for it."""
+
+    def models(
+        self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
+    ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
+        """What it promises by itself, beside the policy's models, as a policy writes them."""
+
+    def counts(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether it works on counts of records that are alike; otherwise each record is looked at by itself."""
+
+    def group(self, task: Task) -> Recoding | Grouping:
+        """Classes with generalized quasi-identifiers, or groups that share their sensitive values."""
+
+
+@runtime_checkable
+class DealingMethod(GroupingMethod, Protocol):
+    """A method whose groups follow from how many records have each value; only who is in which is drawn."""
+
+    def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
+        """The places of groups, from the records of each value of the attribute that is published by group."""
+
+
+class Generalizing:
+    """What all methods that form classes have in common."""
+
+    def models(
+        self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
+    ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
+        """None by itself: classes are formed for the policy's models."""
+        return ()
+
+
+def grouped_attribute(method: str, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]) -> Attribute:
+    """The attribute that is published by group: the one that is named, or the only sensitive one."""
+    where = f"$.method.{method}.attribute"
+    named = parameters.get("attribute")
+    if named is not None and named not in sensitive:
+        what = f"'{named}' is no sensitive attribute without decoys of its own"
+        raise PolicyError(Problem(where, what, nearest(named, sensitive)))
+    if named is None and len(sensitive) != 1:
+        what = "several attributes are sensitive" if sensitive else "no attribute is sensitive and without decoys"
+        raise PolicyError(Problem(where, what, f"name one: attribute: {next(iter(sensitive), 'disease')}"))
+    return sensitive[named] if named is not None else next(iter(sensitive.values()))

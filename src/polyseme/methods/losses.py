@@ -30,8 +30,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
-from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.errors import PolicyError, Problem, nearest
 from polyseme.methods import LOSSES
 from polyseme.methods.microdata import Cells, Ladder, Microdata, Recoding
 

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from polyseme.arrays import Bools, Floats, Ints
-from polyseme.distances.base import Distance
-from polyseme.distances.circle import CircleDistance
-from polyseme.distances.line import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph, Line
-from polyseme.distances.tree import TreeDistance
+from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.work import check_cancelled
-from polyseme.tables.classes import Counts, PublishedSets
+from polyseme.semantics.distances.base import Circle, Clusters, Distance, Graph, Line
+from polyseme.semantics.distances.circle import CircleDistance
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.semantics.distances.tree import TreeDistance
+from polyseme.tables.equivalence_classes import Counts, PublishedSets
 
 __all__ = ["closest_pairs", "heaviest_balls", "largest_subsets"]
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from polyseme.distances.base import Distance
 from polyseme.models.base import Score, Verdict, judge
+from polyseme.models.diversity import largest_count
 from polyseme.models.far_apart import closest_pairs
-from polyseme.models.frequency_diversity import largest_count
-from polyseme.tables.classes import Counts
+from polyseme.semantics.distances.base import Distance
+from polyseme.tables.equivalence_classes import Counts
 
 __all__ = ["Represented", "check", "score"]
 

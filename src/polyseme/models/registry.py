@@ -1,36 +1,86 @@
-"""All models by the policy's names, and what a policy asks of one."""
+"""The ground on which closeness moves probability, from what is known of an attribute's values.
+
+All models by the policy's names, and what a policy asks of one.
+
+What the models need to know beside a table, from the attributes of a schema; and what a model is about.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
-from polyseme.arrays import Bools
-from polyseme.distances.ground import GROUNDS, Ground
-from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.kernel.arrays import Bools
+from polyseme.kernel.errors import PolicyError, Problem, nearest
+from polyseme.kernel.parameters import MOST, Parameter, validated
+from polyseme.kernel.plugins import Registry
+from polyseme.kernel.spelling import Label, spellings, written
 from polyseme.models import (
-    alpha_k_anonymity,
-    beta_likeness,
     closeness,
-    delta_disclosure,
-    distinct_diversity,
     diversity,
-    entropy_diversity,
-    frequency_diversity,
+    k_anonymity,
     le_diversity,
-    recursive_diversity,
     semantic_diversity,
     semantic_rules,
 )
-from polyseme.models.base import Merging, Score, Verdict, unchecked
-from polyseme.models.grounds import ground_of
-from polyseme.models.model import Background, Model, Spec
-from polyseme.parameters import MOST, Parameter, validated
-from polyseme.plugins import Registry
-from polyseme.tables.classes import Counts, PublishedSets
+from polyseme.models.base import Background, Merging, Model, Score, Spec, Verdict, unchecked
+from polyseme.schema import Attribute
+from polyseme.semantics.distances.base import Distance
+from polyseme.semantics.distances.ground import GROUNDS, Ground, ground_from
+from polyseme.semantics.distances.tree import TreeDistance
+from polyseme.tables.codes import label_array
+from polyseme.tables.equivalence_classes import Counts, PublishedSets
 
-__all__ = ["MODELS", "read_spec", "spec_of"]
+__all__ = ["MODELS", "background_of", "ground_of", "is_about", "read_spec", "spec_of"]
+
+
+def ground_of(counts: Counts, background: Background, name: str) -> Ground | None:
+    """The ground that closeness names, for one attribute; None where it needs a hierarchy and there is none."""
+    if name != "hierarchical":
+        return ground_from(name)
+    hierarchy = _hierarchy(counts, background)
+    return None if hierarchy is None else ground_from(name, hierarchy)
+
+
+def _hierarchy(counts: Counts, background: Background) -> Distance | None:
+    """A hierarchy of the values; None without one that covers every value.
+
+    A declared one comes first; otherwise that of the semantic distance.
+    """
+    if counts.attribute not in background.hierarchies:
+        distance = background.distances.get(counts.attribute)
+        return distance if distance is not None and distance.size == counts.domain_size else None
+    paths = _paths(background.hierarchies[counts.attribute], f"hierarchies.{counts.attribute}")
+    labels = [label for label in counts.labels if label is not None]
+    rows = [paths.get(name, []) for name in spellings(labels)]
+    if len(labels) < len(counts.labels) or not rows or not all(rows):
+        return None
+    if len({len(row) for row in rows}) != 1 or len(rows[0]) < 2 or len(set(spellings(row[-1] for row in rows))) != 1:
+        raise PolicyError(
+            Problem(
+                f"hierarchies.{counts.attribute}",
+                "the paths are not equally long, or do not all end in one root",
+                "write leaf first, root last, and repeat a node to fill a path",
+            )
+        )
+    return TreeDistance.from_paths(rows, beyond=list(paths.values()))
+
+
+def _paths(declared: Sequence[Sequence[Label]], where: str) -> dict[str, list[str]]:
+    """The path of each value by its spelling; a value may be there twice only if both paths are the same."""
+    rows = [[written(node) for node in path] for path in declared]
+    labels = list(dict.fromkeys(chain.from_iterable(rows)))
+    spelled = dict(zip(labels, spellings(labels)))
+    first: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        before = first.setdefault(spelled[row[0]], place)
+        if [spelled[label] for label in rows[before]] != [spelled[label] for label in row]:
+            what = f"paths {before + 1} and {place + 1} are of one value, and differ"
+            raise PolicyError(Problem(where, what, "each value has one place in a hierarchy"))
+    return {name: rows[place] for name, place in first.items()}
+
 
 _L = Parameter("l", "whole", low=1, high=MOST, example=3)
 _REAL_L = Parameter("l", low=1, high=MOST, example=3)
@@ -84,7 +134,7 @@ def _distant(function: Callable[..., _Answer]) -> _Asked[_Answer]:
 
 
 def _values(counts: Counts, background: Background, asked: dict[str, Any]) -> Bools:
-    return distinct_diversity.at_least(counts, asked["l"])
+    return diversity.at_least(counts, asked["l"])
 
 
 def _always(merging: Merging) -> Callable[[str, Background, dict[str, Any]], Merging]:
@@ -106,48 +156,48 @@ _ALL = (
     Model(
         "alpha-k-anonymity",
         (Parameter("alpha", low=0, high=1, above=True, example=0.5), _K),
-        check=_plain(alpha_k_anonymity.check_alpha_k),
-        score=_plain(alpha_k_anonymity.score_alpha_k),
+        check=_plain(k_anonymity.check_alpha_k),
+        score=_plain(k_anonymity.score_alpha_k),
         merging=_always("additive"),
-        relaxed=_plain(alpha_k_anonymity.relaxed_alpha_k),
+        relaxed=_plain(k_anonymity.relaxed_alpha_k),
     ),
     Model(
         "distinct-diversity",
         (_L,),
-        check=_plain(distinct_diversity.check_distinct),
-        score=_plain(distinct_diversity.score_distinct),
+        check=_plain(diversity.check_distinct),
+        score=_plain(diversity.score_distinct),
         merging=_always("absorbing"),
     ),
     Model(
         "frequency-diversity",
         (_REAL_L,),
-        check=_plain(frequency_diversity.check_frequency),
-        score=_plain(frequency_diversity.score_frequency),
+        check=_plain(diversity.check_frequency),
+        score=_plain(diversity.score_frequency),
         merging=_always("additive"),
         relaxed=_values,
     ),
     Model(
         "entropy-diversity",
         (_REAL_L,),
-        check=_plain(entropy_diversity.check_entropy),
-        score=_plain(entropy_diversity.score_entropy),
+        check=_plain(diversity.check_entropy),
+        score=_plain(diversity.score_entropy),
         merging=_always("additive"),
         relaxed=_values,
     ),
     Model(
         "recursive-diversity",
         (Parameter("c", low=0, high=MOST, above=True, example=3), _L),
-        check=_plain(recursive_diversity.check_recursive),
-        score=_plain(recursive_diversity.score_recursive),
+        check=_plain(diversity.check_recursive),
+        score=_plain(diversity.score_recursive),
         merging=_always("additive"),
         relaxed=_values,
     ),
     Model(
         "diversity",
         (_L,),
-        check=_plain(frequency_diversity.check_frequency),
+        check=_plain(diversity.check_frequency),
         on_sets=lambda sets, background, asked: diversity.check(sets, **asked),
-        score=_plain(frequency_diversity.score_frequency),
+        score=_plain(diversity.score_frequency),
         merging=_always("additive"),
         relaxed=_values,
     ),
@@ -169,10 +219,10 @@ _ALL = (
             Parameter("beta", low=0, above=True, example=1),
             Parameter("enhanced", "switch", default=False, required=False),
         ),
-        check=_plain(beta_likeness.check_beta_likeness),
-        score=_plain(beta_likeness.score_beta_likeness),
+        check=_plain(closeness.check_beta_likeness),
+        score=_plain(closeness.score_beta_likeness),
         merging=_always("additive"),
-        relaxed=_plain(beta_likeness.relaxed_beta_likeness),
+        relaxed=_plain(closeness.relaxed_beta_likeness),
         relative=True,
     ),
     Model(
@@ -181,10 +231,10 @@ _ALL = (
             Parameter("delta", low=0, above=True, example=1),
             Parameter("absent", "choice", choices=("violates", "ignored"), default="violates", required=False),
         ),
-        check=_plain(delta_disclosure.check_delta_disclosure),
-        score=_plain(delta_disclosure.score_delta_disclosure),
+        check=_plain(closeness.check_delta_disclosure),
+        score=_plain(closeness.score_delta_disclosure),
         merging=_delta_merging,
-        relaxed=_plain(delta_disclosure.relaxed_delta_disclosure),
+        relaxed=_plain(closeness.relaxed_delta_disclosure),
         relative=True,
     ),
     Model(
@@ -250,3 +300,24 @@ def spec_of(model: Model, given: Mapping[str, Any], where: str = "") -> Spec:
     if model.name == "semantic-rules":
         given["rules"] = semantic_rules.read_rules(given.get("rules"), f"{where}.rules")
     return Spec(model, validated(where, model.parameters, given), attribute)
+
+
+def background_of(attributes: Iterable[Attribute]) -> Background:
+    """Domains and distances of the attributes that have them."""
+    known = [attribute for attribute in attributes if attribute.domain is not None]
+    return Background(
+        domains={item.name: label_array(item.domain.values).to_pylist() for item in known if item.domain},
+        distances={item.name: item.distance for item in known if item.distance is not None},
+    )
+
+
+def is_about(model: Mapping[str, Mapping[str, Any]], attribute: str) -> bool:
+    """Whether a model, as a policy or a manifest writes it, limits what is learned about an attribute.
+
+    >>> is_about({"distinct-diversity": {"l": 3}}, "disease"), is_about({"k-anonymity": {"k": 5}}, "disease")
+    (True, False)
+    """
+    ((name, parameters),) = model.items()
+    if name == "semantic-rules":
+        return any(attribute in rule.get("never-all", ()) for rule in parameters.get("rules", ()))
+    return MODELS[name].about and parameters.get("attribute", attribute) == attribute

@@ -31,14 +31,12 @@ from typing import Literal
 
 import numpy as np
 
-from polyseme.arrays import Bools, Floats, Ints
-from polyseme.distances.base import Distance
-from polyseme.distances.structure import Clusters
+from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.models.base import Merging, Score, Verdict, judge
-from polyseme.models.distinct_diversity import at_least
-from polyseme.models.diversity import strangers
+from polyseme.models.diversity import at_least, strangers
 from polyseme.models.far_apart import closest_pairs, heaviest_balls, largest_subsets
-from polyseme.tables.classes import Counts, PublishedSets
+from polyseme.semantics.distances.base import Clusters, Distance
+from polyseme.tables.equivalence_classes import Counts, PublishedSets
 
 __all__ = ["Reading", "check", "check_sets", "merging", "relaxed", "score"]
 

@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Bools, Ints
-from polyseme.errors import PolicyError, Problem, TableError, nearest
+from polyseme.kernel.arrays import Bools, Ints
+from polyseme.kernel.errors import PolicyError, Problem, TableError, nearest
+from polyseme.kernel.spelling import spelled, spelling
 from polyseme.models.base import SHOWN, Merging, Place, Score, Verdict, place_of, unchecked
-from polyseme.spelling import spelled, spelling
-from polyseme.tables.classes import SUPPRESSED, Counts, class_of_rows
+from polyseme.tables.equivalence_classes import SUPPRESSED, Counts, class_of_rows
 
 __all__ = ["OUTCOMES", "Condition", "Rule", "check", "merging", "outcomes", "read_rules", "relaxed", "score"]
 

@@ -28,12 +28,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Floats, Ints
-from polyseme.distances.ground import Equal, Ground
-from polyseme.errors import PolicyError, Problem, nearest
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.errors import PolicyError, Problem, nearest
+from polyseme.kernel.parameters import Parameter, read_parameters
+from polyseme.kernel.spelling import Label
 from polyseme.models.base import TOLERANCE, Score, Verdict, judge, unchecked
-from polyseme.parameters import Parameter, read_parameters
-from polyseme.spelling import Label
+from polyseme.semantics.distances.ground import Equal, Ground
 from polyseme.tables.expansion import QidClasses, classes_for, expand
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Policies: what a table means and what is promised for it, as YAML.
 
 A policy is read whole and every problem is reported at once, each with its place (`$.attributes.age.distance`).
-It is then *resolved* into a schema (`polyseme.policy.resolving`), where domains and distances take their final form.
+It is then *resolved* into a schema (`polyseme.policy.resolution`), where domains and distances take their final form.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from polyseme.errors import PolicyError, TableError, nearest
-from polyseme.files.documents import parse
-from polyseme.files.folder import Folder
+from polyseme.kernel.documents import Folder, Reader, in_file, parse
+from polyseme.kernel.errors import PolicyError, TableError, nearest
+from polyseme.kernel.parameters import validated
 from polyseme.methods import DECOYS, METHODS
 from polyseme.models import read_spec
-from polyseme.parameters import validated
-from polyseme.policy.about import read_about
-from polyseme.policy.attributes import AttributePolicy, read_attribute, read_protect
-from polyseme.policy.joint import JointPolicy, joined_attributes, read_joints
-from polyseme.policy.places import in_file
-from polyseme.policy.reading import Reader
-from polyseme.policy.ruling import read_sources
-from polyseme.promises import Promises
-from polyseme.release.about import About
+from polyseme.policy.attributes import (
+    AttributePolicy,
+    JointPolicy,
+    joined_attributes,
+    read_about,
+    read_attribute,
+    read_joints,
+    read_protect,
+)
+from polyseme.policy.rule_files import read_sources
+from polyseme.privacy.promises import Promises
+from polyseme.release.facts import About
 from polyseme.schema import Role
 from polyseme.tables.io.dialects import DECIMALS, Dialect
 

@@ -1,4 +1,8 @@
-"""A table made by whatever tool, as the privacy models look at it: a frame, and what the policy says beside it.
+"""Tables as a policy says that they are stored and written.
+
+The reference population of a policy: the people among whom a person of the table may be any.
+
+A table made by whatever tool, as the privacy models look at it: a frame, and what the policy says beside it.
 
 - A quasi-identifier of a text file stays text: 0130 and 130 are two codes. Only where a model looks at the values of
   an attribute does a column of nothing but numbers become numbers, so that order means size.
@@ -13,27 +17,99 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Ints
+from polyseme.kernel.arrays import Ints
+from polyseme.kernel.errors import PolicyError, Problem
+from polyseme.kernel.spelling import spelled, written
 from polyseme.models import Background
 from polyseme.policy import Policy, TableFormat
 from polyseme.policy.attributes import AttributePolicy
-from polyseme.policy.reference import population_frame
-from polyseme.policy.resolving import resolve
-from polyseme.promises import Promises
+from polyseme.policy.resolution import resolve
+from polyseme.privacy.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
-from polyseme.spelling import spelled, written
-from polyseme.tables.classes import SUPPRESSED, MissingAs, kept_rows
-from polyseme.tables.coding.codes import cast_column, encode
-from polyseme.tables.coding.keys import KeyReader, numbered_people
-from polyseme.tables.counting.distinct import frame_of
-from polyseme.tables.io.frames import CountedFrame
+from polyseme.semantics.hierarchies import Dates, Intervals
+from polyseme.tables.codes import cast_column, encode
+from polyseme.tables.distinct import frame_of
+from polyseme.tables.equivalence_classes import SUPPRESSED, MissingAs, kept_rows
+from polyseme.tables.io.columnar import CountedFrame
+from polyseme.tables.io.dialects import Respelled
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import CountedRows, Source
+from polyseme.tables.readings import KeyReader, numbered_people
 
-__all__ = ["ForeignTable", "read_foreign", "read_undescribed"]
+__all__ = [
+    "ForeignTable",
+    "models_of",
+    "open_for",
+    "population_frame",
+    "population_of",
+    "read_foreign",
+    "read_undescribed",
+]
+
+
+def open_for(data: Any, policy: Policy) -> Source:
+    """A source for a path or an object; one that is open already is taken as it is."""
+    if isinstance(data, Source):
+        return data
+    form = policy.table
+    source = open_table(data, form.separator, form.encoding, sheet=form.sheet, by_policy=True)
+    if not form.dialect:
+        return source
+    numbers = [item.name for item in policy.attributes if _holds_numbers(item)]
+    dates = [item.name for item in policy.attributes if _holds_dates(item)]
+    return Respelled(source, form.dialect, numbers, dates, form.missing_values)
+
+
+def _holds_numbers(item: AttributePolicy) -> bool:
+    labels = any(isinstance(value, int | float) and not isinstance(value, bool) for value in item.values or ())
+    cut = item.edges is not None or item.bins is not None
+    intervals = item.hierarchy is not None and isinstance(item.hierarchy.rule, Intervals)
+    return item.type in ("integer", "number") or item.role is Role.WEIGHT or labels or cut or intervals
+
+
+def _holds_dates(item: AttributePolicy) -> bool:
+    levels = item.hierarchy is not None and isinstance(item.hierarchy.rule, Dates)
+    return item.type in ("date", "datetime") or item.periods is not None or levels
+
+
+def population_of(policy: Policy) -> Source | None:
+    """The table of the population that was given beside the policy, or that k-map names; None without one."""
+    if policy.population is not None:
+        return open_for(policy.population, policy)
+    given = {name for model in policy.models if isinstance(name := model.parameters.get("reference"), str)}
+    if len(given) > 1:
+        raise PolicyError(Problem("$.models", "more than one reference table", "write one policy for each"))
+    if not given:
+        return None
+    try:
+        path = policy.files.file(given.pop())
+    except PolicyError as error:
+        raise PolicyError(Problem("$.models", found.what, found.hint) for found in error.problems) from None
+    return open_for(path, policy)
+
+
+def population_frame(policy: Policy, names: Sequence[str] | None = None) -> pl.DataFrame | None:
+    """Its columns, or these of them that it has, one row for each person."""
+    table = population_of(policy)
+    if table is None:
+        return None
+    wanted = [name for name in table.schema.names if names is None or name in names]
+    rows = ((batch, None) for batch in table.batches(wanted))
+    return frame_of(rows, wanted, policy.table.missing_values)[0]
+
+
+def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
+    """The models that a release promises; where the population is kept is not told."""
+    return tuple(
+        {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
+        for model in policy.models
+    )
+
 
 _KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID, Role.WEIGHT)
 

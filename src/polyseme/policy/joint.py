@@ -1,128 +1,204 @@
-"""The part of a policy that protects several attributes as one.
-
-    joint:
-      - name: illness
-        attributes: [disease, treatment]
-        protect: {semantic-diversity: {l: 3, d: 1}}
-
-Candidates are combinations of values. By default (`distance: min`) two of them are as far apart as the member in which
-they are closest, so that all candidates of a set differ in every member, and each member by itself keeps the promise.
-"""
+"""From attributes that are protected as one to one attribute whose values are their combinations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import reduce
+from math import prod
 
-from polyseme.distances.joint import RULES
-from polyseme.errors import nearest
-from polyseme.policy.attributes import (
-    FROM_DATA,
-    AttributePolicy,
-    ConditionalShares,
-    Shares,
-    read_protect,
-    read_shares_of,
-)
-from polyseme.policy.reading import Reader
-from polyseme.promises import Promises
+import numpy as np
 
-__all__ = ["JointPolicy", "joined_attributes", "read_joints"]
+from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.documents import Reader
+from polyseme.kernel.errors import PolicyError, Problem
+from polyseme.kernel.spelling import spellings, written
+from polyseme.policy import Exclusion, Policy
+from polyseme.policy.attributes import JointPolicy
+from polyseme.policy.priors import matching, read_shares
+from polyseme.schema import Attribute, Constraint, Distributions, Domain, Member, Missing, Role, Schema
+from polyseme.semantics.distances import Distance
+from polyseme.semantics.distances.joint import RULES, DiscreteDistance, JointDistance
 
-_KEYS = ("name", "attributes", "protect", "distance", "prior", "reference")
-_EXAMPLE = "{name: illness, attributes: [disease, treatment], protect: {semantic-diversity: {l: 3, d: 1}}}"
+__all__ = ["COMBINATIONS", "between_members", "joined_name", "unweighted", "with_joints"]
 
-
-@dataclass(frozen=True)
-class JointPolicy:
-    """Attributes that are protected as one.
-
-    distance  one of `RULES`, or the name of the member that counts
-    """
-
-    name: str
-    attributes: tuple[str, ...]
-    protect: Promises = field(default_factory=Promises)
-    distance: str = "min"
-    prior: Shares | None = None
-    reference: Shares | None = None
+COMBINATIONS = 70_000
+"""Most combinations of one joint attribute: as many values as the largest classifications have."""
+_BETWEEN = " & "
+"""What stands between the values in the label of a combination."""
 
 
-def read_joints(reader: Reader) -> tuple[JointPolicy, ...]:
-    """The entries under `joint`."""
-    return tuple(found for element in reader.elements() if (found := _read(element)) is not None)
-
-
-def _read(reader: Reader) -> JointPolicy | None:
-    given = reader.mapping(_KEYS)
-    missing = [key for key in ("name", "attributes", "protect") if key not in given]
-    if missing:
-        if isinstance(reader.value, Mapping):
-            reader.problem(f"no {', '.join(missing)}", _EXAMPLE)
-        return None
-    names = tuple(element.text() for element in reader.at("attributes", given["attributes"]).elements())
-    protect = read_protect(reader.at("protect", given["protect"]))
-    _check_promises(protect, reader.at("protect", None))
-    distance = reader.at("distance", given.get("distance", "min")).choice([*RULES, *names], "min")
-    shares = {key: _shares(reader.at(key, given[key])) for key in ("prior", "reference") if key in given}
-    return JointPolicy(reader.at("name", given["name"]).text(), names, protect, distance, **shares)
-
-
-def _check_promises(protect: Promises, reader: Reader) -> None:
-    """Candidates that differ as combinations may agree in the very member that is to be hidden."""
-    blind = [promise.name for promise in protect if promise.hides and not protect.semantic]
-    if blind:
-        reader.problem(
-            f"with {blind[0]} alone all candidates may have the same value of one attribute",
-            "semantic-diversity: {l: 3, d: 1}: candidates then differ in every attribute",
-        )
-
-
-def _shares(reader: Reader) -> Shares | None:
-    if reader.value == FROM_DATA:
-        reader.problem(
-            "that of the records is not known for combinations", "give it by combination, or for each member"
-        )
-        return None
-    return read_shares_of(reader)
-
-
-def joined_attributes(
-    attributes: Sequence[AttributePolicy], joints: Sequence[JointPolicy], reader: Reader
-) -> tuple[AttributePolicy, ...]:
-    """The attributes with what protects those that are joined; every problem of the names at once."""
-    by_name = {item.name: item for item in attributes}
-    taken: dict[str, str] = {}
-    for number, joint in enumerate(joints):
-        inner = reader.at(number, None)
-        if joint.name in by_name or joint.name in [other.name for other in joints[:number]]:
-            inner.at("name", None).problem(f"there is an attribute '{joint.name}' already", "choose another name")
-        if len(set(joint.attributes)) < 2 or len(set(joint.attributes)) < len(joint.attributes):
-            inner.at("attributes", None).problem("expected two or more attributes, each of them once")
-        for place, name in enumerate(joint.attributes):
-            _check_member(name, by_name, taken.get(name), inner.at("attributes", None).at(place, None))
-            taken[name] = joint.name
-    protecting = {name: joint for joint in joints for name in joint.attributes}
-    return tuple(
-        replace(item, protect=protecting[item.name].protect, joined=protecting[item.name].name)
-        if item.name in protecting
-        else item
-        for item in attributes
+def between_members(policy: Policy) -> frozenset[int]:
+    """The places of the exclusions that are about members of one joint attribute only."""
+    joint = {name: item.name for item in policy.joint for name in item.attributes}
+    return frozenset(
+        number
+        for number, item in enumerate(policy.exclusions)
+        if item.attribute in joint and {joint.get(name) for name in item.when} == {joint[item.attribute]}
     )
 
 
-def _check_member(name: str, by_name: Mapping[str, AttributePolicy], taken: str | None, reader: Reader) -> None:
-    item = by_name.get(name)
-    if item is None:
-        reader.problem(f"no attribute '{name}'", nearest(name, by_name))
-        return
-    if taken is not None:
-        reader.problem(f"'{name}' is a part of '{taken}' already", "an attribute is published once")
-    if not item.role.is_secret:
-        reader.problem(f"'{name}' has the role {item.role.value}", "only what is sensitive or sensitive-qid is joined")
-    if item.protect:
-        reader.problem(f"'{name}' is protected twice", f"remove $.attributes.{name}.protect")
-    if isinstance(item.prior, ConditionalShares):
-        reader.problem(f"'{name}' has a prior by other attributes", "give the joint attribute a prior of its own")
-    if item.reference == FROM_DATA:
-        reader.problem(f"'{name}' has the reference of the records", "give the joint attribute one of its own")
+def joined_name(name: str, policy: Policy) -> str:
+    """The name of the joint attribute that an attribute became part of, or its own."""
+    return next((item.name for item in policy.joint if name in item.attributes), name)
+
+
+def unweighted(policy: Policy) -> list[str]:
+    """Remarks on joint attributes whose decoys are combinations that hardly any person has."""
+    return [
+        f"$.joint[{number}]: no prior for the combinations of '{joint.name}', so that rare ones are drawn as often "
+        "as usual ones: an attacker who knows which values go together recognizes such decoys. Give prior: {...} by "
+        "combination, from public statistics or an earlier release, and declare impossible ones."
+        for number, joint in enumerate(policy.joint)
+        if joint.prior is None
+    ]
+
+
+def with_joints(schema: Schema, policy: Policy, unspoken: Sequence[str]) -> Schema:
+    """The schema with each joint attribute in the place of the first of its members; all problems at once."""
+    problems: list[Problem] = []
+    made = {
+        joint.attributes[0]: _joined(joint, schema, policy, unspoken, Reader(None, f"$.joint[{number}]", problems))
+        for number, joint in enumerate(policy.joint)
+    }
+    if problems:
+        raise PolicyError(problems)
+    members = {name for joint in policy.joint for name in joint.attributes}
+    first = [name for name in schema.by_name if name in members]
+    places = {next(name for name in first if name in joint.attributes): joint.attributes[0] for joint in policy.joint}
+    found = [made[places[item.name]] if item.name in places else item for item in schema.attributes]
+    return Schema(tuple(item for item in found if item is not None and item.name not in members))
+
+
+def _joined(
+    joint: JointPolicy, schema: Schema, policy: Policy, unspoken: Sequence[str], reader: Reader
+) -> Attribute | None:
+    if joint.name in schema.by_name:
+        reader.at("name", None).problem(f"the table has a column '{joint.name}'", "choose another name")
+        return None
+    parts = [schema[name] for name in joint.attributes]
+    domains = [part.domain for part in parts if part.domain is not None]
+    count = prod(domain.size for domain in domains)
+    if count > COMBINATIONS:
+        sizes = " x ".join(f"{domain.size:,}" for domain in domains)
+        what = f"{sizes} = {count:,} combinations are too many (limit {COMBINATIONS:,})"
+        reader.at("attributes", None).problem(what, "join attributes with fewer, or coarser, values")
+        return None
+    grid = np.indices([domain.size for domain in domains]).reshape(len(domains), -1)
+    kept = _possible(joint, domains, grid, policy, reader)
+    members = tuple(
+        Member(part.name, domain, tuple(row)) for part, domain, row in zip(parts, domains, grid[:, kept].tolist())
+    )
+    labels = _labels(members)
+    if len(set(labels)) < len(labels):
+        reader.at("attributes", None).problem(
+            f"combinations cannot be told apart by their labels: some values hold '{_BETWEEN}'", "rename such values"
+        )
+    domain = Domain(labels, missing=_missing(domains))
+    spoken = not any(part.name in unspoken for part in parts)
+    role = Role.SENSITIVE if any(part.role is Role.SENSITIVE for part in parts) else Role.SENSITIVE_QID
+    return Attribute(
+        joint.name,
+        role,
+        domain,
+        _distance(joint, parts, members) if joint.protect.semantic else None,
+        joint.protect,
+        tuple(item for part, member in zip(parts, members) for item in _constraints(part, member)),
+        _distributions(joint, parts, members, domain, policy, reader, spoken),
+        members=members,
+        shared_by=parts[0].shared_by,
+    )
+
+
+def _labels(members: Sequence[Member]) -> tuple[str, ...]:
+    texts = [[written(member.domain.values[code]) for code in member.codes] for member in members]
+    return tuple(_BETWEEN.join(row) for row in zip(*texts))
+
+
+def _missing(domains: Sequence[Domain]) -> Missing:
+    """A combination is missing where one of its values is: refused if that is refused for any of them."""
+    actions = {domain.missing.action for domain in domains}
+    return Missing("drop") if "drop" in actions and "refuse" not in actions else Missing()
+
+
+def _possible(joint: JointPolicy, domains: Sequence[Domain], grid: Ints, policy: Policy, reader: Reader) -> Bools:
+    """Which combinations no exclusion rules out."""
+    kept = np.ones(grid.shape[1], dtype=bool)
+    for number in sorted(between_members(policy)):
+        item = policy.exclusions[number]
+        if item.attribute in joint.attributes:
+            place = Reader(None, f"$.impossible[{number}]", reader.problems)
+            kept &= ~_ruled_out(item, dict(zip(joint.attributes, domains)), dict(zip(joint.attributes, grid)), place)
+    if not kept.any():
+        reader.at("attributes", None).problem("every combination is impossible")
+        return np.ones_like(kept)
+    return kept
+
+
+def _ruled_out(item: Exclusion, domains: Mapping[str, Domain], codes: Mapping[str, Ints], reader: Reader) -> Bools:
+    asked = {**item.when, item.attribute: item.values}
+    hits = []
+    for name, values in asked.items():
+        labels = {label: code for code, label in enumerate(spellings(domains[name].values))}
+        found = [matching(value, labels) for value in values]
+        for value, places in zip(values, found):
+            if not places:
+                reader.problem(f"'{value}' is not in the domain of '{name}'")
+        hits.append(np.isin(codes[name], [code for places in found for code in places]))
+    return np.asarray(np.logical_and.reduce(hits))
+
+
+def _distance(joint: JointPolicy, parts: Sequence[Attribute], members: Sequence[Member]) -> Distance:
+    """By the policy's rule; members without a distance count as 1 apart where no other member has one."""
+    counted = [
+        (part.distance, member)
+        for part, member in zip(parts, members)
+        if (joint.distance in RULES and part.distance is not None) or joint.distance == part.name
+    ]
+    if not any(distance for distance, _ in counted):
+        counted = counted or [(None, member) for member in members]
+    rule = joint.distance if joint.distance in RULES else "min"
+    distances = [distance or DiscreteDistance(member.domain.size) for distance, member in counted]
+    return JointDistance(rule, distances, [np.array(member.codes) for _, member in counted])
+
+
+def _constraints(part: Attribute, member: Member) -> list[Constraint]:
+    """What is impossible for a member rules out every combination with it."""
+    codes = np.array(member.codes)
+    return [
+        replace(item, excluded=tuple(np.flatnonzero(np.isin(codes, item.excluded)).tolist()))
+        for item in part.constraints
+    ]
+
+
+def _distributions(
+    joint: JointPolicy,
+    parts: Sequence[Attribute],
+    members: Sequence[Member],
+    domain: Domain,
+    policy: Policy,
+    reader: Reader,
+    spoken: bool,
+) -> Distributions:
+    """Those of the combinations, as given; otherwise the members' as if they had nothing to do with each other."""
+    prior, reference = (
+        read_shares(given, domain, policy, reader.at(key, given), spoken)
+        for key, given in (("prior", joint.prior), ("reference", joint.reference))
+    )
+    if joint.prior is None:
+        prior = _product([part.distributions.prior for part in parts], members)
+    if joint.reference is None:
+        reference = _product([part.distributions.reference for part in parts], members)
+    return Distributions(prior, reference)
+
+
+def _product(shares: Sequence[Floats | None], members: Sequence[Member]) -> Floats | None:
+    """Members without a distribution count as even; None where none has one."""
+    if all(found is None for found in shares):
+        return None
+    factors = [
+        np.ones(len(member.codes)) if found is None else found[list(member.codes)]
+        for found, member in zip(shares, members)
+    ]
+    weights = np.asarray(reduce(np.multiply, factors), dtype=np.float64)
+    return np.asarray(weights / weights.sum())

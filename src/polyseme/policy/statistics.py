@@ -21,11 +21,11 @@ from typing import TypeAlias
 import numpy as np
 import polars as pl
 
-from polyseme.errors import PolicyError, Problem, nearest
-from polyseme.files.delimited import Row, read_rows, without_remarks
+from polyseme.kernel.delimited import Row, read_rows, without_remarks
+from polyseme.kernel.errors import PolicyError, Problem, nearest
+from polyseme.kernel.spelling import spellings
 from polyseme.schema import Attribute, Role, Schema
-from polyseme.spelling import spellings
-from polyseme.strata.groups import Groups
+from polyseme.strata.stratum import Groups
 
 __all__ = ["Statistics", "read_statistics"]
 

@@ -4,13 +4,10 @@ The manifest says how each column was published, which sets are possible and how
 verification and other programs need nothing else. It holds no secret: no key, no seed, no row order.
 """
 
-from polyseme.release.about import About
-from polyseme.release.applied import Applied
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
-from polyseme.release.data import file_digest
-from polyseme.release.documents import FORMAT, MANIFEST
+from polyseme.release.data import FORMAT, MANIFEST, file_digest
+from polyseme.release.facts import About, Applied, People
 from polyseme.release.manifest import COMBINED, Manifest
-from polyseme.release.persons import People
 from polyseme.release.release import SEEDED, Release
 
 __all__ = [

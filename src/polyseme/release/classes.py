@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Ints
+from polyseme.kernel.arrays import Ints
 from polyseme.models import MODELS, Verdict, background_of, check_models, read_spec
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped
 from polyseme.release.release import Release
 from polyseme.schema import Role
-from polyseme.tables.coding.codes import without_words
-from polyseme.tables.counting.distinct import frame_of
-from polyseme.tables.population import Meaning
+from polyseme.tables.codes import without_words
+from polyseme.tables.distinct import frame_of
+from polyseme.tables.people import Meaning
 
 __all__ = ["counted_frame", "looked_at", "model_verdicts", "verdicts_on"]
 

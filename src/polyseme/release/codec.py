@@ -13,17 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.arrays import Floats
 from polyseme.designs import design_from, restrict
 from polyseme.designs.base import LEAST_SHARE
-from polyseme.distances import Distance, distance_from
-from polyseme.distances.stored import stored_floats, stored_ints
-from polyseme.distances.structure import Clusters, Structure
-from polyseme.errors import InvalidInput, Problem, ReleaseError
-from polyseme.mechanism import Mechanism
-from polyseme.promises import stored_promises
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.errors import InvalidInput, Problem, ReleaseError
+from polyseme.kernel.spelling import Label, spelling, written
+from polyseme.privacy.promises import stored_promises
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
-from polyseme.release.documents import DAMAGED, MANIFEST
+from polyseme.release.data import DAMAGED, MANIFEST
 from polyseme.schema import (
     Attribute,
     Bins,
@@ -38,7 +36,9 @@ from polyseme.schema import (
     Role,
     Weighting,
 )
-from polyseme.spelling import Label, spelling, written
+from polyseme.semantics.distances import Distance, distance_from
+from polyseme.semantics.distances.base import Clusters, Structure
+from polyseme.semantics.distances.registry import stored_floats, stored_ints
 from polyseme.strata import Key, Placing, Strata, Stratum
 
 __all__ = ["column_from", "columns_from", "entry_of"]

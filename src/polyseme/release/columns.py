@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from polyseme.errors import ReleaseError
-from polyseme.mechanism import Mechanism
-from polyseme.promises import Channel, Grounds, Known
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import ReleaseError
+from polyseme.privacy.promises import Channel, Grounds, Known
 from polyseme.schema import Attribute, Domain
 from polyseme.strata import Strata, Stratum
 

@@ -7,18 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from polyseme.errors import Problem, ReleaseError, nearest
+from polyseme.kernel.errors import Problem, ReleaseError, nearest
+from polyseme.kernel.version import __version__
 from polyseme.models import is_about
-from polyseme.release.about import About, flaw_of
-from polyseme.release.applied import Applied
 from polyseme.release.codec import columns_from, entry_of
-from polyseme.release.collected import Collected
 from polyseme.release.columns import AsIs, Column, Generalized, Grouped, Sets
-from polyseme.release.data import check_data
-from polyseme.release.documents import DAMAGED, FORMAT, MANIFEST, check_document, checksum
-from polyseme.release.persons import People
+from polyseme.release.data import DAMAGED, FORMAT, MANIFEST, check_data, check_document, checksum
+from polyseme.release.facts import About, Applied, Collected, People, flaw_of
 from polyseme.schema import Role, Schema
-from polyseme.version import __version__
 
 __all__ = ["COMBINED", "Manifest"]
 

@@ -17,13 +17,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet
 
-from polyseme.errors import InternalError, Problem, QuestionError, ReleaseError
-from polyseme.files.whole import whole_folder
+from polyseme.kernel.errors import InternalError, Problem, QuestionError, ReleaseError
+from polyseme.kernel.files import whole_folder
 from polyseme.kernel.work import Cancellation
 from polyseme.release import Manifest, Release
-from polyseme.release.data import FOLDER, DataFile, data_entry, data_files, digests
-from polyseme.release.documents import MANIFEST, read_document
-from polyseme.tables.io.writing import TableWriter
+from polyseme.release.data import FOLDER, MANIFEST, DataFile, data_entry, data_files, digests, read_document
+from polyseme.tables.io.output import TableWriter
 
 __all__ = ["ReleaseWriter", "in_memory", "require_rows_per_file"]
 

@@ -1,4 +1,9 @@
-"""Charts of reports and plans as Vega-Lite, and pictures of them made without any network."""
+"""Which pictures of charts there are; known without the libraries that draw them.
+
+How the templates of pages are filled in: every value is escaped, and one that is not there is an error.
+
+Charts of reports and plans as Vega-Lite, and pictures of them made without any network.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
+import jinja2
 import numpy as np
 import vl_convert
 
-from polyseme.reports.document import ClassSizes
-from polyseme.reports.pictures import picture_kind
-from polyseme.results.drawing.bars import distribution_chart, distribution_svg
-from polyseme.results.drawing.heat import heatmap
-from polyseme.results.drawing.look import COLOURS, LOOK, AnyChart, names_axis
-from polyseme.results.drawing.svg import chart_svg, drawable
+from polyseme.kernel.errors import QuestionError
+from polyseme.reports.contents import ClassSizes
+from polyseme.results.drawing.bars import (
+    COLOURS,
+    LOOK,
+    AnyChart,
+    chart_svg,
+    distribution_chart,
+    distribution_svg,
+    drawable,
+    heatmap,
+    names_axis,
+)
 from polyseme.results.views.formats import count, points, quantity
 from polyseme.results.views.plan_tables import STATUS
-from polyseme.results.views.protocols import Setting, Tried
+from polyseme.results.views.tables import Setting, Tried
 
 __all__ = [
     "COLOURS",
@@ -26,11 +39,39 @@ __all__ = [
     "chart_svg",
     "distribution_chart",
     "distribution_svg",
+    "environment_of",
     "frontier_chart",
     "heatmap",
+    "picture_kind",
     "save_chart",
     "sizes_chart",
 ]
+
+_PICTURE_KINDS = (".png", ".svg", ".pdf")
+
+
+def picture_kind(path: Path) -> str:
+    """The suffix of a picture; raises unless it is one that can be drawn.
+
+    >>> picture_kind(Path("income.PDF"))
+    '.pdf'
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _PICTURE_KINDS:
+        what = f"'{suffix}'" if suffix else "a file without a suffix"
+        raise QuestionError(f"{path.name}: a chart is saved as .png, .svg or .pdf, not as {what}")
+    return suffix
+
+
+def environment_of(package: str, folder: str) -> jinja2.Environment:
+    """An environment for the templates in a folder of a package."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader(package, folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt.LayerChart:

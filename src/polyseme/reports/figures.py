@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from polyseme.arrays import Ints
-from polyseme.extras import installed
+from polyseme.kernel.arrays import Ints
+from polyseme.kernel.plugins import installed
 from polyseme.kernel.work import tracked
-from polyseme.reports.document import TOP, Distribution, Treatment, shown_values
-from polyseme.results.drawing.distribution import highest_share
+from polyseme.reports.contents import TOP, Distribution, Treatment, shown_values
+from polyseme.results.drawing.bars import highest_share
 from polyseme.results.views import formats
 
 __all__ = ["NARROW", "Figure", "Section", "sections_of", "sizes_figure"]

@@ -17,22 +17,31 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from polyseme.extras import installed, pip_line
+from polyseme.kernel.plugins import installed, pip_line
 from polyseme.models.base import Verdict
-from polyseme.release.collected import Collected
-from polyseme.reports.attack_words import attack_words, reached
-from polyseme.reports.check_words import asked_for, check_words, found, looked_at
-from polyseme.reports.document import FindingLine, Outcome, Page
+from polyseme.release.facts import Collected
+from polyseme.reports.charts import environment_of
+from polyseme.reports.contents import FindingLine, Outcome, Page
 from polyseme.reports.figures import NARROW, sections_of, sizes_figure
 from polyseme.reports.glossary import with_glossary
-from polyseme.reports.judging import risk_paragraph, signal, value_risks
-from polyseme.reports.metric_words import metric_words, metric_written
-from polyseme.reports.numbers import chance, day, moment
-from polyseme.reports.provenance import Provenance
-from polyseme.reports.templates import environment_of
-from polyseme.results.guessers import Guessers
+from polyseme.reports.judgment import risk_paragraph, signal, value_risks
+from polyseme.reports.risks import Provenance
+from polyseme.reports.words import (
+    asked_for,
+    attack_words,
+    chance,
+    check_words,
+    day,
+    found,
+    looked_at,
+    metric_words,
+    metric_written,
+    moment,
+    reached,
+)
+from polyseme.results.attackers import Guessers
 from polyseme.results.views import formats
-from polyseme.results.views.guesser_tables import above_sentence
+from polyseme.results.views.plan_tables import above_sentence
 
 __all__ = ["is_page", "render_page"]
 

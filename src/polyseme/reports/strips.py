@@ -10,10 +10,8 @@ import math
 
 from markupsafe import Markup, escape
 
-from polyseme.arrays import Ints
-from polyseme.results.drawing.distribution import Distribution
-from polyseme.results.drawing.look import COLOURS
-from polyseme.results.drawing.svg import drawable
+from polyseme.kernel.arrays import Ints
+from polyseme.results.drawing.bars import COLOURS, Distribution, drawable
 from polyseme.results.views.formats import count
 
 __all__ = ["strips"]

@@ -1,4 +1,6 @@
-"""Why a method did what it did, class by class: a table for the owner of the data, never for publication.
+"""Some records before and after: for the eyes of the owner, since they show the original.
+
+Why a method did what it did, class by class: a table for the owner of the data, never for publication.
 
 It tells of classes as they were before anything was done about them, and so of what must not be known.
 """
@@ -7,17 +9,57 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from polyseme.files.delimited import written_rows
+from polyseme.kernel.delimited import written_rows
 from polyseme.results.base import Result
+
+__all__ = ["Explained", "Explanation", "Preview", "PreviewedRecord"]
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@dataclass(frozen=True)
+class PreviewedRecord:
+    """One record.
+
+    before  its values in the table
+    after   what would be published; None where the record would be left out
+    """
+
+    before: Mapping[str, Any] = field(repr=False)
+    after: Mapping[str, Any] | None = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Records of a table, and what would be published of them.
+
+    columns  those of the table, and then those that are new
+    total    records of the table
+    """
+
+    columns: tuple[str, ...]
+    records: tuple[PreviewedRecord, ...]
+    total: int
+
+    def __rich__(self) -> RenderableType:
+        from polyseme.results.views.record_views import preview_view
+
+        return preview_view(self)
+
+    def _repr_html_(self) -> str:
+        from polyseme.results.views.record_views import preview_tables
+
+        return preview_tables(self)
+
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-__all__ = ["Explained", "Explanation"]
 
 HEAD = ("records", "rule", "action", "applied", "cost")
 

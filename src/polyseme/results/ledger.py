@@ -9,12 +9,12 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from polyseme.analysis.intersecting import Between
-from polyseme.errors import InvalidInput, Problem, ReleaseError
-from polyseme.files.whole import whole_file
+from polyseme.kernel.errors import InvalidInput, Problem, ReleaseError
+from polyseme.kernel.files import whole_file
+from polyseme.privacy.analysis.intersection import Between
 from polyseme.release import Column, Sets
 from polyseme.release.codec import columns_from, entry_of
-from polyseme.release.documents import checksum, read_document
+from polyseme.release.data import checksum, read_document
 from polyseme.results.base import Result, restored, written
 
 if TYPE_CHECKING:
@@ -162,12 +162,12 @@ class Ledger(Result):
         return f"<Ledger of {len(self.publications)} releases about {len(self.people)} groups of people>"
 
     def __rich__(self) -> RenderableType:
-        from polyseme.results.views.ledger import ledger_view
+        from polyseme.results.views.record_views import ledger_view
 
         return ledger_view(self.to_dict())
 
     def _repr_html_(self) -> str:
-        from polyseme.results.views.ledger import ledger_table
+        from polyseme.results.views.record_views import ledger_table
 
         return ledger_table(self.to_dict())
 
@@ -214,7 +214,7 @@ class Exposure:
         return cls(**{**found, **ranges, "reasons": tuple(found["reasons"])})
 
     def _repr_html_(self) -> str:
-        from polyseme.results.views.ledger import exposure_table
+        from polyseme.results.views.record_views import exposure_table
 
         return exposure_table({"exposures": [self.to_dict()], "epsilon": {}})
 
@@ -251,11 +251,11 @@ class Exposures(Result):
         return f"<Exposures of {len(self.items)} attributes: {len(self.intersected)} can be intersected>"
 
     def __rich__(self) -> RenderableType:
-        from polyseme.results.views.ledger import exposure_view
+        from polyseme.results.views.record_views import exposure_view
 
         return exposure_view(self.to_dict())
 
     def _repr_html_(self) -> str:
-        from polyseme.results.views.ledger import exposure_table
+        from polyseme.results.views.record_views import exposure_table
 
         return exposure_table(self.to_dict())

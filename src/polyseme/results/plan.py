@@ -1,4 +1,6 @@
-"""What a policy comes to, before any record is touched.
+"""What a learner's success costs in precision, over the settings of an attribute.
+
+What a policy comes to, before any record is touched.
 
 A plan that was just made also knows the mechanisms that it speaks of. They are not stored: a plan that was read from a
 document says and shows everything, but nothing can be published, and no grid of settings computed, from it.
@@ -10,21 +12,88 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
-from polyseme.analysis import Facts
-from polyseme.calibration import Choice
-from polyseme.errors import Problem, QuestionError
-from polyseme.mechanism import Mechanism
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.errors import Problem, QuestionError
+from polyseme.privacy.analysis import Facts
+from polyseme.privacy.calibration import Choice
+from polyseme.results.attackers import Guessers
 from polyseme.results.base import Result, restored, written
-from polyseme.results.grouping import GroupingPlan
-from polyseme.results.guessers import Guessers
+from polyseme.results.method import GroupingPlan
 from polyseme.schema import Attribute
 from polyseme.strata import Key
-from polyseme.strata.groups import Groups
+from polyseme.strata.stratum import Groups
+
+__all__ = ["Advice", "AttributePlan", "Chosen", "Plan", "StratumPlan", "Traded", "Tried", "marked"]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One setting: candidates, distance, strength of the prior, truth probability.
+
+    alpha, p   the strength of the prior and the truth probability; None where strata have their own
+    success    of an attacker who knows the distribution, on average; `worst` in the worst stratum
+    floor      the lower bound for truthful sets of this l and d
+    error      expected root mean squared error of a share; None without a number of records, or where not computed
+    dominated  whether another setting of at least this distance has both a lower success and a lower error
+    chosen     whether it is what the policy asks for
+    """
+
+    l: int
+    d: float
+    alpha: float | None
+    p: float | None
+    success: float
+    worst: float
+    floor: float
+    error: float | None
+    dominated: bool = False
+    chosen: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry under `tradeoff` of `plan --json --frontier`."""
+        return written(asdict(self))
+
+    def beaten_by(self, other: Tried) -> bool:
+        if self.error is None or other.error is None or other.d < self.d:
+            return False
+        better = other.success < self.success or other.error < self.error
+        return better and other.success <= self.success and other.error <= self.error
+
+
+def marked(tried: Sequence[Tried]) -> list[Tried]:
+    """The settings, each saying whether another one is better both ways.
+
+    A smaller distance is no better setting: it gives up what distance protects from, guesses of a range.
+    """
+    return [replace(one, dominated=any(one.beaten_by(other) for other in tried)) for one in tried]
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The setting with the least expected error that keeps a learner's success.
+
+    policy   lines to paste below the attribute
+    lines    the reasoning, for people
+    success  reached on average, `error` the expected root mean squared error of a share
+    """
+
+    attribute: str
+    l: int
+    d: float
+    policy: tuple[str, ...]
+    lines: tuple[str, ...]
+    success: float
+    worst: float
+    error: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """An entry under `advice` of `plan --json --advise`."""
+        return written({**asdict(self), "policy": list(self.policy), "lines": list(self.lines)})
+
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["AttributePlan", "Chosen", "Plan", "StratumPlan", "Traded"]
 
 _NAMED = 4
 """Nearest settings that a hint names; more would not help to choose."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from polyseme.arrays import Floats
-from polyseme.files.delimited import written_rows
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.delimited import written_rows
 from polyseme.results.base import Result
 
 if TYPE_CHECKING:

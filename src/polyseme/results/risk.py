@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from polyseme.errors import people_words
+from polyseme.kernel.errors import people_words
 from polyseme.results.base import Result
 
 if TYPE_CHECKING:
@@ -215,12 +215,12 @@ class Risk(Result):
         return f"<Risk of {self.records:,} records{whose}: {found}>"
 
     def __rich__(self) -> RenderableType:
-        from polyseme.results.views.risk import risk_view
+        from polyseme.results.views.risk_view import risk_view
 
         return risk_view(self.to_dict())
 
     def _repr_html_(self) -> str:
-        from polyseme.results.views.risk import risk_table
+        from polyseme.results.views.risk_view import risk_table
 
         return risk_table(self.to_dict())
 

@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Floats, Ints
-from polyseme.errors import Problem, QuestionError, TableError, nearest
-from polyseme.spelling import Label
-from polyseme.tables.coding.labels import encode
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.errors import Problem, QuestionError, TableError, nearest
+from polyseme.kernel.spelling import Label
+from polyseme.tables.labels import encode
 
 __all__ = ["EXPANSION_LIMIT", "QidClasses", "classes_for", "expand"]
 

@@ -16,9 +16,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from polyseme.tables.io.frames import FrameSource
-from polyseme.tables.io.parts import Part
-from polyseme.tables.io.source import CountedRows, Source, Wrapped
+from polyseme.tables.io.columnar import FrameSource
+from polyseme.tables.io.source import CountedRows, Part, Source, Wrapped
 
 __all__ = ["Profile"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.arrays import Bools, Floats
-from polyseme.distances import Distance, distance_from
-from polyseme.distances.structure import Circle, Clusters, Graph, Line, Structure
-from polyseme.randomness import experiment
+from polyseme.kernel.arrays import Bools, Floats
+from polyseme.kernel.randomness import experiment
+from polyseme.semantics.distances import Distance, distance_from
+from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
 from polyseme.testing.laws import agree, hold
 
 __all__ = [

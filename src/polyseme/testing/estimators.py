@@ -9,13 +9,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from polyseme.arrays import Floats, Ints
 from polyseme.designs import make_design
-from polyseme.distances import LineDistance
-from polyseme.distances.structure import Circle, Clusters, Graph
-from polyseme.estimators.base import Estimator, Reports
-from polyseme.mechanism import Mechanism
-from polyseme.randomness import experiment
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Estimator, Reports
+from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.randomness import experiment
+from polyseme.semantics.distances import LineDistance
+from polyseme.semantics.distances.base import Circle, Clusters, Graph
 from polyseme.testing.laws import agree, hold
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from polyseme.arrays import Bools, Floats, Ints
+from polyseme.kernel.arrays import Bools, Floats, Ints
 
 __all__ = ["agree", "hold"]
 

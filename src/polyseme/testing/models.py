@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.distances import LineDistance
+from polyseme.kernel.randomness import experiment
 from polyseme.models import Background, Model, Verdict, check_models
 from polyseme.models.registry import spec_of
-from polyseme.randomness import experiment
+from polyseme.semantics.distances import LineDistance
 from polyseme.testing.laws import agree, hold
 
 __all__ = [

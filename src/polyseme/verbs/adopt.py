@@ -12,15 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from polyseme.errors import Problem, TableError
+from polyseme.kernel.errors import Problem, TableError
 from polyseme.kernel.work import verb
 from polyseme.policy import Policy
+from polyseme.publishing.inputs import policy_given, source_given
+from polyseme.publishing.publication import prepare
 from polyseme.release import Column, Manifest, Release, Sets
 from polyseme.release.writer import in_memory
 from polyseme.tables.io.source import Source
-from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.publishing import prepare
 
 __all__ = ["adopt"]
 

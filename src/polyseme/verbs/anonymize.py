@@ -11,15 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from polyseme.attacks.agreement import shared_values
-from polyseme.attacks.giveaways import giveaways
-from polyseme.attacks.republishing import changed_since, changing_strata, require_same_key
 from polyseme.engines import Engine, engine_given
 from polyseme.engines.batch import Job
-from polyseme.engines.conditions import absent_values
-from polyseme.engines.memory import shuffling_memory
+from polyseme.engines.checks import absent_values
+from polyseme.engines.local import shuffling_memory
 from polyseme.engines.run import Run
-from polyseme.errors import (
+from polyseme.kernel.errors import (
     PolicyWarning,
     PolysemeWarning,
     PrivacyWarning,
@@ -28,19 +25,11 @@ from polyseme.errors import (
     RiskError,
     nearest,
 )
-from polyseme.errors import warn as python_warning
+from polyseme.kernel.errors import warn as python_warning
 from polyseme.kernel.work import Cancellation, current_cancellation, verb
 from polyseme.policy import Policy
-from polyseme.policy.reference import population_frame
-from polyseme.release import COMBINED, Manifest, Release
-from polyseme.release.writer import require_rows_per_file
-from polyseme.results.explanation import Explanation
-from polyseme.schema import Resolved, Role
-from polyseme.tables.io.shuffle import MEMORY_BYTES
-from polyseme.tables.io.source import Source, Watched
-from polyseme.tables.io.writing import FORMATS
-from polyseme.tables.joined import with_joined
-from polyseme.verbs.cautions import (
+from polyseme.policy.foreign import population_frame
+from polyseme.publishing.cautions import (
     changed_sets,
     differing_groups,
     left_out_cautions,
@@ -48,19 +37,28 @@ from polyseme.verbs.cautions import (
     ungeneralized,
     warnings,
 )
-from polyseme.verbs.combined import Reader, broken_promises, shared_warnings
-from polyseme.verbs.inputs import policy_given, release_given, source_given, with_population
-from polyseme.verbs.knowledge import look, some_records
+from polyseme.publishing.inputs import policy_given, release_given, source_given, with_population
+from polyseme.publishing.prospect import LOOKED_AT, Prospect, prospect
+from polyseme.publishing.publication import Drawing, Place, Prepared, Treat, prepare, publish, treated_here
+from polyseme.publishing.review import Review, singled_out
+from polyseme.release import COMBINED, Manifest, Release
+from polyseme.release.writer import require_rows_per_file
+from polyseme.results.explanation import Explanation
+from polyseme.schema import Resolved, Role
+from polyseme.scrutiny.attacks.agreement import giveaways, shared_values
+from polyseme.scrutiny.attacks.republication import changed_since, changing_strata, require_same_key
+from polyseme.scrutiny.combined import Reader, broken_promises, shared_warnings
+from polyseme.scrutiny.knowledge import look, some_records
+from polyseme.tables.derived import with_joined
+from polyseme.tables.io.output import FORMATS
+from polyseme.tables.io.shuffle import MEMORY_BYTES
+from polyseme.tables.io.source import Source, Watched
 from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.prospect import LOOKED_AT, Prospect, prospect
-from polyseme.verbs.publishing import Drawing, Place, Prepared, Treat, prepare, publish, treated_here
-from polyseme.verbs.reviewing import Review
-from polyseme.verbs.singled_out import singled_out
 
 if TYPE_CHECKING:
-    from polyseme.verbs.dealing import Dealt
-    from polyseme.verbs.treating import Treated
+    from polyseme.grouping.columns import Treated
+    from polyseme.grouping.groups import Dealt
 
 __all__ = ["anonymize"]
 
@@ -187,7 +185,7 @@ def _treated_by(
     pattern: Manifest | None,
 ) -> Treated | Dealt:
     """Records put into classes or groups from what an engine counts."""
-    from polyseme.verbs.scaled import require_treated, treat_counted
+    from polyseme.grouping.remote import require_treated, treat_counted
 
     hire = partial(engine.workers, source, cancellation)
     made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)

@@ -6,12 +6,12 @@ import logging
 from pathlib import Path
 from typing import Any, Unpack
 
-from polyseme.errors import Problem, QuestionError
+from polyseme.kernel.errors import Problem, QuestionError
 from polyseme.kernel.work import verb
+from polyseme.publishing.inputs import original_given, release_given, table_given
 from polyseme.release import Release
-from polyseme.results.findings import Findings
-from polyseme.tables.io.options import TableOptions
-from polyseme.verbs.inputs import original_given, release_given, table_given
+from polyseme.results.attackers import Findings
+from polyseme.tables.io.source import TableOptions
 
 __all__ = ["attack"]
 
@@ -38,7 +38,7 @@ def attack(
                 marketer for those of everybody; as they are, or generalized like the release
     """
     # Charts and adversaries cost a second to import: only those who ask for them pay.
-    from polyseme.attacks.audit import attack_release
+    from polyseme.scrutiny.attacks.audit import attack_release
 
     opened = release_given(release)
     source = original_given(original, opened, **written)

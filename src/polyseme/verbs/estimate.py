@@ -11,30 +11,28 @@ from typing import Never
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Ints
-from polyseme.distances import Distance, LineDistance
-from polyseme.errors import QuestionError, ReleaseError
-from polyseme.estimators.auxiliary import Help, with_help
-from polyseme.estimators.base import Estimator, Population, Reports
-from polyseme.estimators.estimate import DEFAULT, Estimate, estimate_parts
-from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
-from polyseme.estimators.parts import Part
-from polyseme.estimators.whole_table import of_whole_table
-from polyseme.evidence import doubts
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import EstimateOptions, Estimator, Nonnegative, Population, Reports, refuse_unknown
+from polyseme.inference.counts import Part
+from polyseme.inference.questions.classes import ask_classes, records_left_out, suppression_notes
+from polyseme.inference.questions.counts import WEIGHT, Weights, asks_members, coarser_cells, grouped_sets, marks_of
+from polyseme.inference.questions.question import check_help, check_size, check_weighted, targets_of
+from polyseme.inference.questions.whole_table import of_whole_table
+from polyseme.inference.sets.auxiliary import Help, with_help
+from polyseme.inference.sets.estimate import DEFAULT, Estimate, estimate_parts
+from polyseme.kernel.arrays import Ints
+from polyseme.kernel.errors import QuestionError, ReleaseError
 from polyseme.kernel.work import stage, verb
-from polyseme.mechanism import Mechanism
+from polyseme.publishing.inputs import names_given, release_given
 from polyseme.release import Manifest, Release, Sets
-from polyseme.release.counts import SetCounts, stratum_column
+from polyseme.release.release import SetCounts, stratum_column
 from polyseme.results.table import Target
 from polyseme.schema import Weighting
+from polyseme.scrutiny.verification import doubts
+from polyseme.semantics.distances import Distance, LineDistance
 from polyseme.strata import Strata
-from polyseme.tables.coding.codes import label_array
-from polyseme.tables.counting.groups import Grouped
-from polyseme.verbs.classes import ask_classes, records_left_out, suppression_notes
-from polyseme.verbs.combinations import asks_members
-from polyseme.verbs.grouping import WEIGHT, Weights, coarser_cells, grouped_sets, marks_of
-from polyseme.verbs.inputs import names_given, release_given
-from polyseme.verbs.questions import check_help, check_size, check_weighted, targets_of
+from polyseme.tables.codes import label_array
+from polyseme.tables.groups import Grouped
 
 __all__ = ["ask", "estimate"]
 

@@ -9,30 +9,27 @@ from typing import Any, Never
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Bools, Floats, Ints
-from polyseme.distances.line import LineDistance
-from polyseme.errors import Problem, QuestionError, TableError
-from polyseme.estimators.base import Estimator, Population
-from polyseme.estimators.estimate import Estimate
-from polyseme.estimators.options import EstimateOptions, Nonnegative, refuse_unknown
-from polyseme.estimators.whole_table import of_whole_table
+from polyseme.inference.base import EstimateOptions, Estimator, Nonnegative, Population, refuse_unknown
+from polyseme.inference.questions.counts import WEIGHT, asks_members, match_cells
+from polyseme.inference.questions.question import domain_of, has_domain, targets_of
+from polyseme.inference.questions.whole_table import of_whole_table
+from polyseme.inference.sets.estimate import Estimate
+from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.errors import Problem, QuestionError, TableError
 from polyseme.kernel.work import tracked, verb
-from polyseme.metrics import as_grid, compare, covered, learning, query_error
+from polyseme.publishing.inputs import compared_with, names_given, release_given
 from polyseme.release import Column, Generalized, Manifest, Release, Sets
-from polyseme.release.counts import SetCounts
-from polyseme.results.evaluation import Evaluation
+from polyseme.release.release import SetCounts
 from polyseme.results.table import Target
+from polyseme.results.verification import Evaluation
 from polyseme.schema import Domain
-from polyseme.tables.coding.codes import as_series, encode
-from polyseme.tables.coding.weights import read_weights
-from polyseme.tables.counting.groups import CodeCounting, Grouped
-from polyseme.tables.io.options import TableOptions
-from polyseme.tables.io.source import Source
-from polyseme.verbs.combinations import asks_members
+from polyseme.scrutiny.metrics import as_grid, compare, covered, learning, query_error
+from polyseme.semantics.distances.line import LineDistance
+from polyseme.tables.codes import as_series, encode
+from polyseme.tables.groups import CodeCounting, Grouped
+from polyseme.tables.io.source import Source, TableOptions
+from polyseme.tables.readings import read_weights
 from polyseme.verbs.estimate import ask
-from polyseme.verbs.grouping import WEIGHT, match_cells
-from polyseme.verbs.inputs import compared_with, names_given, release_given
-from polyseme.verbs.questions import domain_of, has_domain, targets_of
 
 __all__ = ["Truth", "evaluate"]
 

@@ -10,18 +10,18 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from polyseme.errors import ImpossibleError, Problem
-from polyseme.files.documents import parse
-from polyseme.hierarchies import read_hierarchy, values_of
+from polyseme.kernel.documents import parse
+from polyseme.kernel.errors import ImpossibleError, Problem
 from polyseme.kernel.work import verb
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.drafting import Draft
-from polyseme.policy.generalizing import column_values
-from polyseme.tables.io.frames import FrameSource
-from polyseme.tables.io.options import TableOptions
+from polyseme.policy.resolution import column_values
+from polyseme.publishing.inputs import table_given
+from polyseme.publishing.publication import prepare
+from polyseme.semantics.hierarchies import read_hierarchy, values_of
+from polyseme.tables.io.columnar import FrameSource
+from polyseme.tables.io.source import TableOptions
 from polyseme.tables.profile import Profile
-from polyseme.verbs.inputs import table_given
-from polyseme.verbs.publishing import prepare
 
 __all__ = ["init", "unknown_values"]
 

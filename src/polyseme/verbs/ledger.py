@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from polyseme.attacks.accumulating import exposures_of
-from polyseme.errors import InvalidInput, Problem, QuestionError, RiskError
-from polyseme.files.turns import turn
+from polyseme.kernel.errors import InvalidInput, Problem, QuestionError, RiskError
+from polyseme.kernel.files import turn
 from polyseme.kernel.work import verb
+from polyseme.publishing.inputs import release_given
 from polyseme.release import SEEDED, Column, Release, Sets
 from polyseme.results.ledger import Exposure, Exposures, Ledger, Publication
+from polyseme.scrutiny.attacks.republication import exposures_of
 from polyseme.verbs.estimate import estimate
-from polyseme.verbs.inputs import release_given
 
 __all__ = ["Asked", "exposures", "record"]
 

@@ -9,35 +9,34 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from polyseme.analysis import Setting, thresholds
-from polyseme.analysis import frontier as settings_grid
-from polyseme.attacks.agreement import shared_values
-from polyseme.errors import ImpossibleError, Problem, QuestionError, TableError
+from polyseme.kernel.errors import ImpossibleError, Problem, QuestionError, TableError
 from polyseme.kernel.work import verb
 from polyseme.methods.decoys import mechanism_at
 from polyseme.policy import Policy
-from polyseme.policy.generalizing import require_places
-from polyseme.policy.reference import population_frame
+from polyseme.policy.foreign import population_frame
+from polyseme.policy.resolution import require_places
 from polyseme.policy.statistics import Statistics, read_statistics
-from polyseme.results.grouping import GroupingPlan
-from polyseme.results.plan import Plan
-from polyseme.tables.io.source import Source
-from polyseme.tables.joined import with_joined
-from polyseme.verbs.cautions import (
+from polyseme.privacy.analysis import Setting, thresholds
+from polyseme.privacy.analysis import frontier as settings_grid
+from polyseme.publishing.cautions import (
     disagreeing,
     few_people,
+    refused_values,
     ungeneralized,
     unmet_conditions,
     weighted_classes,
 )
-from polyseme.verbs.inputs import policy_given, profile_given, with_population
-from polyseme.verbs.learners import with_guessers
+from polyseme.publishing.inputs import policy_given, profile_given, with_population
+from polyseme.publishing.prospect import Prospect, prospect, set_verdicts
+from polyseme.publishing.publication import Prepared, planned, prepare, resolved_for, treated_here
+from polyseme.publishing.review import refused_models, singled_out
+from polyseme.results.method import GroupingPlan
+from polyseme.results.plan import Plan
+from polyseme.scrutiny.attacks.agreement import shared_values
+from polyseme.scrutiny.learners import with_guessers
+from polyseme.tables.derived import with_joined
+from polyseme.tables.io.source import Source
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.prospect import Prospect, prospect, set_verdicts
-from polyseme.verbs.publishing import Prepared, planned, prepare, resolved_for, treated_here
-from polyseme.verbs.reviewing import refused_models
-from polyseme.verbs.singled_out import singled_out
-from polyseme.verbs.strangers import refused_values
 
 __all__ = ["frontier", "plan"]
 

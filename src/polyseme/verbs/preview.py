@@ -19,21 +19,21 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from polyseme.arrays import Ints, arrow
 from polyseme.engines.local import published_records
 from polyseme.engines.run import Run
-from polyseme.errors import Problem, QuestionError
+from polyseme.kernel.arrays import Ints, arrow
+from polyseme.kernel.errors import Problem, QuestionError
+from polyseme.kernel.randomness import SystemStream
 from polyseme.kernel.work import Cancellation, current_cancellation, verb
 from polyseme.policy import AttributePolicy, Policy
-from polyseme.randomness import SystemStream
-from polyseme.results.preview import Preview, PreviewedRecord
+from polyseme.publishing.inputs import policy_given, source_given
+from polyseme.publishing.publication import Drawing, prepare, treated_here
+from polyseme.results.explanation import Preview, PreviewedRecord
 from polyseme.schema import Role
-from polyseme.tables.coding.codes import as_series
+from polyseme.tables.codes import as_series
+from polyseme.tables.derived import NumberedSource
 from polyseme.tables.io.source import Source, Watched
-from polyseme.tables.numbered import NumberedSource
-from polyseme.verbs.inputs import policy_given, source_given
 from polyseme.verbs.prior import with_earlier_releases
-from polyseme.verbs.publishing import Drawing, prepare, treated_here
 
 __all__ = ["preview"]
 

@@ -17,24 +17,24 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.analysis.pooling import pooled
-from polyseme.arrays import Floats
-from polyseme.errors import PolicyError, Problem, QuestionError, nearest
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.errors import PolicyError, Problem, QuestionError, nearest
+from polyseme.kernel.randomness import SystemStream, discrete_laplace
+from polyseme.kernel.spelling import spelled, spellings
 from polyseme.kernel.work import verb
 from polyseme.policy import Policy
 from polyseme.policy.attributes import ConditionalShares
-from polyseme.policy.resolving import resolve
-from polyseme.randomness import SystemStream, discrete_laplace
+from polyseme.policy.resolution import resolve
+from polyseme.privacy.analysis.learner import pooled
+from polyseme.publishing.inputs import names_given, policy_given, release_given, require_table, source_given
 from polyseme.release import Release
 from polyseme.results.prior import Prior
-from polyseme.spelling import spelled, spellings
 from polyseme.strata import STRATA_LIMIT
-from polyseme.tables.coding.codes import as_series, encode
-from polyseme.tables.counting.distinct import distinct_rows
-from polyseme.tables.io.opening import open_table
+from polyseme.tables.codes import as_series, encode
+from polyseme.tables.distinct import distinct_rows
+from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import Source
 from polyseme.verbs.estimate import estimate
-from polyseme.verbs.inputs import names_given, policy_given, release_given, require_table, source_given
 
 __all__ = ["prior_from_release", "prior_from_table", "with_earlier_releases"]
 

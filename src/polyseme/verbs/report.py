@@ -9,30 +9,29 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from polyseme.analysis import Facts, facts, worst_of
-from polyseme.arrays import Floats
-from polyseme.estimators.options import EstimateOptions
+from polyseme.inference.base import EstimateOptions
+from polyseme.inference.questions.counts import published_counts
+from polyseme.inference.questions.question import targets_of
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.spelling import written
 from polyseme.kernel.work import tracked, verb
-from polyseme.metrics import compare
+from polyseme.privacy.analysis import Facts, facts, worst_of
+from polyseme.publishing.inputs import original_given, release_given, table_given
 from polyseme.release import Release, Sets
-from polyseme.release.counts import SetCounts
-from polyseme.reports.assembling import release_page
-from polyseme.reports.document import Distribution, Page
-from polyseme.reports.provenance import require_facts
-from polyseme.results.findings import Finding
+from polyseme.release.release import SetCounts
+from polyseme.reports.assembly import release_page
+from polyseme.reports.contents import Distribution, Page
+from polyseme.reports.risks import require_facts
+from polyseme.reports.treatment import treatment_of
+from polyseme.results.attackers import Finding
 from polyseme.results.verification import Verification
-from polyseme.spelling import written
+from polyseme.scrutiny.attacks.audit.shared_values import shared_remarks
+from polyseme.scrutiny.learners import with_learners
+from polyseme.scrutiny.metrics import compare
 from polyseme.strata import Stratum
-from polyseme.tables.io.options import TableOptions
-from polyseme.tables.io.source import Source
+from polyseme.tables.io.source import Source, TableOptions
 from polyseme.verbs.estimate import ask
 from polyseme.verbs.evaluate import Truth
-from polyseme.verbs.grouping import published_counts
-from polyseme.verbs.inputs import original_given, release_given, table_given
-from polyseme.verbs.learners import with_learners
-from polyseme.verbs.questions import targets_of
-from polyseme.verbs.shared_sets import shared_remarks
-from polyseme.verbs.treatment import treatment_of
 from polyseme.verbs.verify import verify_release
 
 __all__ = ["make_page", "report"]
@@ -55,9 +54,9 @@ def report(
     population        people with the same quasi-identifiers as a table, for k-map and the journalist
     """
     # Charts and adversaries cost a second to import: only those who ask for them pay.
-    from polyseme.attacks.audit import attack_release
-    from polyseme.attacks.audit.matches import population_of_release
     from polyseme.reports.page import render_page
+    from polyseme.scrutiny.attacks.audit import attack_release
+    from polyseme.scrutiny.attacks.audit.records import population_of_release
 
     require_facts(title=title, publisher=publisher)
     opened = release_given(release)

@@ -8,16 +8,15 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from polyseme.errors import Problem, TableError, nearest
+from polyseme.kernel.errors import Problem, TableError, nearest
 from polyseme.kernel.work import verb
-from polyseme.metrics.risk import measure
 from polyseme.policy.drafting import Taken, guesses
 from polyseme.policy.foreign import read_undescribed
+from polyseme.publishing.inputs import names_given, table_given
 from polyseme.results.risk import Choice, Risk
-from polyseme.tables.io.options import TableOptions
-from polyseme.tables.io.source import Source
+from polyseme.scrutiny.metrics.risk import measure
+from polyseme.tables.io.source import Source, TableOptions
 from polyseme.tables.profile import Profile
-from polyseme.verbs.inputs import names_given, table_given
 
 __all__ = ["risk"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from polyseme.errors import ReleaseError
+from polyseme.kernel.errors import ReleaseError
 from polyseme.kernel.work import Cancellation, verb
 from polyseme.release import Release
 from polyseme.release.writer import ReleaseWriter, require_rows_per_file

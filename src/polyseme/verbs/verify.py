@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.arrays import Bools, Ints
-from polyseme.errors import PolicyError, Problem
-from polyseme.evidence.verdicts import mechanism_verdict, posterior_verdict, sets_by_stratum
+from polyseme.kernel.arrays import Bools, Ints
+from polyseme.kernel.errors import PolicyError, Problem
 from polyseme.kernel.work import tracked, verb
 from polyseme.models import MODELS, Verdict, check_models
 from polyseme.models import diversity as set_diversity
@@ -27,22 +26,9 @@ from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, Place, unchecked
 from polyseme.policy import Policy
 from polyseme.policy.foreign import read_foreign
-from polyseme.promises import Promise
-from polyseme.promises.base import Candidates
-from polyseme.release import SEEDED, Grouped, Manifest, Release, Sets
-from polyseme.release.classes import counted_frame, verdicts_on
-from polyseme.release.counts import SetCounts, stratum_column
-from polyseme.release.documents import MANIFEST
-from polyseme.results.verification import Verification
-from polyseme.tables.classes import PublishedSets, published_sets
-from polyseme.tables.coding.codes import label_array
-from polyseme.tables.coding.sets import code_sets
-from polyseme.tables.counting.groups import Grouped as CountedSets
-from polyseme.tables.io.listing import is_pattern
-from polyseme.tables.io.places import is_address
-from polyseme.tables.io.source import Source, how_many
-from polyseme.verbs.claim import claimed, compared, noted
-from polyseme.verbs.inputs import (
+from polyseme.privacy.promises import Promise
+from polyseme.privacy.promises.base import Candidates
+from polyseme.publishing.inputs import (
     compared_with,
     policy_given,
     release_given,
@@ -50,9 +36,21 @@ from polyseme.verbs.inputs import (
     table_given,
     with_population,
 )
-from polyseme.verbs.knowledge import from_release, looks_at_all
-from polyseme.verbs.learners import with_learners
-from polyseme.verbs.locating import located
+from polyseme.release import SEEDED, Grouped, Manifest, Release, Sets
+from polyseme.release.classes import counted_frame, verdicts_on
+from polyseme.release.data import MANIFEST
+from polyseme.release.release import SetCounts, stratum_column
+from polyseme.results.verification import Verification
+from polyseme.scrutiny.knowledge import from_release, looks_at_all
+from polyseme.scrutiny.learners import with_learners
+from polyseme.scrutiny.verification.claims import claimed, compared, located, noted
+from polyseme.scrutiny.verification.verdicts import mechanism_verdict, posterior_verdict, sets_by_stratum
+from polyseme.tables.codes import label_array
+from polyseme.tables.equivalence_classes import PublishedSets, published_sets
+from polyseme.tables.groups import Grouped as CountedSets
+from polyseme.tables.io.locations import is_address, is_pattern
+from polyseme.tables.io.source import Source, how_many
+from polyseme.tables.set_codes import code_sets
 
 __all__ = ["verify", "verify_release", "verify_table"]
 
@@ -107,9 +105,9 @@ def _read_as_learners(release: Release, found: Verification) -> Verification:
     if not found.holds or release.manifest.form != "set":
         return with_learners(found, release)
     # A hundred modules that are not needed to check a table.
-    from polyseme.attacks.audit.columns import Memory
-    from polyseme.verbs.shared_sets import shared_remarks
-    from polyseme.verbs.singled_out import singled_out
+    from polyseme.publishing.review import singled_out
+    from polyseme.scrutiny.attacks.audit.seen import Memory
+    from polyseme.scrutiny.attacks.audit.shared_values import shared_remarks
 
     memory = Memory(release) if looks_at_all(release) else None
     looked = from_release(release, None if memory is None else memory.add)
@@ -123,7 +121,7 @@ def _read_as_learners(release: Release, found: Verification) -> Verification:
 
 def _people(release: Release, population: Any) -> pl.DataFrame:
     # Adversaries cost a second to import: only those who bring a population pay.
-    from polyseme.attacks.audit.matches import population_of_release
+    from polyseme.scrutiny.attacks.audit.records import population_of_release
 
     return population_of_release(release, table_given(population))
 

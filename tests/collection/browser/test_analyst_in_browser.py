@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from sites import NewPage, Site
 
+from polyseme.collection.credentials import new_credential
 from polyseme.collection.store import State
 from polyseme.collection.survey import Survey
-from polyseme.collection.tokens import new_credential
 from polyseme.device.reports import answer_codes
 
 pytestmark = [pytest.mark.browser, pytest.mark.lane]

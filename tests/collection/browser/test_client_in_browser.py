@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sites import NewPage, Site
 
-from polyseme.collection.server.problems import PROBLEMS, problem_body
+from polyseme.collection.server.requests import PROBLEMS, problem_body
 
 pytestmark = [pytest.mark.browser, pytest.mark.lane]
 

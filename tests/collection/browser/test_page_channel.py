@@ -14,13 +14,9 @@ from answering import FORM, GONE, QUEUED, STORED, fill, hurry, look, visit, with
 from collectors import Process
 from sites import NewPage
 
-from polyseme.collection.invitations import code_hash, new_codes
-from polyseme.collection.issuer import new_issuer_key
-from polyseme.collection.issuing import Invited, Issuer
-from polyseme.collection.ohttp import new_gateway
-from polyseme.collection.operating import open_document
-from polyseme.collection.relay import relay_server
-from polyseme.collection.small_server import SmallServer
+from polyseme.collection.credentials import Invited, Issuer, code_hash, new_codes, new_issuer_key
+from polyseme.collection.gateway import SmallServer, new_gateway, relay_server
+from polyseme.collection.operations import open_document
 from polyseme.collection.store import open_store
 from polyseme.device.tokens import to_text
 

@@ -11,7 +11,7 @@ import pytest
 from answering import FORM, STORED, look, visit
 from sites import NewPage, Site
 
-from polyseme.device.fingerprint import compact
+from polyseme.device.campaign import compact
 
 pytestmark = [pytest.mark.browser, pytest.mark.lane]
 

@@ -10,9 +10,9 @@ import pytest
 from answering import FORM, QUEUED, REFUSED, STORED, fill, look, visit
 from sites import NewPage, Site
 
-from polyseme.collection.operating import invite
+from polyseme.collection.operations import invite
 from polyseme.collection.store import State
-from polyseme.device.statements import TOLD
+from polyseme.device.protected import TOLD
 
 pytestmark = [pytest.mark.browser, pytest.mark.lane]
 

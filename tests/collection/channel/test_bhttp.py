@@ -7,8 +7,8 @@ from channel_vectors import rfc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyseme.device.bhttp import Request, Response, padded
-from polyseme.errors import ChannelError
+from polyseme.device.ohttp import Request, Response, padded
+from polyseme.kernel.errors import ChannelError
 
 EXAMPLE = rfc("ohttp")
 texts = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=80)

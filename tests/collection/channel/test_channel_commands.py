@@ -12,12 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from polyseme.cli.channel import gateway, issuer, relay
-from polyseme.collection.invitations import code_hash, read_hashes
-from polyseme.collection.issuer import read_issuer_key
-from polyseme.collection.ohttp import read_gateway
+from polyseme.collection.credentials import code_hash, read_hashes, read_issuer_key
+from polyseme.collection.gateway import read_gateway
 from polyseme.device.ohttp import read_configurations
 from polyseme.device.tokens import from_text
-from polyseme.errors import ChannelError
+from polyseme.kernel.errors import ChannelError
 
 CAMPAIGN = "A" * 43
 SRC = Path(__file__).resolve().parents[3] / "src"
@@ -96,7 +95,7 @@ def test_a_server_starts_and_stops(command: str, tmp_path: Path) -> None:
 def test_a_device_needs_no_arrays_for_any_of_it() -> None:
     code = (
         "import sys\n"
-        "import polyseme.device.relayed, polyseme.device.ohttp, polyseme.device.tokens\n"
+        "import polyseme.device.ohttp, polyseme.device.ohttp, polyseme.device.tokens\n"
         "heavy = {'numpy', 'polars', 'pyarrow', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )

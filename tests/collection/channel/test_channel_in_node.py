@@ -18,13 +18,9 @@ from channel_vectors import VECTORS
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 import polyseme
-from polyseme.collection.invitations import ALPHABET, code_hash, new_codes, read_code
-from polyseme.collection.issuer import IssuerKey
-from polyseme.collection.issuing import Invited, Issuer
-from polyseme.collection.ohttp import Gateway, GatewayKey
-from polyseme.collection.relay import Relay
-from polyseme.collection.small_server import SmallServer
-from polyseme.device.bhttp import Request, Response
+from polyseme.collection.credentials import ALPHABET, Invited, Issuer, IssuerKey, code_hash, new_codes, read_code
+from polyseme.collection.gateway import Gateway, GatewayKey, Relay, SmallServer
+from polyseme.device.ohttp import Request, Response
 from polyseme.device.tokens import blind, from_text, verify_token
 
 MODULES = Path(polyseme.__file__).parent / "web" / "client"

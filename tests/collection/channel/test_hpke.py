@@ -7,7 +7,7 @@ from channel_vectors import rfc
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from polyseme.device import hpke
-from polyseme.errors import ChannelError
+from polyseme.kernel.errors import ChannelError
 
 VECTOR = rfc("hpke")
 

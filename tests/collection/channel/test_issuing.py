@@ -10,13 +10,21 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from polyseme.collection.invitations import ALPHABET, code_hash, hash_lines, new_codes, read_code, read_hashes
-from polyseme.collection.issuer import IssuerKey
-from polyseme.collection.issuing import Invited, Issuer
-from polyseme.collection.small_server import SmallServer
-from polyseme.device.bhttp import Response
+from polyseme.collection.credentials import (
+    ALPHABET,
+    Invited,
+    Issuer,
+    IssuerKey,
+    code_hash,
+    hash_lines,
+    new_codes,
+    read_code,
+    read_hashes,
+)
+from polyseme.collection.gateway import SmallServer
+from polyseme.device.ohttp import Response
 from polyseme.device.tokens import Blinding, ask_issuer, blind, finalize, from_text, to_text, verify_token
-from polyseme.errors import ChannelError
+from polyseme.kernel.errors import ChannelError
 
 CAMPAIGN = "A" * 43
 PATH = f"/v1/campaigns/{CAMPAIGN}/tokens"

@@ -13,18 +13,18 @@ import pytest
 from channel_vectors import rfc
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from polyseme.collection.gateway import relayed, with_gateway
-from polyseme.collection.ohttp import (
+from polyseme.collection.gateway import (
     Gateway,
     GatewayKey,
     add_gateway_key,
     drop_gateway_key,
     new_gateway,
     read_gateway,
+    relayed,
+    with_gateway,
 )
-from polyseme.device.bhttp import Request, Response
-from polyseme.device.ohttp import KeyConfiguration, encapsulate, read_configurations, wrapped
-from polyseme.errors import ChannelError
+from polyseme.device.ohttp import KeyConfiguration, Request, Response, encapsulate, read_configurations, wrapped
+from polyseme.kernel.errors import ChannelError
 
 EXAMPLE = rfc("ohttp")
 MARK = b"MARKEDVALUE77"

@@ -13,13 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from polyseme.collection.ohttp import Gateway, GatewayKey
-from polyseme.collection.relay import relay_server
-from polyseme.collection.small_server import SmallServer
-from polyseme.device.bhttp import Request, Response
-from polyseme.device.ohttp import wrapped
-from polyseme.device.relayed import Relayed, Reply, posted
-from polyseme.errors import ChannelError
+from polyseme.collection.gateway import Gateway, GatewayKey, SmallServer, relay_server
+from polyseme.device.ohttp import Relayed, Reply, Request, Response, posted, wrapped
+from polyseme.kernel.errors import ChannelError
 
 MARK = b"MARKEDVALUE77"
 PATH, KIND = "/v1/campaigns/abc/reports", "application/vnd.polyseme.report+json;v=1"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from polyseme.device.statements import REPORTED, TOLD, reported, told
-from polyseme.errors import ChannelError
+from polyseme.device.protected import REPORTED, TOLD, reported, told
+from polyseme.kernel.errors import ChannelError
 
 THREATS = Path(__file__).resolve().parents[3] / "docs" / "collection" / "threats.md"
 

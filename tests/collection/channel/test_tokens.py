@@ -12,10 +12,10 @@ from channel_vectors import rfc
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from polyseme.collection.issuer import IssuerKey, new_issuer_key, read_issuer_key
+from polyseme.collection.credentials import IssuerKey, new_issuer_key, read_issuer_key
 from polyseme.device import tokens
 from polyseme.device.tokens import Blinding, blind, finalize, from_text, report_id, to_text, verify_token
-from polyseme.errors import ChannelError
+from polyseme.kernel.errors import ChannelError
 
 EXAMPLE = rfc("blind")
 CAMPAIGN, OTHER = "A" * 43, "B" * 43
@@ -161,8 +161,8 @@ def test_what_is_no_blinded_message_is_not_signed(issuer: IssuerKey) -> None:
 
 
 def test_a_wrong_half_never_leaves(issuer: IssuerKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.collection import issuer as room
-    from polyseme.errors import InternalError
+    from polyseme.collection import credentials as room
+    from polyseme.kernel.errors import InternalError
 
     right = room._power
     monkeypatch.setattr(room, "_power", lambda numbers, base: right(numbers, base) + numbers.p)
@@ -171,7 +171,7 @@ def test_a_wrong_half_never_leaves(issuer: IssuerKey, monkeypatch: pytest.Monkey
 
 
 def test_the_power_never_sees_what_was_sent(issuer: IssuerKey, monkeypatch: pytest.MonkeyPatch) -> None:
-    from polyseme.collection import issuer as room
+    from polyseme.collection import credentials as room
 
     right, seen = room._power, list[int]()
     monkeypatch.setattr(room, "_power", lambda numbers, base: seen.append(base) or right(numbers, base))

@@ -18,19 +18,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from polyseme.collection.metrics import MEDIA_TYPE
-from polyseme.collection.operating import add_document, invite, require_answerable, standing, standings
-from polyseme.collection.releasing import release_campaign, write_release
-from polyseme.collection.server.bodies import read_body
+from polyseme.collection.credentials import role_of
+from polyseme.collection.operations import add_document, invite, require_answerable, standing, standings
+from polyseme.collection.releases import (
+    Expected,
+    expected_errors,
+    question_of,
+    release_campaign,
+    require_columns,
+    shares,
+    write_release,
+)
 from polyseme.collection.server.collector import Collector
-from polyseme.collection.server.pages import admin_file
-from polyseme.collection.server.problems import Refused
-from polyseme.collection.server.public import handlers, json_response
+from polyseme.collection.server.public import admin_file, handlers, json_response
+from polyseme.collection.server.requests import Refused, read_body
 from polyseme.collection.store import State, Store, UnknownCampaign
 from polyseme.collection.survey import Malformed, Survey, read_object
-from polyseme.collection.tokens import role_of
-from polyseme.collection.viewing import Expected, expected_errors, question_of, require_columns, shares
-from polyseme.errors import InvalidInput, StoreUnavailable
+from polyseme.collection.telemetry import MEDIA_TYPE
+from polyseme.kernel.errors import InvalidInput, StoreUnavailable
 
 __all__ = ["admin_app"]
 

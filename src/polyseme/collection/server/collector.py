@@ -11,14 +11,12 @@ from datetime import datetime
 from time import monotonic, time
 from typing import TypeVar
 
-from polyseme.collection.checking import Checker, possible_entries
-from polyseme.collection.limits import Limits
-from polyseme.collection.metrics import Metrics
-from polyseme.collection.server.problems import Refused
+from polyseme.collection.server.requests import Refused
 from polyseme.collection.store import Entry, Kept, State, Store, UnknownCampaign
-from polyseme.collection.store.writer import BATCH, CAPACITY, PATIENCE, Writer
-from polyseme.collection.survey import Survey
-from polyseme.errors import InvalidInput, StoreUnavailable
+from polyseme.collection.store.group_commit import BATCH, CAPACITY, PATIENCE, Writer
+from polyseme.collection.survey import Checker, Survey, possible_entries
+from polyseme.collection.telemetry import Limits, Metrics
+from polyseme.kernel.errors import InvalidInput, StoreUnavailable
 
 __all__ = ["Collector", "Known"]
 

@@ -1,11 +1,20 @@
-"""The public listener: documents, states, the respondent's page, and the two endpoints that take something."""
+"""The pages and modules that the wheel brings: nothing comes from another host, and browsers are told so.
+
+The public endpoints as an OpenAPI document, for people and programs that write another client.
+
+The public listener: documents, states, the respondent's page, and the two endpoints that take something.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable
+from importlib import resources
+from pathlib import PurePath
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -13,13 +22,235 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from polyseme.collection.server.collector import Collector
-from polyseme.collection.server.openapi import public_document
-from polyseme.collection.server.pages import client_file, page_file, respondent_page, stray_page
-from polyseme.collection.server.problems import PROBLEM_MEDIA_TYPE, Refused, problem_body
-from polyseme.collection.server.reports import Reports, Withdrawals
+from polyseme.collection.server.collector import Collector, Known
+from polyseme.collection.server.intake import REPORT_MEDIA_TYPE, Reports, Withdrawals
+from polyseme.collection.server.requests import PREFIX, PROBLEM_MEDIA_TYPE, PROBLEMS, Refused, problem_body
+from polyseme.device.terms import LARGEST_REPORT
+from polyseme.kernel.version import __version__
+from polyseme.web import client_module
 
-__all__ = ["handlers", "json_response", "public_app"]
+__all__ = [
+    "admin_file",
+    "client_file",
+    "handlers",
+    "json_response",
+    "page_file",
+    "policy_for",
+    "public_app",
+    "public_document",
+    "respondent_page",
+]
+
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
+_TYPES = {
+    ".html": "text/html",
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+}
+_HEADERS = {
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+def policy_for(*others: str | None) -> str:
+    """The content security policy of a page: its own scripts and styles, and whom else its campaign names.
+
+    others  addresses that the page may send to, such as that of a relay; None for none
+    """
+    connect = " ".join(["'self'", *filter(None, (_origin(address) for address in others if address))])
+    return (
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src {connect}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        # One policy makes the address of the page's own worker; nothing else may make any.
+        "require-trusted-types-for 'script'; trusted-types polyseme"
+    )
+
+
+def _origin(address: str) -> str:
+    """Scheme and host of an address, and nothing else that could be written into the policy."""
+    parts = urlsplit(address)
+    origin = f"{parts.scheme}://{parts.netloc}"
+    return origin if _ORIGIN.fullmatch(origin) else ""
+
+
+def respondent_page(known: Known) -> Response:
+    """The page on which people answer a campaign."""
+    settings = known.survey.settings
+    issuer = settings.issuer.address if settings.issuer else None
+    return _file("page", "index.html", policy_for(settings.relay, issuer))
+
+
+def stray_page(status: int) -> Response:
+    """The same page where there is no campaign to answer: it says so to people, who cannot read problem documents."""
+    return _file("page", "index.html", policy_for(), status)
+
+
+async def client_file(request: Request) -> Response:
+    """A module of the client."""
+    try:
+        module = client_module(request.path_params["name"])
+    except KeyError:
+        raise Refused("unknown") from None
+    headers = {**_HEADERS, "access-control-allow-origin": "*", "cache-control": "no-cache"}
+    return Response(module, media_type="text/javascript", headers=headers)
+
+
+async def page_file(request: Request) -> Response:
+    """What the respondent's page is made of; its worker serves the pages of campaigns, which are not below it."""
+    response = _file("page", request.path_params["name"], policy_for())
+    response.headers["service-worker-allowed"] = "/"
+    return response
+
+
+async def admin_file(request: Request) -> Response:
+    """The analyst's view, and what it is made of."""
+    return _file("admin", request.path_params.get("name", "index.html"), policy_for())
+
+
+def _file(folder: str, name: str, policy: str, status: int = 200) -> Response:
+    """One of our own files, with the headers of a page; no name leads out of the folder."""
+    try:
+        found = {item.name: item for item in resources.files("polyseme.web").joinpath(folder).iterdir()}[name]
+        content = found.read_bytes()
+    except (KeyError, OSError):
+        raise Refused("unknown") from None
+    headers = {**_HEADERS, "content-security-policy": policy, "cache-control": "no-cache"}
+    kind = _TYPES.get(PurePath(name).suffix, "application/octet-stream")
+    return Response(content, status, headers, kind)
+
+
+_CODE = {"type": "integer", "minimum": 0, "maximum": (1 << 32) - 1}
+_ID = {"type": "string", "pattern": "^[A-Za-z0-9_-]{21}[AQgw]$", "description": "16 random bytes in base64url."}
+_REPORT = {
+    "type": "object",
+    "description": (
+        "What leaves a device, padded to exactly the number of bytes that the campaign says. Which columns, attributes "
+        "and codes there are follows from the campaign's document."
+    ),
+    "required": ["id", "open", "sets", "pad"],
+    "additionalProperties": False,
+    "properties": {
+        "id": _ID,
+        "open": {"type": "object", "additionalProperties": _CODE, "description": "Column: code in its domain."},
+        "sets": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": _CODE, "uniqueItems": True},
+            "description": "Attribute: the codes of its candidates, ascending.",
+        },
+        "token": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1024,
+            "description": "Where the campaign asks for one.",
+        },
+        "pad": {"type": "string", "description": "Makes every report equally long; thrown away."},
+    },
+}
+_PROBLEM = {
+    "type": "object",
+    "description": "RFC 9457. Nothing of what was sent is repeated in it.",
+    "required": ["type", "title", "status"],
+    "additionalProperties": False,
+    "properties": {
+        "type": {"type": "string", "enum": [f"{PREFIX}{kind}" for kind in PROBLEMS]},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+    },
+}
+
+
+def public_document() -> dict[str, Any]:
+    """The whole document."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "polyseme collector",
+            "version": __version__,
+            "description": "Devices publish before they send: reports are sets of candidates, never values.",
+        },
+        "paths": {
+            "/v1/campaigns/{campaign}": {"parameters": [_campaign()], "get": _document()},
+            "/v1/campaigns/{campaign}/state": {"parameters": [_campaign()], "get": _state()},
+            "/v1/campaigns/{campaign}/reports": {"parameters": [_campaign()], "post": _reports()},
+            "/v1/campaigns/{campaign}/withdrawals": {"parameters": [_campaign()], "post": _withdrawals()},
+        },
+        "components": {"schemas": {"Report": _REPORT, "Problem": _PROBLEM}},
+    }
+
+
+def _campaign() -> dict[str, Any]:
+    text = "SHA-256 of the campaign's document in base64url."
+    schema = {"type": "string", "pattern": "^[A-Za-z0-9_-]{43}$"}
+    return {"name": "campaign", "in": "path", "required": True, "description": text, "schema": schema}
+
+
+def _document() -> dict[str, Any]:
+    found = {"description": "Its exact bytes; a device that uses it checks the hash.", **_json({"type": "object"})}
+    return {"operationId": "document", "responses": {"200": found, **_problems(404, 503)}}
+
+
+def _state() -> dict[str, Any]:
+    schema = _closed({"state": {"enum": ["draft", "open", "closed"]}})
+    found = {"description": "Whether it takes reports now.", **_json(schema)}
+    return {"operationId": "state", "responses": {"200": found, **_problems(404, 503)}}
+
+
+def _reports() -> dict[str, Any]:
+    stored = _json(_closed({"status": {"const": "stored"}}))
+    body = {f"{REPORT_MEDIA_TYPE};v=1": {"schema": {"$ref": "#/components/schemas/Report"}}}
+    return {
+        "operationId": "report",
+        "description": f"At most {LARGEST_REPORT:,} bytes. Sending the same report again is safe.",
+        "requestBody": {"required": True, "content": body},
+        "responses": {
+            "201": {"description": "On the disk.", **stored},
+            "200": {"description": "The same report again; it was on the disk already.", **stored},
+            **_problems(400, 401, 404, 409, 410, 413, 415, 422, 429, 503),
+        },
+    }
+
+
+def _withdrawals() -> dict[str, Any]:
+    return {
+        "operationId": "withdraw",
+        "description": "Until the campaign closes. A report that has not come yet will not be taken any more.",
+        "requestBody": {"required": True, **_json(_closed({"id": _ID}))},
+        "responses": {
+            "200": {"description": "Gone for ever.", **_json(_closed({"status": {"const": "withdrawn"}}))},
+            **_problems(400, 404, 410, 413, 415, 429, 503),
+        },
+    }
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _problems(*statuses: int) -> dict[str, Any]:
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {str(status): {"description": _titles(status), "content": content} for status in statuses}
+
+
+def _titles(status: int) -> str:
+    return "; ".join(title for found, title in PROBLEMS.values() if found == status)
+
 
 FOR_EVER = "public, max-age=31536000, immutable"
 _ANY_ORIGIN = {"access-control-allow-origin": "*"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from polyseme.collection.store.base import Counts, Credential, Entry, Kept, Outcome, State, Store, UnknownCampaign
-from polyseme.errors import CollectionError
-from polyseme.extras import require
+from polyseme.kernel.errors import CollectionError
+from polyseme.kernel.plugins import require
 
 __all__ = ["Counts", "Credential", "Entry", "Kept", "Outcome", "State", "Store", "UnknownCampaign", "open_store"]
 

@@ -4,17 +4,21 @@ A store keeps campaigns, their reports, the hashes of invitations and the hashes
 no clock: no row says when it came. A report's place is its random id, so the order of rows says nothing either.
 
 One object serves one thread at a time; open two for two threads.
+
+Numbered steps from an empty database to the present tables, one SQL file each; they are never changed afterwards.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib import resources
 from pathlib import Path
 from typing import Any, Protocol
 
-from polyseme.errors import CollectionError, Problem
+from polyseme.kernel.errors import CollectionError, InternalError, Problem
 
 __all__ = [
     "Counts",
@@ -24,6 +28,8 @@ __all__ = [
     "Outcome",
     "State",
     "Store",
+    "migrations",
+    "require_known",
     "require_step",
     "rounds",
     "taken",
@@ -239,3 +245,25 @@ def require_step(campaign: str, now: State, wanted: State) -> None:
 
 def taken(name: str) -> CollectionError:
     return CollectionError(f"there is a token with the name '{name}' already", "choose another name")
+
+
+_NAME = re.compile(r"(\d{3})_[a-z_]+\.sql")
+
+
+def migrations(kind: str) -> list[str]:
+    """The SQL of every step, in order; the first is number 1."""
+    found: dict[int, str] = {}
+    for file in resources.files("polyseme.collection.store").joinpath("sql", kind).iterdir():
+        if named := _NAME.fullmatch(file.name):
+            found[int(named[1])] = file.read_text(encoding="utf-8")
+    if sorted(found) != list(range(1, len(found) + 1)):
+        raise InternalError("the migrations of a store are not numbered from 1 on")
+    return [found[number] for number in sorted(found)]
+
+
+def require_known(present: int, known: int) -> None:
+    """Raise where a newer program has changed the tables."""
+    if present > known:
+        raise CollectionError(
+            f"the store has tables of version {present}, this program knows {known}", "install a newer polyseme"
+        )

@@ -24,13 +24,14 @@ from polyseme.collection.store.base import (
     Outcome,
     State,
     UnknownCampaign,
+    migrations,
+    require_known,
     require_step,
     rounds,
     taken,
 )
-from polyseme.collection.store.migrations import migrations, require_known
-from polyseme.errors import CollectionError, StoreUnavailable
-from polyseme.files.whole import whole_file
+from polyseme.kernel.errors import CollectionError, StoreUnavailable
+from polyseme.kernel.files import whole_file
 
 __all__ = ["SqliteStore"]
 

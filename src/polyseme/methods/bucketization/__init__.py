@@ -20,10 +20,9 @@ Memory: about 60 bytes for each record.
 Xiao and Tao (2006), Anatomy; Wang, Han, Wang and Wang (2013), (l, e)-diversity.
 """
 
-from polyseme.methods.bucketization.bucketize import Algorithm, Grouping, bucketize, compose, planned
-from polyseme.methods.bucketization.left_out import left_by_kind
-from polyseme.methods.bucketization.places import Places, Ranks, first_ranks
-from polyseme.methods.bucketization.structures import dissimilar, distinct, largest_set
+from polyseme.methods.bucketization.bucketize import Algorithm, Grouping, bucketize, compose, left_by_kind, planned
+from polyseme.methods.bucketization.compositions import dissimilar, distinct, largest_set
+from polyseme.methods.bucketization.seats import Places, Ranks, first_ranks
 
 __all__ = [
     "Algorithm",

@@ -9,9 +9,7 @@ suppressed, are at most a given share; something must be left. Of the admissible
 exactly: see `search.py`. `optimum` gives the levels without making the table.
 """
 
-from polyseme.methods.full_domain.method import METHOD
-from polyseme.methods.full_domain.obstacle import least_suppression
-from polyseme.methods.full_domain.optimum import MOST_NODES, full_domain, optimum
+from polyseme.methods.full_domain.optimum import METHOD, MOST_NODES, full_domain, least_suppression, optimum
 from polyseme.methods.full_domain.search import Found, Progress
 
 __all__ = ["METHOD", "MOST_NODES", "Found", "Progress", "full_domain", "least_suppression", "optimum"]

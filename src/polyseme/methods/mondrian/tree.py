@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from polyseme.arrays import Bools, Ints
+from polyseme.kernel.arrays import Bools, Ints
 from polyseme.methods.microdata import Ladder
 
 __all__ = ["BY_LEAVES", "CutTree", "Cuts", "Growing"]

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from polyseme.methods.grouping import GroupingMethod, Task
+from polyseme.methods.goal import GroupingMethod, Task
 from polyseme.methods.microdata import Recoding
-from polyseme.methods.rules.anonymizing import anonymized, effective_rules
-from polyseme.methods.rules.asked import Asked
+from polyseme.methods.rules.repair import anonymized, effective_rules
+from polyseme.methods.rules.state import Asked
 from polyseme.schema import Attribute
 
 __all__ = ["METHOD", "Rules", "effective_rules"]

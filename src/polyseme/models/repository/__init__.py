@@ -11,8 +11,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from polyseme.errors import PolicyError, nearest
-from polyseme.files.documents import parse
+from polyseme.kernel.documents import parse
+from polyseme.kernel.errors import PolicyError, nearest
 
 __all__ = ["Kind", "kind_names", "load_kind"]
 

@@ -14,16 +14,14 @@ from math import prod
 
 import polars as pl
 
-from polyseme.errors import TableError
-from polyseme.policy.drafting.generalizing import Proposal, propose
-from polyseme.policy.drafting.looking import Looked, look
-from polyseme.policy.drafting.protecting import protecting_lines
-from polyseme.policy.drafting.record_key import record_key_of
-from polyseme.policy.drafting.roles import Guess, guess
-from polyseme.tables.coding.codes import as_series
+from polyseme.kernel.errors import TableError
+from polyseme.policy.drafting.hierarchies import Proposal, propose
+from polyseme.policy.drafting.observation import Looked, look
+from polyseme.policy.drafting.protection import protecting_lines
+from polyseme.policy.drafting.roles import Guess, guess, record_key_of
+from polyseme.tables.codes import as_series
 from polyseme.tables.io.dataset import FilesSource
-from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect
-from polyseme.tables.io.respelled import Respelled
+from polyseme.tables.io.dialects import WORDS_FOR_MISSING, Dialect, Respelled
 from polyseme.tables.io.source import Source
 from polyseme.tables.io.text import CsvSource
 from polyseme.tables.io.workbooks import WorkbookSource

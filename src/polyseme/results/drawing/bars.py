@@ -1,24 +1,252 @@
-"""A distribution as bars: one bar a value, with the published candidates and the estimate with its interval."""
+"""What a chart of one attribute shows, as numbers.
+
+How charts look.
+
+Colors are the ones of a light page. An inline SVG on a page is recolored by its style sheet, which looks them up by
+exactly these values.
+
+Two columns against each other, as squares that are the darker the more records there are.
+
+Charts as SVG, made without any network.
+
+A distribution as bars: one bar a value, with the published candidates and the estimate with its interval.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 import altair as alt
 import numpy as np
 import vl_convert
 
-from polyseme.arrays import Ints
-from polyseme.results.drawing.distribution import Distribution, shown_values
-from polyseme.results.drawing.look import COLOURS, LOOK, SHORT, name_axis, tilted
-from polyseme.results.drawing.svg import drawable
+from polyseme.kernel.arrays import Floats, Ints
 from polyseme.results.views.formats import count, quantity
 
-__all__ = ["distribution_chart", "distribution_svg"]
+__all__ = [
+    "COLOURS",
+    "LOOK",
+    "SHORT",
+    "TOP",
+    "AnyChart",
+    "Distribution",
+    "chart_svg",
+    "distribution_chart",
+    "distribution_svg",
+    "drawable",
+    "heatmap",
+    "highest_share",
+    "name_axis",
+    "names_axis",
+    "shown_values",
+    "squares",
+    "tilted",
+    "titled",
+]
+
+TOP: Final = 40
+"""How many values of a large domain a chart or a table shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """One attribute's distribution, in numbers of records, of the whole table or of one group of it.
+
+    labels     the values, in the order of the domain
+    published  how often each value stands among the candidates, divided by l; None where that is not shown
+    estimate   the estimated true numbers
+    low, high  their interval; nan where there is none
+    original   the true numbers, when they are known
+    ordered    whether the order of the domain means something
+    group      which records: None for all of them, else words such as "sex = F"
+    level      coverage of the intervals
+    records    how many there are; the sum of `published` unless given
+    unit       what the numbers count
+    """
+
+    attribute: str
+    labels: Sequence[str]
+    published: Floats | None
+    estimate: Floats
+    low: Floats
+    high: Floats
+    original: Floats | None = None
+    ordered: bool = False
+    group: str | None = None
+    level: float = 0.95
+    records: float | None = None
+    unit: str = "records"
+
+    def __post_init__(self) -> None:
+        columns = [self.estimate, self.low, self.high, *(x for x in (self.published, self.original) if x is not None)]
+        if not self.labels or any(len(column) != len(self.labels) for column in columns):
+            raise ValueError(f"'{self.attribute}': every column needs one number for each of {len(self.labels)} labels")
+
+    @property
+    def size(self) -> int:
+        return len(self.labels)
+
+    @property
+    def total(self) -> float:
+        """How many records there are."""
+        if self.records is not None or self.published is None:
+            return float(self.estimate.sum() if self.records is None else self.records)
+        return float(self.published.sum())
+
+
+def shown_values(distribution: Distribution, top: int = TOP) -> Ints:
+    """Which values are shown, and in what order: the largest `top`, ordered domains in their own order."""
+    order = np.argsort(-distribution.estimate, kind="stable")[:top]
+    return np.sort(order) if distribution.ordered else order
+
+
+def highest_share(distribution: Distribution) -> float:
+    """The largest share that a chart of a group shows, in percent and rounded up, where its scale can end."""
+    columns = [distribution.estimate, distribution.high]
+    columns += [one for one in (distribution.published, distribution.original) if one is not None]
+    finite = np.concatenate([column[np.isfinite(column)] for column in columns])
+    total = distribution.total
+    highest = 100.0 * float(finite.max(initial=0.0)) / total if total > 0 else 0.0
+    # Tiny groups have intervals far beyond the whole group; they would flatten every other chart.
+    return min(5.0 * math.ceil(max(highest, 1.0) / 5.0), 100.0)
+
+
+AnyChart: TypeAlias = (
+    alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
+)
+
+COLOURS: Final = {
+    "ink": "#1b222c",
+    "muted": "#5b6572",
+    "rule": "#e3e6ea",
+    "original": "#ccd2da",
+    "published": "#b8560f",
+    "estimate": "#14609e",
+    "wash": "#d6e5f3",
+}
+_FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
+
+
+_TEXT: Final[dict[str, Any]] = {
+    "labelColor": COLOURS["muted"],
+    "titleColor": COLOURS["muted"],
+    "labelFontSize": 11,
+    "titleFontSize": 11,
+    "titleFontWeight": "normal",
+}
+LOOK: Final = alt.Config(
+    font=_FONT,
+    background="transparent",
+    padding=4,
+    view=alt.ViewConfig(stroke=None),
+    axis=alt.AxisConfig(**_TEXT, gridColor=COLOURS["rule"], domainColor=COLOURS["muted"], ticks=False),
+    legend=alt.LegendConfig(**_TEXT, symbolStrokeWidth=0),
+    title=alt.TitleConfig(color=COLOURS["ink"], fontSize=12, fontWeight="normal", anchor="start"),
+)
+
+
+SHORT = 10
+"""Letters of a label that needs no limit. To cut a label costs as much as to draw it: it is measured once more."""
+
+
+def names_axis(upright: bool, labels: Sequence[str], step: float) -> alt.Axis:
+    """The axis of these labels."""
+    longest = max(map(len, labels))
+    return name_axis(tilted(upright, longest, step), longest > SHORT)
+
+
+def tilted(upright: bool, longest: int, step: float) -> bool:
+    """Whether labels of so many letters are too long to be written level."""
+    return upright and longest * 7 > step
+
+
+def name_axis(tilted: bool, limited: bool) -> alt.Axis:
+    """An axis of labels, which are cut where `limited`."""
+    return alt.Axis(
+        labelAngle=-45 if tilted else 0,
+        labelLimit=150 if limited else 0,
+        labelPadding=6,
+        labelOverlap=False,
+        domain=False,
+        grid=False,
+    )
+
+
+def titled(title: str, under: str = "") -> alt.TitleParams:
+    """A heading, with a line in smaller letters under it."""
+    return alt.TitleParams(
+        title,
+        subtitle=[under] if under else [],
+        anchor="start",
+        color=COLOURS["ink"],
+        fontSize=14,
+        fontWeight="bold",
+        subtitleColor=COLOURS["muted"],
+        subtitleFontSize=11,
+        offset=12,
+    )
+
+
+def heatmap(distributions: Sequence[Distribution], width: int = 640, top: int = TOP) -> alt.LayerChart:
+    """Groups against values: the estimated share of each value among the records of its group."""
+    shown = shown_values(distributions[0], top).tolist()
+    labels = [str(distributions[0].labels[index]) for index in shown]
+    groups = [str(distribution.group) for distribution in distributions]
+    rows = []
+    for group, distribution in zip(groups, distributions, strict=True):
+        total = distribution.total
+        for index, label in zip(shown, labels, strict=True):
+            share = max(float(distribution.estimate[index]), 0.0) / total if total > 0 else 0.0
+            about = f"{group}, {label}: {share:.1%} of the group"
+            rows.append({"down": group, "across": label, "amount": share, "about": about})
+    return squares(rows, labels, groups, width, "share of the group", ".0%")
+
+
+def squares(
+    rows: list[dict[str, Any]], across: Sequence[str], down: Sequence[str], width: int, amount: str, form: str
+) -> alt.LayerChart:
+    """A square for each row, at `across` and `down`; `amount` says what is shown, `form` how it is written."""
+    bands = alt.Scale(paddingInner=0.05)
+    # Opacity rather than a range of colors: it suits a light and a dark background alike.
+    shade = alt.Opacity(
+        "amount:Q",
+        scale=alt.Scale(range=[0.02, 1], domainMin=0),
+        legend=alt.Legend(title=amount, format=form, orient="top", tickCount=5, symbolType="square"),
+    )
+    cells = alt.Chart(alt.InlineData(values=rows)).mark_rect(fill=COLOURS["estimate"], stroke=None)
+    columns, lines = list(across), list(down)
+    names = alt.X(
+        "across:N", sort=columns, title=None, scale=bands, axis=names_axis(True, columns, width / len(columns))
+    )
+    heads = alt.Y("down:N", sort=lines, title=None, scale=bands, axis=names_axis(False, lines, 0))
+    layer = cells.encode(names, heads, shade, alt.Description("about:N"))
+    return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=LOOK)
+
+
+_UNDRAWABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML has no way to write: a picture with such a letter would end the process."""
+
+
+def drawable(part: Any) -> Any:
+    """A part of a chart in which every name and label can be drawn; different ones stay different."""
+    if isinstance(part, str):
+        return _UNDRAWABLE.sub(lambda found: f"‹{ord(found[0]):02x}›", part)
+    if isinstance(part, Mapping):
+        return {drawable(key): drawable(value) for key, value in part.items()}
+    return [drawable(item) for item in part] if isinstance(part, list) else part
+
+
+def chart_svg(chart: AnyChart) -> str:
+    """The chart as SVG text."""
+    svg: str = vl_convert.vegalite_to_svg(drawable(chart.to_dict()), allowed_base_urls=[])
+    return svg
+
 
 _UPRIGHT = 24
 """Up to so many ordered values stand side by side; more, and unordered ones, are listed below each other."""

@@ -6,22 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from polyseme.models.base import Verdict
-from polyseme.results.views.guesser_tables import (
+from polyseme.results.views.plan_tables import (
     NO_LEARNERS,
+    PLAN_HEAD,
     above_sentence,
     guesser_head,
     guesser_notes,
     guesser_rows,
+    plan_remarks,
+    plan_rows,
     planned_learners,
 )
-from polyseme.results.views.plan_tables import PLAN_HEAD, plan_remarks, plan_rows
-from polyseme.results.views.protocols import Planned, Reached, Scored
 from polyseme.results.views.tables import (
     FINDING_HEAD,
     LEARNING_HEAD,
     METRIC_HEAD,
     VERDICT_HEAD,
     Document,
+    Planned,
+    Reached,
+    Scored,
     adversary_rows,
     finding_notes,
     finding_rows,

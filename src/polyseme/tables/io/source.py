@@ -1,4 +1,8 @@
-"""Tables as streams of Arrow record batches, whatever they are stored in, and tables that are made of others.
+"""What has to be known about a file before it can be read.
+
+Pieces of a table that can be read one without the others, by another thread, process or machine.
+
+Tables as streams of Arrow record batches, whatever they are stored in, and tables that are made of others.
 
 Messages of the readers underneath are never passed on, because they quote the data.
 """
@@ -10,17 +14,73 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from copy import copy
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import TypeAlias, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
-from polyseme.arrays import Ints
-from polyseme.errors import TableError
+from polyseme.kernel.arrays import Ints
+from polyseme.kernel.errors import TableError
 from polyseme.kernel.work import Cancellation, Stage, stage
-from polyseme.tables.io.parts import Part
 
-__all__ = ["BATCH_ROWS", "CountedRows", "Source", "Watched", "Wrapped", "how_many"]
+__all__ = ["BATCH_ROWS", "CountedRows", "Part", "RowIn", "Source", "TableOptions", "Watched", "Wrapped", "how_many"]
+
+
+class TableOptions(TypedDict, total=False):
+    """How a table is stored.
+
+    separator  what separates the fields of a text table; found out when it is None
+    encoding   how the characters of a text table are written
+    sheet      which sheet of a workbook is the table; the first one when it is None
+    decimal    what stands before the fraction of a number in a text: point or comma
+    dates      how dates are written in a text, such as dd.mm.yyyy; ISO 8601 when it is None
+    """
+
+    separator: str | None
+    encoding: str
+    sheet: str | None
+    decimal: str
+    dates: str | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a table.
+
+    file    where it is stored; the name of the table where that is no file
+    groups  the row groups of a Parquet file, from the first to before the last; None for all there is
+    rows    how many it has, where that is known without reading them
+    """
+
+    file: str
+    groups: tuple[int, int] | None = None
+    rows: int | None = None
+
+
+class RowIn(int):
+    """The number of a row, or of a line, in one of several files: people must know which.
+
+    >>> print(RowIn(3, "b.csv"), RowIn(3, "b.csv") == 3)
+    3 of b.csv True
+    """
+
+    file: str
+
+    def __new__(cls, number: int, file: str) -> RowIn:
+        made = super().__new__(cls, number)
+        made.file = file
+        return made
+
+    def __str__(self) -> str:
+        return f"{int(self)} of {self.file}"
+
+    def __format__(self, spec: str) -> str:
+        return f"{int(self):{spec}} of {self.file}"
+
+    def __reduce__(self) -> tuple[type[RowIn], tuple[int, str]]:
+        return RowIn, (int(self), self.file)
+
 
 BATCH_ROWS = 1 << 16
 """Rows to a batch: a column of numbers (512 kB) fits the second-level cache."""

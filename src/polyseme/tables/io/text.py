@@ -1,4 +1,11 @@
-"""Text tables.
+"""Text tables that are compressed: known by their first bytes, read as streams and never unpacked onto the disk.
+
+Stray quotes in text tables.
+
+One quote too many makes a single cell of all that follows, up to the next quote or to the end of the file: names and
+secrets of other records, in a column that may be published as it is.
+
+Text tables.
 
 Text files have no types: a CSV column is read as text and stays exactly as it stands (leading zeros too), unless the
 policy declares its type.
@@ -7,25 +14,162 @@ policy declares its type.
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+import io
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO, TextIO, cast
 
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 
-from polyseme.errors import Problem, TableError
-from polyseme.files.delimited import any_length, first_row, records, sniff_separator
-from polyseme.tables.io.archives import compression_of, is_damaged, last_bytes, likely_encoding, open_bytes, open_text
-from polyseme.tables.io.parts import Part
-from polyseme.tables.io.places import Place
-from polyseme.tables.io.quotes import breaks_line, first_problem, holds_records, swallows_records
-from polyseme.tables.io.source import Source
-from polyseme.tables.io.spreadsheets import unguarded, unguarded_text
+from polyseme.kernel.arrays import arrow
+from polyseme.kernel.delimited import any_length, first_row, records, sniff_separator
+from polyseme.kernel.errors import Problem, TableError
+from polyseme.tables.io.locations import Place, first_bytes, open_file, size_of
+from polyseme.tables.io.source import Part, Source
+from polyseme.tables.io.workbooks import unguarded, unguarded_text
 
-__all__ = ["READABLE", "CsvSource", "ReleasedCsvSource"]
+__all__ = [
+    "READABLE",
+    "CsvSource",
+    "ReleasedCsvSource",
+    "breaks_line",
+    "compression_of",
+    "first_problem",
+    "holds_records",
+    "is_damaged",
+    "last_bytes",
+    "likely_encoding",
+    "open_bytes",
+    "open_text",
+    "swallows_records",
+]
+
+_FIRST_BYTES = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
+_CHUNK = 1 << 20
+
+
+def compression_of(path: Place) -> str | None:
+    """What a file is compressed with, whatever its name says; None where it is not."""
+    first = first_bytes(path, 4)
+    return next((name for mark, name in _FIRST_BYTES.items() if first.startswith(mark)), None)
+
+
+def open_bytes(path: Place, compression: str | None) -> BinaryIO:
+    """The content of a file, as a stream."""
+    file = open_file(path)
+    return cast("BinaryIO", file if compression is None else pa.CompressedInputStream(file, compression))
+
+
+def open_text(path: Place, compression: str | None, encoding: str, errors: str = "strict") -> TextIO:
+    """The content of a file as text; line ends stay as they are."""
+    return io.TextIOWrapper(open_bytes(path, compression), encoding, errors, newline="")
+
+
+def last_bytes(path: Place, compression: str | None, count: int) -> bytes:
+    """The end of the content of a file; one that is compressed is read as a whole for it."""
+    with open_bytes(path, compression) as file:
+        if compression is None:
+            file.seek(-min(count, size_of(path)), os.SEEK_END)
+            return file.read()
+        end = b""
+        while chunk := file.read(_CHUNK):
+            end = (end + chunk)[-count:]
+    return end
+
+
+def is_damaged(path: Place, compression: str | None) -> bool:
+    """Whether a compressed file ends early, or does not have the content that its checksum speaks of."""
+    if compression is None:
+        return False
+    try:
+        with open_bytes(path, compression) as file:
+            while file.read(_CHUNK):
+                pass
+    except (OSError, pa.ArrowException):
+        return True
+    return False
+
+
+def likely_encoding(path: Place, compression: str | None) -> str | None:
+    """The encoding in which a text that is not UTF-8 can be read as a whole, of those that most such texts have."""
+    with open_bytes(path, compression) as file:
+        marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
+    encoding = "utf-16" if marked else "cp1252"
+    try:
+        with open_text(path, compression, encoding) as text:
+            while text.read(_CHUNK):
+                pass
+    except UnicodeError:
+        return None
+    return encoding
+
+
+_LINE_BREAK = re.compile("\r\n|\r|\n")
+_HINT = "fix the quotes; if the text is correct as it is, use another separator, or Parquet"
+
+
+def breaks_line(text: str | bytes) -> bool:
+    return ("\n" in text or "\r" in text) if isinstance(text, str) else (b"\n" in text or b"\r" in text)
+
+
+def holds_records(row: Sequence[str], width: int, separator: str) -> bool:
+    """Whether a cell of a row looks as if it held other records of a table with so many columns."""
+    return any(_holds_records(cell, place, width, separator) for place, cell in enumerate(row))
+
+
+def _holds_records(cell: str, place: int, width: int, separator: str) -> bool:
+    r"""Whether a cell looks like the end of one record and the beginning of another, or like whole ones between.
+
+    A quote that opens in one column and is closed in the same column of another record leaves the right number of
+    fields: the first line then goes on to the last column, and the last line comes from the first one.
+
+    >>> _holds_records("tall\nCarol,hiv,6", 2, 3, ","), _holds_records("tall, they say\nand kind", 2, 3, ",")
+    (True, False)
+    """
+    if width == 1 or not breaks_line(cell):
+        return False
+    first, *between, last = (line.count(separator) + 1 for line in _LINE_BREAK.split(cell))
+    return width in between or (first >= width - place and last == place + 1)
+
+
+def swallows_records(batch: pa.RecordBatch, names: Sequence[str], separator: str) -> bool:
+    """The same for text columns of a table with these names; only those with a line break somewhere cost time."""
+    for name, column in zip(batch.schema.names, batch.columns):
+        text = column.buffers()[2]
+        if text is None or not breaks_line(text.to_pybytes()):
+            continue
+        place = names.index(name)
+        enough = pa.compute.greater_equal(pa.compute.count_substring(column, separator), arrow([len(names) - 1])[0])
+        cells = column.filter(enough).to_pylist()
+        if any(_holds_records(cell, place, len(names), separator) for cell in cells):
+            return True
+    return False
+
+
+def first_problem(lines: Iterable[str], width: int, separator: str) -> Problem | None:
+    """The first record with a quote too many, or with too few or too many fields; the place is its first line."""
+    end = secrets.token_hex(16)
+    with any_length():
+        for start, row in records(chain(lines, ["\n", end]), separator):
+            if row == [end]:
+                break
+            if row and row[-1].endswith(f"\n{end}"):
+                return Problem(f"line {start}", "a quotation mark is never closed", _HINT)
+            if holds_records(row, width, separator):
+                return Problem(f"line {start}", "a quoted cell seems to contain other records", _HINT)
+            if len(row) not in (0, width):
+                what = f"expected {width} fields, found {len(row)}"
+                return Problem(f"line {start}", what, "is the separator right?")
+    return None
+
 
 READABLE = "text (CSV, TSV; also as .gz, .zst or .bz2), Parquet, Arrow, Excel, Stata, SPSS and SAS are read"
 

@@ -1,4 +1,4 @@
-/** What the set of a sampling document can tell at worst, in numbers; see `polyseme.device.posterior` in Python. */
+/** What the set of a sampling document can tell at worst, in numbers; see `polyseme.device.protected` in Python. */
 
 /**
  * The largest probability of any value given any set, for an attacker with this prior.

@@ -1,6 +1,6 @@
 /**
  * Questions that this device has answered before: two independent sets of one answer can be intersected. What is
- * remembered, and what counts as the same question, is in `polyseme.device.recurrence` in Python.
+ * remembered, and what counts as the same question, is in `polyseme.device.queue` in Python.
  */
 
 import { stratumOf } from "./strata.js";

@@ -1,5 +1,5 @@
 /**
- * Sending what waits in a queue, until the collector has it; the same as `polyseme.device.sending` in Python.
+ * Sending what waits in a queue, until the collector has it; the same as `polyseme.device.delivery` in Python.
  *
  * A campaign that names a relay is never sent to directly: the only other way out of here is the relay's module.
  */

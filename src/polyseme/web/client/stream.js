@@ -1,6 +1,6 @@
 /**
  * Random bytes of `polyseme-draw-1` and the whole numbers that are drawn from them: the key stream of AES-256 in
- * counter mode under a 32-byte subkey, the counter starting at zero. The same as `polyseme.device.stream` in Python.
+ * counter mode under a 32-byte subkey, the counter starting at zero. The same as `polyseme.device.chain` in Python.
  */
 
 export const DRAW = "polyseme-draw-1";

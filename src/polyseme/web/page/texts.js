@@ -1,7 +1,7 @@
 /**
  * What the page itself says. The questions come from the campaign's document, in the languages that it has.
  *
- * The sentences on the channel and on tokens are those of `polyseme.device.statements`; a test compares them.
+ * The sentences on the channel and on tokens are those of `polyseme.device.protected`; a test compares them.
  */
 
 import english from "./texts.en.js";

@@ -1,0 +1,1 @@
+"""The engine that runs on a Spark cluster."""

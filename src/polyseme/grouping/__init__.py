@@ -1,0 +1,1 @@
+"""Grouping methods applied to a table, in memory or by workers."""

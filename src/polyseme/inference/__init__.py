@@ -1,0 +1,1 @@
+"""True cross-tabulations recovered from releases, with intervals."""

@@ -1,0 +1,1 @@
+"""Estimators for values that are published with their class or group."""

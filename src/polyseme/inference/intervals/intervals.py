@@ -1,0 +1,236 @@
+"""Intervals for every cell and every sum of cells of an estimated table.
+
+How wrong a maximum-likelihood table can be because no cell may be negative.
+
+Where cells are zero in truth, the constraint x >= 0 turns the noise of these cells into a bias: each of them can only
+be estimated too high, and everything else too low. A single cell hardly notices. A sum that collects many such biases
+does: a value that everybody has, the mean of a steep distribution, the upper tail. There the profile likelihood of the
+sum is not chi-square with one degree of freedom, but a mixture with many.
+
+So the error of a sum is drawn in the limit experiment: near the maximum the log-likelihood is quadratic with
+information H, and the score at the true table is normal,
+
+    y  minimises  1/2 (y - x0)' H (y - x0) - (m + z)' (y - x0)    over the tables y >= 0,      z ~ N(0, V)
+
+where
+    x0  a true table near the estimate that is hard to estimate. Two are tried: cells within two standard errors of zero
+        are zero, or have one standard error
+    m   the mean score of cells at zero: as observed, but not further from zero than two standard deviations allow
+    V   H - r H diag(x0) H for the people in the table, whose values are fixed and only the sets are drawn (r is the
+        design effect of repeated draws); H less the part along x0 for a population, since the total is known
+    y   the estimate; `y - x0` its error, for all sums of cells at once
+
+The limits of a sum are widened to what the larger of these errors require.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from polyseme.inference.base import Fit, Population
+from polyseme.inference.intervals.profile import Quadratic
+from polyseme.inference.solver import nonnegative_minima
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.randomness import experiment
+
+__all__ = [
+    "Errors",
+    "boundary_errors",
+    "intervals",
+    "normal_quantile",
+    "possible_sums",
+    "presented",
+    "project",
+    "standard_errors",
+    "sum_intervals",
+    "widened",
+]
+
+_ROOM = 0.05
+"""How far beyond a value that lies outside an interval the interval is widened, as a share of its length. A judgment:
+enough to be seen, and too little to change how often the interval holds the truth."""
+
+
+def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
+    """Standard error of every cell; about the population it has the multinomial part `x (1 - x / n)` on top."""
+    variance = fit.variance
+    if population == "super" and fit.sampled is not None:
+        variance = fit.sampled
+    elif population == "super":
+        x, total = np.maximum(fit.values, 0.0), _totals(fit)
+        share = np.divide(x, total, out=np.zeros_like(x), where=total > 0)
+        variance = variance + fit.repeats * x * np.clip(1.0 - share, 0.0, 1.0)
+    return np.sqrt(variance)
+
+
+def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") -> tuple[Floats, Floats]:
+    """Lower and upper limits of every cell.
+
+    Likelihood estimators have profile-likelihood limits, which hold at the boundary too. The others have normal ones
+    around the estimate, cut to what is possible: no cell holds fewer than no record or more than all of its group.
+    Where a standard error is missing the limits are these bounds themselves.
+    """
+    if fit.limits is not None:
+        low, high = fit.limits.cells(level, population)
+        most = np.inf if fit.given is not None and population == "super" else _totals(fit)
+        return np.clip(low, 0.0, most), np.clip(high, 0.0, most)
+    half = normal_quantile(level) * standard_errors(fit, population)
+    known = np.isfinite(half)
+    total = np.broadcast_to(_totals(fit), fit.values.shape)
+    low = np.where(known, np.clip(fit.values - half, 0.0, total), 0.0)
+    high = np.where(known, np.clip(fit.values + half, 0.0, total), total)
+    return low, high
+
+
+def sum_intervals(
+    fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite"
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, ..., F_q)."""
+    values = np.tensordot(contrasts, fit.values, axes=fit.values.ndim)
+    if fit.spread is None:
+        missing = np.full(len(contrasts), np.nan)
+        return values, missing, missing, missing
+    errors = np.sqrt(fit.spread(contrasts, population))
+    if fit.limits is not None:
+        low, high = fit.limits(contrasts, level, population)
+    else:
+        half = normal_quantile(level) * errors
+        low, high = values - half, values + half
+    bounds = possible_sums(fit, contrasts, population)
+    return values, errors, *((low, high) if bounds is None else (np.clip(low, *bounds), np.clip(high, *bounds)))
+
+
+def presented(
+    values: Floats, errors: Floats, low: Floats, high: Floats, level: float = 0.95
+) -> tuple[Floats, Floats, Floats]:
+    """Standard errors and limits as they are shown beside their values.
+
+    An interval holds its value, also where an estimator without constraints gives an impossible one; and what lies
+    within limits has no standard error larger than half the distance between them, as far as limits of this level
+    hold so much at all.
+    """
+    low, high = np.minimum(low, values), np.maximum(high, values)
+    return np.minimum(errors, (high - low) / (2.0 * min(normal_quantile(level), 1.0))), low, high
+
+
+def widened(values: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Limits that hold these values too, and do not end at them."""
+    room = _ROOM * (high - low)
+    return np.fmin(low, values - room), np.fmax(high, values + room)
+
+
+def project(values: Floats, totals: Floats) -> Floats:
+    """The nearest non-negative table, by Euclidean distance, with the same total in each cell of the first axis.
+
+    >>> project(np.array([[3.0, 2.0, -1.0]]), np.array([4.0]))
+    array([[2.5, 1.5, 0. ]])
+    """
+    flat = values.reshape(len(values), -1)
+    ordered = -np.sort(-flat, axis=1)
+    excess = (np.cumsum(ordered, axis=1) - totals[:, None]) / np.arange(1, flat.shape[1] + 1)
+    last = flat.shape[1] - 1 - np.argmax((ordered > excess)[:, ::-1], axis=1)
+    cut = np.take_along_axis(excess, last[:, None], axis=1)
+    out = np.where(totals[:, None] > 0, np.maximum(flat - cut, 0.0), 0.0)
+    return out.reshape(values.shape)
+
+
+def normal_quantile(level: float) -> float:
+    """How many standard errors to either side hold so large a share of a normal distribution."""
+    return float(special.ndtri(0.5 + level / 2.0))
+
+
+def _totals(fit: Fit) -> Floats:
+    totals = fit.values.reshape(len(fit.values), -1).sum(axis=1) if fit.totals is None else fit.totals
+    return np.asarray(totals, dtype=np.float64).reshape(-1, *[1] * (fit.values.ndim - 1))
+
+
+def possible_sums(fit: Fit, contrasts: Floats, population: Population) -> tuple[Floats, Floats] | None:
+    """The least and the largest value a sum can have, whatever the table: all records in one place of each cell.
+
+    None about a population in which weights are drawn: what its people weigh together is estimated too.
+    """
+    if fit.given is not None and population == "super":
+        return None
+    flat = contrasts.reshape(len(contrasts), len(fit.values), -1)
+    totals = _totals(fit).ravel()
+    return flat.min(axis=2) @ totals, flat.max(axis=2) @ totals
+
+
+_DRAWS, _FEWEST = 200, 40
+"""The standard deviation of an error is known to 5% from 200 draws, to 11% from 40."""
+_WORK = 4e8
+"""Operations for one round of linear systems, about a fifth of a second."""
+_NEAR = 2.0
+"""Standard errors from zero within which a cell may be zero in truth; simulated with 1 and 2, 2 covers better."""
+_SLACK = 0.4
+"""What is added to the quantile where the bias is as large as the error, less where it is smaller. The true table is
+not known, and draws at one near it are a little too narrow: without this the means of a steep distribution on 14 ranks
+at (3, 4) were covered in 90% to 93% (300 records, 200 releases, three seeds), with it in 93% to 96%."""
+_RIDGE = 1e-10
+"""As in `profile`: it keeps the matrix invertible, and changes no shown digit."""
+_SEED = 20_261_116
+"""Any number: the same question has the same interval each time it is asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """Drawn errors of the table of one group, at one true table after the other: (draws, places) each."""
+
+    draws: tuple[Floats, ...]
+
+    def reaches(self, contrasts: Floats, level: float) -> tuple[Floats, Floats]:
+        """How far the truth of each sum may lie below and above its estimate.
+
+        Normal quantiles on either side of the mean, each with the spread of its own side: errors are lopsided.
+        """
+        sides = [_reaches(draws @ contrasts.T, level) for draws in self.draws]
+        return np.max([below for below, _ in sides], axis=0), np.max([above for _, above in sides], axis=0)
+
+
+def _reaches(errors: Floats, level: float) -> tuple[Floats, Floats]:
+    mean, spread = errors.mean(axis=0), np.maximum(errors.std(axis=0), 1e-300)
+    quantile = normal_quantile(level) * (1.0 + _SLACK * np.minimum(np.abs(mean) / spread, 1.0))
+    high, low = (np.sqrt(2.0 * np.mean(np.maximum(sign * (errors - mean), 0.0) ** 2, axis=0)) for sign in (1, -1))
+    return np.maximum(mean + quantile * high, 0.0), np.maximum(quantile * low - mean, 0.0)
+
+
+def boundary_errors(quadratic: Quadratic, population: Population, repeats: float) -> Errors | None:
+    """Errors of a fitted table, or None when no cell is near zero or the table is too large to draw them."""
+    x, size = quadratic.x, len(quadratic.x)
+    draws = int(min(_DRAWS, _WORK / max(size, 1) ** 3))
+    if draws < _FEWEST:
+        return None
+    ridge = _RIDGE * float(quadratic.information.diagonal().max(initial=0.0))
+    matrix = quadratic.information + ridge * np.eye(size)
+    support = x > 0.0
+    variance = np.zeros(size)
+    variance[support] = np.linalg.inv(matrix[np.ix_(support, support)]).diagonal()
+    drawn = repeats * x if population == "finite" else 0.0
+    # Where H is nearly singular, a cell could have anything up to the total.
+    error = np.minimum(np.sqrt(np.maximum(np.nan_to_num(variance) - drawn, 0.0)), x.sum())
+    low = x < _NEAR * error
+    if low.all() or not ridge > 0.0 or (support.all() and not low.any()):
+        return None
+    score = np.where(support, 0.0, np.minimum(quadratic.score + _NEAR * np.sqrt(matrix.diagonal()), 0.0))
+    normal = experiment(_SEED).standard_normal((draws, size))
+    found = []
+    for truth in (np.where(low, 0.0, x), np.where(low, error, x)):
+        noise = normal @ _root(_noise(matrix, truth, population, repeats)).T
+        found.append(nonnegative_minima(matrix, matrix @ truth + score + noise, support) - truth)
+    return Errors(tuple(found))
+
+
+def _noise(matrix: Floats, truth: Floats, population: Population, repeats: float) -> Floats:
+    """The covariance of the score at the true table."""
+    if population == "finite":
+        return matrix - repeats * (matrix * truth) @ matrix
+    along = matrix @ truth
+    return matrix - np.outer(along, along) / max(float(truth @ along), 1e-300)
+
+
+def _root(covariance: Floats) -> Floats:
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float64)

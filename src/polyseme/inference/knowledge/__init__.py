@@ -1,0 +1,1 @@
+"""What a table or a release teaches about one record."""

@@ -1,0 +1,1 @@
+"""What an analyst can ask, and how sets are counted for it."""

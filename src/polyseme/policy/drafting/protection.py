@@ -1,0 +1,196 @@
+"""How a sensitive column may be protected: a domain, a distance where there is one, a promise that can be kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.errors import InvalidInput, numbered
+from polyseme.kernel.spelling import Label, different
+from polyseme.methods import method_named
+from polyseme.policy import Policy
+from polyseme.policy.domains import FEWEST, quantile_edges
+from polyseme.policy.drafting.observation import Looked
+from polyseme.policy.drafting.roles import Recognised, taxonomy_of
+from polyseme.policy.resolution import resolve
+from polyseme.semantics.distances.taxonomy import load_taxonomy
+
+__all__ = ["protecting_lines"]
+
+_BINS = 14
+"""Bins that a draft proposes: as many as the papers' income classes. A judgment."""
+_CROWD = 1 / 3
+"""The share of rows in one bin of equal width from which on edges follow the rows instead. A judgment."""
+_FEW_EDGES = 4
+"""Edges of three bins, the open ones with them: fewer bins than that say less than crowded ones. A judgment."""
+_MANY = 60
+"""A judgment: with more different numbers a column reads as a measurement, to be cut into bins, not as a code."""
+_HARDLY_ANY = 0.05
+"""The share of rows without a value that a draft leaves out; more of them are a category of their own. A judgment."""
+_CATEGORIES = ("unknown", "missing", "(missing)", "(no value)")
+
+
+def protecting_lines(column: Looked) -> list[str]:
+    """What stands below the role of a sensitive column."""
+    if column.missing > _HARDLY_ANY * column.rows and not _binned(column) and not column.dates:
+        return _with_category(column)
+    lines = []
+    if column.missing:
+        lines.append(
+            f"    missing: drop   # {numbered(column.missing, 'rows have none')}; or missing: {{category: unknown}}"
+        )
+    if _binned(column):
+        return lines + _numeric_lines(column)
+    if column.dates and not column.numeric:
+        return [
+            *lines,
+            "    # From the first to the last day in the table, which are published.",
+            f"    periods: {{every: year, from: {column.low_day}, to: {column.high_day}}}",
+            *_promise_lines(int(column.high_day[:4]) - int(column.low_day[:4]) + 1, ordered=True),
+        ]
+    if _unlisted(column):
+        return [*lines, *_unlisted_lines(), *_promise_lines(len(column.values), ordered=False)]
+    values = _values(column)
+    lines += _domain_lines(values)
+    known = taxonomy_of(column)
+    if known is not None and known.complete and (semantic := _taxonomy_lines(known, values)):
+        return lines + semantic
+    remark = [] if known is None or known.complete else [_why_not(known)]
+    return lines + remark + _promise_lines(len(values), ordered=column.numeric)
+
+
+def _binned(column: Looked) -> bool:
+    return column.numeric and column.wide and len(column.values) > _MANY
+
+
+def _unlisted(column: Looked) -> bool:
+    return column.many or (column.numeric and not column.finite)
+
+
+def _values(column: Looked) -> list[Label]:
+    ordered = sorted(column.values, key=lambda value: (float(value) if column.numeric else 0.0, str(value)))
+    return list(different(ordered).values())
+
+
+def _with_category(column: Looked) -> list[str]:
+    """Where many rows have no value, that is a value like any other: to leave them out would leave a table of some."""
+    taken = {str(value).strip().lower() for value in column.values}
+    word = next(word for word in _CATEGORIES if word not in taken)
+    lines = [f'    missing: {{category: "{word}"}}   # {numbered(column.missing, "rows have none")}; or missing: drop']
+    if _unlisted(column):
+        return [*lines, *_unlisted_lines(), *_promise_lines(len(column.values) + 1, ordered=False)]
+    values = _values(column)
+    return [*lines, *_domain_lines(values), *_promise_lines(len(values) + 1, ordered=False)]
+
+
+def _domain_lines(values: list[Label]) -> list[str]:
+    labels = json.dumps(values, ensure_ascii=False, default=str)
+    return [
+        "    # The values in the table. They are published: add those that can occur but did not, or a rare one",
+        "    # reveals that at least one person has it.",
+        f"    domain: {labels}",
+    ]
+
+
+def _unlisted_lines() -> list[str]:
+    return ["    # Values that cannot be listed here: the domain comes from the table, and is published."]
+
+
+def _numeric_lines(column: Looked) -> list[str]:
+    edges = _round_edges(column.low, column.high)
+    spread = quantile_edges(column.numbers, _BINS) if _crowded(column.numbers, edges) else ()
+    if len(spread) > _FEW_EDGES:
+        return _quantile_lines(spread)
+    return [
+        "    # The table's range in round steps, which are published; distance is measured between middles.",
+        f"    bins: {json.dumps(edges)}",
+        *_promise_lines(len(edges) - 1, ordered=True, step=edges[1] - edges[0]),
+    ]
+
+
+def _crowded(numbers: Floats, edges: list[float]) -> bool:
+    """Whether bins of one width would hold almost everybody in a few of them."""
+    return bool(np.histogram(numbers, edges)[0].max(initial=0) > _CROWD * len(numbers))
+
+
+def _quantile_lines(edges: Sequence[float]) -> list[str]:
+    """Bins with about equally many records: where numbers are skewed, bins of one width would tell little."""
+    inner = ", ".join(str(int(edge)) if edge == int(edge) else f"{edge:.12g}" for edge in edges[1:-1])
+    return [
+        f"    # Round edges with about equally many rows between them, at least {FEWEST}; they are published.",
+        "    # Distance is counted in bins.",
+        f"    bins: [-.inf, {inner}, .inf]",
+        *_promise_lines(len(edges) - 1, ordered=True),
+    ]
+
+
+def _round_edges(low: float, high: float, wanted: int = _BINS) -> list[float]:
+    """Round edges that cover a range in about `wanted` steps."""
+    raw = (high - low) / wanted or 1.0
+    scale = 10.0 ** np.floor(np.log10(raw))
+    step = float(min((mark * scale for mark in (1, 2, 2.5, 5, 10)), key=lambda mark: abs(mark - raw)))
+    first, last = np.floor(low / step), np.floor(high / step) + 1
+    edges = [float(f"{index * step:.12g}") for index in np.arange(first, last + 1)]
+    return [int(edge) if edge == int(edge) else edge for edge in edges]
+
+
+# -- promises ------------------------------------------------------------------------------------------------------
+
+
+def _taxonomy_lines(known: Recognised, values: list[Label]) -> list[str]:
+    """The strictest promise with the distance of a taxonomy that these values can carry; nothing where none is."""
+    levels = load_taxonomy(known.name).levels
+    for l in (3, 2):
+        for d in range(len(levels) - 1, 1, -1):
+            lines = [
+                f"    distance: {{taxonomy: {known.name}}}   # it knows every value: {', '.join(levels)}",
+                f"    protect: {{semantic-diversity: {{l: {l}, d: {d}}}}}"
+                f"   # {l} candidates, no two of the same {levels[d - 1]}",
+            ]
+            if _works(values, lines):
+                return lines
+    return []
+
+
+def _works(values: list[Label], lines: list[str]) -> bool:
+    """Whether a promise can be kept on these values, and its sets be counted afterwards."""
+    text = "\n".join(["attributes:", "  drafted:", "    role: sensitive", *_domain_lines(values), *lines])
+    try:
+        resolved = resolve(Policy.loads(text))
+        made = method_named("decoys").plan(resolved, None)
+    except InvalidInput:
+        return False
+    return all(item.feasible and item.identifiable for item in made.attributes)
+
+
+def _why_not(known: Recognised) -> str:
+    coverage = known.coverage
+    lacking = numbered(len(coverage.unknown), "values are unknown to it") if coverage.unknown else "some mean the same"
+    return (
+        f"    # Almost all values are known to the taxonomy {known.name}, but {lacking}: correct them "
+        f"(polyseme taxonomy check) to use it as the distance."
+    )
+
+
+def _promise_lines(size: int, ordered: bool, step: float = 1) -> list[str]:
+    """A promise that the domain can carry: feasible, and estimable afterwards."""
+    if size < 2:
+        return [
+            "    # A single value: there is nothing to hide it among. Left unprotected until there are more.",
+            "    protect: {diversity: {l: 1}}",
+        ]
+    if size < 4:
+        return ["    protect: {ldp: {epsilon: 1.0, size: 1}}   # too few values for sets: randomized response"]
+    if not ordered or size < 8:
+        return [
+            f"    protect: {{diversity: {{l: {min(3, size - 1)}}}}}   # add a distance to keep candidates far apart"
+        ]
+    distance = "value" if step != 1 else "rank"
+    d = step * 2
+    return [
+        f"    distance: {{line: {distance}}}",
+        f"    protect: {{semantic-diversity: {{l: 3, d: {d:.12g}}}}}   # three candidates, at least {d:.12g} apart",
+    ]

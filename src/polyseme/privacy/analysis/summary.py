@@ -1,0 +1,248 @@
+"""What a mechanism does to privacy and to estimates, before any record is touched.
+
+    worst posterior        max over sets R and values v of P(v | R)
+    average posterior      sum over R of max_v pi_v P(R | v): how often the best guess is right (Bayes vulnerability)
+    prior vulnerability    max_v pi_v: how often it is right without any set
+    epsilon                max over R, v, v' of ln P(R | v) / P(R | v'); infinite at p = 1
+    identifiable           whether different distributions of true values give different expected reports: rank of Q
+    mse                    expected (1/F) sum_v (estimated share - true share)^2 over the N records of the table
+
+where `pi` is the attacker's prior, and the distribution of the true values for `mse`. All of it is exact; what would
+need more than a table of sets or a dense matrix of moderate size is None, and `notes` says so.
+
+With `I` the Fisher information of one report, the limit of any estimator is `(tr I^-1 - 1) / (F N)`: the Cramér-Rao
+bound less the multinomial variance, because the records of the table are all there is to estimate.
+
+Risk against precision over the settings (l, d), and the settings nearest to one that does not work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from polyseme.designs import make_design
+from polyseme.designs.base import SET_LIMIT
+from polyseme.designs.mechanism import Mechanism
+from polyseme.kernel.arrays import Floats
+from polyseme.kernel.errors import ImpossibleError, PolicyError
+from polyseme.kernel.work import tracked
+from polyseme.privacy.analysis.learner import success
+from polyseme.privacy.analysis.precision import Precision, precision, spectrum
+from polyseme.semantics.distances.base import Distance
+
+__all__ = ["Facts", "Setting", "facts", "frontier", "nearest_settings", "thresholds", "worst_of"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything a plan says about one mechanism."""
+
+    design: str
+    size: int
+    l: int
+    p: float
+    worst_posterior: float | None
+    average_posterior: float | None
+    prior_vulnerability: float
+    epsilon: float | None
+    identifiable: bool | None
+    condition: float | None
+    confounded: tuple[tuple[int, ...], ...] = ()
+    """Groups of values (codes) that no estimator can tell apart."""
+    records: int | None = None
+    mse_inverse: float | None = None
+    mse_paper: float | None = None
+    mse_limit: float | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def expected_mse(self) -> float | None:
+        """What the default estimator comes close to: the limit, or the inverse estimator's where that is unknown."""
+        return self.mse_limit if self.mse_limit is not None else self.mse_inverse
+
+
+def facts(mechanism: Mechanism, prior: Floats | None = None, records: int | None = None) -> Facts:
+    """The facts of a mechanism against an attacker with this prior (uniform by default).
+
+    >>> from polyseme.designs import make_design
+    >>> from polyseme.semantics.distances import LineDistance
+    >>> found = facts(Mechanism(make_design("balanced", LineDistance.ranks(14).structure(7), 2)))
+    >>> round(found.worst_posterior, 6), found.identifiable, found.confounded[:2]
+    (0.5, False, ((0, 7), (1, 8)))
+    """
+    pi = attacker_prior(prior, mechanism.size)
+    notes: list[str] = []
+    worst = mechanism.worst_posterior(pi)
+    if np.isnan(worst):
+        notes.append(f"worst posterior: more than {SET_LIMIT:,} sets, too many to go through")
+    average = success(mechanism, pi)
+    if average is None:
+        notes.append("average posterior: too many sets to go through")
+    ratio = mechanism.design.epsilon(mechanism.p)
+    if ratio is None:
+        notes.append("epsilon: too many sets to go through")
+    shape = spectrum(mechanism)
+    if shape.note:
+        notes.append(shape.note)
+    accuracy = precision(mechanism, pi, records, shape, notes) if records else Precision()
+    return Facts(
+        design=mechanism.design.name,
+        size=mechanism.size,
+        l=mechanism.l,
+        p=mechanism.p,
+        worst_posterior=None if np.isnan(worst) else worst,
+        average_posterior=average,
+        prior_vulnerability=float(pi.max()),
+        epsilon=ratio,
+        identifiable=shape.identifiable,
+        condition=shape.condition,
+        confounded=shape.confounded,
+        records=records,
+        mse_inverse=accuracy.inverse,
+        mse_paper=accuracy.paper,
+        mse_limit=accuracy.limit,
+        notes=tuple(notes),
+    )
+
+
+def worst_of(found: Sequence[Facts]) -> Facts:
+    """The facts of several mechanisms that serve different records: the first one's, with the worst risks of all.
+
+    What is not known of one of them is not known of all; expected errors stay those of the first.
+    """
+
+    def largest(numbers: list[float | None]) -> float | None:
+        known = [number for number in numbers if number is not None]
+        return max(known) if len(known) == len(numbers) else None
+
+    told_apart = [item.identifiable for item in found]
+    return replace(
+        found[0],
+        worst_posterior=largest([item.worst_posterior for item in found]),
+        average_posterior=largest([item.average_posterior for item in found]),
+        prior_vulnerability=max(item.prior_vulnerability for item in found),
+        epsilon=largest([item.epsilon for item in found]),
+        identifiable=False if False in told_apart else None if None in told_apart else True,
+        condition=largest([item.condition for item in found]),
+        confounded=tuple(dict.fromkeys(group for item in found for group in item.confounded)),
+        notes=tuple(dict.fromkeys(note for item in found for note in item.notes)),
+    )
+
+
+def attacker_prior(prior: Floats | None, size: int) -> Floats:
+    """A prior that adds up to one; an attacker may rule values out, so zeros are allowed."""
+    if prior is None:
+        return np.full(size, 1.0 / size)
+    pi = np.asarray(prior, dtype=np.float64)
+    if pi.shape != (size,) or not np.all(np.isfinite(pi)) or np.any(pi < 0) or pi.sum() <= 0:
+        raise PolicyError(f"a prior needs one number, not negative, for each of the {size:,} values")
+    proper: Floats = pi / pi.sum()
+    return proper
+
+
+_PAIRS = 400
+"""Values whose distances are looked at, and distances that are tried, in a large domain: chosen by judgment."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One pair (l, d): what it does, or why it cannot be had."""
+
+    l: int
+    d: float
+    status: Literal["feasible", "infeasible", "unestimable"]
+    facts: Facts | None = None
+    reason: str = ""
+
+
+def frontier(
+    make: Callable[[int, float], Mechanism],
+    ls: Iterable[int],
+    ds: Iterable[float],
+    records: int | None = None,
+    prior: Floats | None = None,
+) -> list[Setting]:
+    """The facts of every setting of the grid.
+
+    make  the mechanism of a setting; `ImpossibleError` when there is none
+    """
+    grid = list(product(ls, list(ds)))
+    return [_setting(make, l, d, records, prior) for l, d in tracked(grid, "settings", "Trying settings")]
+
+
+def _setting(
+    make: Callable[[int, float], Mechanism], l: int, d: float, records: int | None, prior: Floats | None
+) -> Setting:
+    try:
+        mechanism = make(l, d)
+    except ImpossibleError as error:
+        return Setting(l, d, "infeasible", reason=error.problems[0].what)
+    found = facts(mechanism, prior, records)
+    if found.identifiable is False:
+        return Setting(l, d, "unestimable", found, "some values cannot be distinguished")
+    return Setting(l, d, "feasible", found)
+
+
+def thresholds(distance: Distance) -> list[float]:
+    """The distances that occur, ascending; in a large domain those among some evenly chosen values."""
+    codes = np.unique(np.linspace(0, distance.size - 1, min(distance.size, _PAIRS)).astype(np.int64))
+    between = distance.between(codes[:, None], codes[None, :])
+    found = np.unique(between[between > 0]).tolist()
+    return [float(value) for value in found]
+
+
+def nearest_settings(
+    distance: Distance,
+    l: int,
+    d: float,
+    name: str = "balanced",
+    prior: Floats | None = None,
+    sizes: Iterable[int] | None = None,
+) -> list[tuple[int, float]]:
+    """Settings that work, nearest first: for each l the largest d up to the asked one.
+
+    sizes  the l to look at: from 2 to one more than asked
+
+    A setting works when the design exists and no two values are confounded.
+    """
+    below = [value for value in thresholds(distance) if value < d]
+    candidates = [d, *below[::-1]]
+    if len(candidates) > 2 * _PAIRS:
+        candidates = candidates[:: len(candidates) // _PAIRS]
+    found: dict[tuple[int, float], float] = {}
+    for size in range(2, l + 2) if sizes is None else sizes:
+        if size > distance.size:
+            continue
+        reached = _largest(distance, size, candidates, name, prior)
+        if reached is not None and (size, reached) != (l, d):
+            found[size, reached] = abs(size - l) / l + (abs(reached - d) / d if d else 0.0)
+    return sorted(found, key=lambda pair: (found[pair], -pair[0]))
+
+
+def _largest(distance: Distance, l: int, candidates: list[float], name: str, prior: Floats | None) -> float | None:
+    """The largest of the descending candidates at which a design of `l` exists and can be estimated from."""
+    low, high = 0, len(candidates)
+    # Fewer values are compatible at a larger d, so existence is monotone and found by bisection.
+    while low < high:
+        middle = (low + high) // 2
+        if _make(distance, l, candidates[middle], name, prior) is None:
+            low = middle + 1
+        else:
+            high = middle
+    for candidate in candidates[low:]:
+        mechanism = _make(distance, l, candidate, name, prior)
+        if mechanism is not None and spectrum(mechanism).identifiable is not False:
+            return candidate
+    return None
+
+
+def _make(distance: Distance, l: int, d: float, name: str, prior: Floats | None) -> Mechanism | None:
+    try:
+        return Mechanism(make_design(name, distance.structure(d), l, prior))
+    except ImpossibleError:
+        return None

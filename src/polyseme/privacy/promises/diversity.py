@@ -1,0 +1,183 @@
+"""What the promises about the number of candidates have in common.
+
+`diversity: {l, adapt}`: every published cell holds at least l candidates.
+
+In every equivalence class for the attribute no value has more than 1/l of the rows, because a record adds each of its
+l candidates once to a class (Theorem 2 of the sensitive quasi-identifier paper).
+
+`entropy-diversity: {l, adapt}`: in every equivalence class the entropy of the attribute is at least ln l.
+
+l need not be whole. The members of a set are equally represented in its expansion, so the entropy of one record is the
+logarithm of the number of its candidates, and that of a class is no less (Theorem 3 of the sensitive quasi-identifier
+paper).
+
+`semantic-diversity: {l, d, mechanism}`: at least l candidates, any two of them at least d apart in meaning.
+
+The sets come from a design over valid sets, which `mechanism` names. It is the one promise that decides which sets can
+be drawn at all; others that stand beside it can make them larger.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from polyseme.kernel.errors import Problem
+from polyseme.kernel.parameters import Parameter
+from polyseme.privacy.promises.base import Bounds, Candidates, Channel, Promise, Quantity, Spacing
+
+__all__ = ["ADAPT", "AdaptablePromise", "CandidatePromise", "Diversity", "EntropyDiversity", "SemanticDiversity"]
+
+ADAPT = Parameter("adapt", "switch", default=False, required=False, example=True)
+
+
+@dataclass(frozen=True)
+class CandidatePromise(Promise):
+    """Every set holds so many candidates that an attacker who relies on it alone is right at most 1 in l."""
+
+    @abstractmethod
+    def least_size(self, size: int | None) -> int: ...
+
+    def candidates(self, size: int) -> Candidates | None:
+        return Candidates(self.least_size(size))
+
+    def bounds(self, channel: Channel) -> Bounds:
+        return Bounds(guess=self._guess(channel))
+
+    def _guess(self, channel: Channel) -> float:
+        promised = 1.0 / self.least_size(channel.known.size)
+        if channel.mechanism.design.name != "least-risk":
+            return promised
+        # Made where 1/l cannot be had: what it comes to is promised in its place.
+        worst = channel.mechanism.worst_posterior(channel.known.prior)
+        return 1.0 if math.isnan(worst) else max(promised, worst)
+
+    def sentence(self, attribute: str, channels: Sequence[Channel], quantity: Quantity) -> str:
+        if any(channel.known.stated is not None for channel in channels):
+            expecting = ", with the prior that the sets are balanced for,"
+        elif all(channel.known.prior is None for channel in channels):
+            expecting = ", with a uniform prior,"
+        else:
+            expecting = ", with the declared prior,"
+        return (
+            f"An attacker who knows the method and nothing else about a person{expecting} guesses right with "
+            f"probability at most {quantity(max(map(self._guess, channels)))}."
+        )
+
+
+@dataclass(frozen=True)
+class AdaptablePromise(CandidatePromise):
+    """At least l candidates, or with `adapt` as many as leave something to estimate: one less than the domain has."""
+
+    l: float
+    adapt: bool | None = None
+
+    def least_size(self, size: int | None) -> int:
+        asked = math.ceil(self.l)
+        if not self.adapt:
+            return asked
+        return 1 if size is None else min(asked, _useful(size))
+
+    @property
+    def hides(self) -> bool:
+        return self.l > 1
+
+    def problems(self, size: int, has_distance: bool) -> Iterator[Problem]:
+        if self.least_size(size) > _useful(size):
+            yield Problem(f"{self.name}.l", *_too_many(self.l, size))
+
+    def warnings(self, size: int) -> list[str]:
+        least = self.least_size(size)
+        adapted = f"{self.name}: l = {self.l:g} was adapted to {least}, as the domain has {size:,} values"
+        return [adapted] if self.l > least else []
+
+
+def _useful(size: int) -> int:
+    """The most candidates that leave something to estimate."""
+    return max(size - 1, 1)
+
+
+def _too_many(l: float, size: int) -> tuple[str, str]:
+    if size == 1:
+        return (
+            f"{l:,.15g} candidates from a domain of one value",
+            "every record has this value, so nothing can be hidden",
+        )
+    what = (
+        f"{l:,.15g} candidates from a domain of {size:,} values leave every set the same, so nothing can be estimated"
+    )
+    if size == 2:
+        return what, "a yes/no attribute is protected by closeness or ldp, which also answer with the other value"
+    return what, f"l can be at most {size - 1}; adapt: true chooses that automatically"
+
+
+@dataclass(frozen=True)
+class Diversity(AdaptablePromise):
+    """At least l candidates, a whole number.
+
+    >>> Diversity(5).least_size(4), Diversity(5, adapt=True).least_size(4)
+    (5, 3)
+    """
+
+    name: ClassVar[str] = "diversity"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", "whole", low=1, example=3), ADAPT)
+
+    l: int
+
+
+@dataclass(frozen=True)
+class EntropyDiversity(AdaptablePromise):
+    """An effective number of candidates of at least l.
+
+    >>> EntropyDiversity(2.3).least_size(14)
+    3
+    """
+
+    name: ClassVar[str] = "entropy-diversity"
+    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", low=1, example=3), ADAPT)
+
+
+MECHANISMS = ("balanced", "sharp", "simple", "duplicate", "least-risk")
+
+
+@dataclass(frozen=True)
+class SemanticDiversity(CandidatePromise):
+    """Sets of at least l candidates, pairwise at least d apart, drawn by a design (the balanced one)."""
+
+    name: ClassVar[str] = "semantic-diversity"
+    parameters: ClassVar[tuple[Parameter, ...]] = (
+        Parameter("l", "whole", low=1, example=3),
+        Parameter("d", low=0, example=2),
+        Parameter("mechanism", "choice", choices=MECHANISMS, default=MECHANISMS[0], required=False),
+    )
+
+    semantic: ClassVar[bool] = True
+
+    l: int
+    d: float
+    mechanism: str | None = None
+
+    def problems(self, size: int, has_distance: bool) -> Iterator[Problem]:
+        if not has_distance:
+            hint = "give it one, or promise diversity, which needs none"
+            yield Problem(self.name, "the attribute has no distance", hint)
+        if self.l > size:
+            of = "one value" if size == 1 else f"{size:,} values"
+            hint = f"l can be at most {size}, and less when close values exclude each other"
+            yield Problem(f"{self.name}.l", f"{self.l:,} candidates from a domain of {of}", hint)
+
+    def least_size(self, size: int | None) -> int:
+        return self.l
+
+    @property
+    def spacing(self) -> Spacing | None:
+        return Spacing(float(self.d), self.mechanism or MECHANISMS[0])
+
+    def candidates(self, size: int) -> Candidates | None:
+        return Candidates(self.l, self.d)
+
+    def bounds(self, channel: Channel) -> Bounds:
+        return Bounds(guess=self._guess(channel), apart=self.d)

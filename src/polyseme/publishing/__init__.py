@@ -1,0 +1,1 @@
+"""From a policy and a table to a release: preparation, review, warnings, publication."""

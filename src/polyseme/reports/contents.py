@@ -1,0 +1,264 @@
+"""What a page says, as values; how it looks is the business of the renderers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from polyseme.models.base import Verdict
+from polyseme.release.facts import Collected
+from polyseme.reports.risks import Provenance, Reidentification
+from polyseme.results.attackers import Guessers
+from polyseme.results.drawing.bars import TOP, Distribution, shown_values
+
+__all__ = [
+    "TOP",
+    "AttributeLine",
+    "ClassSizes",
+    "Distribution",
+    "FactLine",
+    "FindingLine",
+    "Outcome",
+    "Page",
+    "PromiseLine",
+    "RecodedLine",
+    "Treatment",
+    "shown_values",
+]
+
+_SLACK = 1e-9
+"""Rounding that does not count as exceeding a bound."""
+
+
+@dataclass(frozen=True)
+class PromiseLine:
+    """What was promised for one attribute: in plain words, and the models in the policy's words."""
+
+    attribute: str
+    text: str
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AttributeLine:
+    """One column of the release: its role and how it is published ("sets of 3, at least 2 apart", "as it is").
+
+    known  whether it shows what an attacker may know about a person; what was generalized shows less, and the number
+           of a group is not known to an attacker
+    """
+
+    name: str
+    role: str
+    published: str
+    protected: bool = False
+    domain_from_data: bool = False
+    known: bool = True
+
+
+@dataclass(frozen=True)
+class ClassSizes:
+    """How many classes have how many records: one entry for each size, or for each range of sizes.
+
+    labels   "7" or "8–15"
+    classes  with so many records
+    records  in all of these classes
+    """
+
+    labels: tuple[str, ...]
+    classes: tuple[int, ...]
+    records: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RecodedLine:
+    """What was done to one quasi-identifier: in words, how many labels there are, and the most frequent of them."""
+
+    name: str
+    done: str
+    labels: int
+    examples: str
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """What a method that looks at the whole table did to the records.
+
+    method  its name, in the policy's words
+    text    what it does, in a sentence or two
+    unit    what records were put into: "class" or "group"
+    facts   further facts, each with its name
+    lines   the quasi-identifiers
+    sizes   of the classes; None where all are of one size
+    """
+
+    method: str
+    text: str
+    unit: str
+    facts: tuple[tuple[str, str], ...] = ()
+    lines: tuple[RecodedLine, ...] = ()
+    sizes: ClassSizes | None = None
+
+
+@dataclass(frozen=True)
+class FactLine:
+    """How one protected attribute was made, and what follows from that.
+
+    design           the name of the design the sets are drawn from
+    size             F, the number of values of the domain
+    l, d, p          candidates in a set, least distance (None without one), truth probability
+    p_most           the truth probability where it is highest; `p` is then that where it is lowest
+    promised         the bound on the posterior that was promised, 1/l at p = 1; None where there is none
+    worst_posterior  the best that an attacker who knows the method, and the prior it was made for, can do
+    epsilon          of local differential privacy; infinite where sets rule values out
+    identifiable     whether the true distribution can be recovered
+    expected_mse     expected squared error of the estimated share of one value
+
+    What is not known is None.
+    """
+
+    attribute: str
+    design: str
+    size: int
+    l: int
+    d: float | None
+    p: float
+    promised: float | None
+    worst_posterior: float | None
+    epsilon: float | None
+    identifiable: bool | None
+    expected_mse: float | None = None
+    p_most: float | None = None
+
+    @property
+    def kept(self) -> bool | None:
+        """Whether the method gives no more away than was promised; None when that is not known."""
+        if self.promised is None or self.worst_posterior is None or math.isnan(self.worst_posterior):
+            return None
+        return self.worst_posterior <= self.promised + _SLACK
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether the method is known to give more away than was promised."""
+        return self.kept is False
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """What one attack reached, against the promised bound.
+
+    baseline  what guessing from the public distribution alone reaches
+    knows     what the attacker knows
+    helps     what would help against it
+    """
+
+    attack: str
+    attribute: str | None
+    success: float
+    bound: float | None
+    exceeded: bool
+    baseline: float | None = None
+    knows: str = ""
+    helps: str = ""
+
+
+class Outcome(Enum):
+    """What the page says at its head."""
+
+    HOLDS = "holds"
+    EXCEEDED = "exceeded"
+    VIOLATED = "violated"
+    UNCHECKED = "unchecked"
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """Everything on the page.
+
+    dropped          records left out: for missing values, or by a collector because too few share their open values
+    form             "set" or "long"
+    for_publication  False after a seeded run
+    sticky           whether the decoys of a record stay the same when it is published again
+    checks           the verdicts on the release
+    metrics          what was lost, by question ("income", "income by sex") and metric; None without the original
+    findings         what the attacks reached; None when none was run
+    learners         by attribute, what people can guess who know more than the promise reckons with
+    sets             whether sets of candidates stand in the place of some values
+    treatment        what was done to the table as a whole before; None where nothing was
+    original         whether the original table was looked at: the page is then for internal use only
+    accepted         models that did not hold when it was published all the same
+    collected        how devices sent what they had drawn; None where a table was anonymized
+    drawn_here       whether it is known how the decoys were drawn; it is not for a table that another program made
+    """
+
+    title: str
+    records: int
+    promises: tuple[PromiseLine, ...]
+    attributes: tuple[AttributeLine, ...]
+    checks: tuple[Verdict, ...] = ()
+    facts: tuple[FactLine, ...] = ()
+    distributions: tuple[Distribution, ...] = ()
+    metrics: Mapping[str, Mapping[str, float]] | None = None
+    findings: tuple[FindingLine, ...] | None = None
+    notes: tuple[str, ...] = ()
+    dropped: int = 0
+    form: str = "set"
+    for_publication: bool = True
+    sticky: bool = False
+    learners: Mapping[str, Guessers] = field(default_factory=dict)
+    sets: bool = True
+    treatment: Treatment | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    reidentification: Reidentification = field(default_factory=Reidentification)
+    original: bool = False
+    accepted: tuple[str, ...] = ()
+    drawn_here: bool = True
+    collected: Collected | None = None
+
+    @property
+    def internal(self) -> bool:
+        """Whether something on it comes from the original table."""
+        shown = any(item.original is not None for item in self.distributions)
+        return self.original or shown or self.metrics is not None
+
+    @property
+    def above(self) -> bool:
+        """Whether an attacker who has learned the distribution exceeds the promise for some attribute."""
+        return any(told.above for told in self.learners.values()) or bool(self.learnt_in_groups)
+
+    @property
+    def learnt_in_groups(self) -> tuple[tuple[str, float, float], ...]:
+        """Attributes in groups for which an attacker who learns from all groups exceeds the promise.
+
+        Each with what is promised against an attacker who knows only the group, and what is reached.
+        """
+        promised = {item.attribute: item.bound for item in self.findings or () if item.attack == "homogeneity"}
+        return tuple(
+            (item.attribute, bound, item.success)
+            for item in self.findings or ()
+            if item.attack == "definetti" and item.attribute is not None and item.attribute not in self.learners
+            if (bound := promised.get(item.attribute)) is not None and item.success > bound + self._chance(bound)
+        )
+
+    def _chance(self, share: float) -> float:
+        """How far above a share as many records come by chance: three standard errors, twice the variance because the
+        parts of a release that judge each other were learned from one another.
+        """
+        return 3.0 * math.sqrt(2.0 * share * (1.0 - share) / max(self.records, 1))
+
+    @property
+    def outcome(self) -> Outcome:
+        """Fails closed: a page without checks does not say that anything holds."""
+        if not self.checks:
+            return Outcome.UNCHECKED
+        if not all(verdict.holds for verdict in self.checks):
+            return Outcome.VIOLATED
+        too_much = any(fact.exceeded for fact in self.facts) or any(item.exceeded for item in self.findings or ())
+        return Outcome.EXCEEDED if too_much else Outcome.HOLDS
+
+    @property
+    def as_they_are(self) -> tuple[AttributeLine, ...]:
+        """The columns that are published untouched."""
+        shown = (line for line in self.attributes if not line.protected and line.known)
+        return tuple(line for line in shown if line.role != "identifier")

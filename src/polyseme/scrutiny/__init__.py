@@ -1,0 +1,1 @@
+"""Releases checked, attacked and measured."""

@@ -1,0 +1,1 @@
+"""How far apart values are, and what they generalize to."""

@@ -1,5 +1,0 @@
-"""The papers' experiments, reproduced, compared and judged: `polyseme reproduce`.
-
-`study.py` says what a study is, `registry.py` lists them, `running.py` measures their points on all cores and keeps
-what is done, `pages.py` writes what came of it. Each study is one file in the folder of its paper.
-"""

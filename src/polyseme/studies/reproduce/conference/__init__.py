@@ -1,1 +1,0 @@
-"""The experiments of the conference paper that came before the journal paper."""

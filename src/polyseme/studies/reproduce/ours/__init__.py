@@ -1,1 +1,0 @@
-"""Experiments of ours, about what the papers leave out."""

@@ -1,1 +1,0 @@
-"""The worked examples and small tables that the papers print, recomputed."""

@@ -1,1 +1,0 @@
-"""Values as codes of a domain."""

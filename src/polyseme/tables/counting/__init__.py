@@ -1,1 +1,0 @@
-"""Counting records of tables of any size."""
