@@ -48,7 +48,7 @@ test-lanes: $(DEV) typescript  ## with a real browser, PostgreSQL and Node; kill
 	$(BIN)/python -m pytest -q -rs -n auto -m "lane or browser or postgres or node"
 
 test-spark: $(SPARK)  ## on a Spark cluster that loses workers, on Spark Connect and on Sail (some minutes; needs Java)
-	$(BIN)/python -m pytest -q -rs -m spark tests/spark
+	$(BIN)/python -m pytest -q -rs -m spark tests/engines/spark
 
 test-all: test test-slow test-lanes test-spark  ## every test
 

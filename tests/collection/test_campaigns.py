@@ -12,10 +12,10 @@ from pathlib import Path
 import jsonschema
 import numpy as np
 import pytest
+from command_line import polyseme as run
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from survey import POLICY, QUESTIONS, RECORD, questions
 
-from command_line import polyseme as run
 from polyseme.collection.campaigns import cautions, columns_of, make_campaign, manifest_of, summary
 from polyseme.collection.campaigns.overview import sign, signature_holds
 from polyseme.device.campaign import Campaign, campaign_id, compact

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import dishonest
 import pytest
+from command_line import polyseme as run
 from dishonest import JUST_ENOUGH, OFFICIAL, REFUSED, TOO_MUCH, VALUES, campaign, document, forged, small
 from enumerated_sets import all_sets, findings
 from portable_cases import cases, random_designs
 from survey import questions
 
-from command_line import polyseme as run
 from polyseme import web
 from polyseme.collection.campaigns import cautions, make_campaign
 from polyseme.collection.operations import add_document, open_document, open_draft

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.fs
 import pytest
+from command_line import polyseme
 
 import polyseme as ps
-from command_line import polyseme
 from polyseme.kernel.errors import TableError
 from polyseme.tables.io import locations as places
 from polyseme.tables.io import readers as opening
