@@ -1,6 +1,6 @@
 """Attacks on a release of which Spark brings a random sample here.
 
-Adversaries against sets look at records one by one: whom they see through in a sample they see through in the whole.
+Attackers against sets look at records one by one: whom they see through in a sample they see through in the whole.
 A person at higher risk may be missing in it, and attackers who learn from other columns learn from fewer records.
 
 Rows are drawn by Spark, each with the same chance and for itself. A hash of what stands in a row would not do: equal
@@ -67,7 +67,7 @@ __all__ = [
 
 
 def attack_by_sample(release: Release, sample: int) -> Findings:
-    """What adversaries find in about so many records of a release that Spark reads."""
+    """What attackers find in about so many records of a release that Spark reads."""
     asked: Any = sample
     if not isinstance(asked, int) or asked < 1:
         raise QuestionError(
@@ -224,7 +224,7 @@ def risk(
 def attack(
     release: Release | str | Path, *, sample: int = 100_000, spark: Any = None, master: str | None = None
 ) -> Findings:
-    """What adversaries find in a random sample of a release, which says how many of how many records it is.
+    """What attackers find in a random sample of a release, which says how many of how many records it is.
 
     sample  records that are brought here, about; all of them where there are no more. Who has how many others like him
             is counted by Spark, in all records

@@ -1,4 +1,7 @@
-"""Can these sets have come from that mechanism? The evidence that `verify` judges and `estimate` warns of."""
+"""Can these sets have come from that mechanism?
+
+The evidence that `verify` judges and that `estimate` warns of.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,7 @@ def _merged(sets: Ints, counts: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def together(found: Sequence[Evidence]) -> Evidence:
-    """The evidence of several groups of records: that of the worst one, and that there were several."""
+    """The evidence of several groups of records: that of the worst one, and their number."""
     worst = min(found, key=lambda item: item.p_value)
     p_value = min(worst.p_value * len(found), 1.0)
     return replace(worst, p_value=p_value, records=sum(item.records for item in found))
