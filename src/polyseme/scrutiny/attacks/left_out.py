@@ -7,8 +7,8 @@ where
     n(s)  people with value s who are left out, of n in all
 
 A method that suppresses as few records as possible suppresses the most frequent values, and says so by what it
-publishes: see `polyseme.scrutiny.attacks.audit.absent`. Without the original the success is what a reader of the release
-expects, and `worst` in `detail` is the highest that it may be.
+publishes: see `polyseme.scrutiny.attacks.audit.absent`. Without the original the success is what a reader of the
+release expects, and `worst` in `detail` is the highest that it may be.
 """
 
 from __future__ import annotations
