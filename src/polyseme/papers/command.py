@@ -217,7 +217,7 @@ def _time(outcome: Outcome) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = environment_of("polyseme.demo", "reproduce")
+    environment = environment_of("polyseme", "papers")
     environment.filters["number"] = number
     environment.filters["coded"] = _coded
     return environment
