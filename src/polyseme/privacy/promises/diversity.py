@@ -1,4 +1,4 @@
-"""What the promises about the number of candidates have in common.
+"""Promises about the number of candidates: diversity, entropy and semantic diversity.
 
 `diversity: {l, adapt}`: every published cell holds at least l candidates.
 
