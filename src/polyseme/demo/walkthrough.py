@@ -267,7 +267,7 @@ def run_demo(
             for name in ("bayes", "published-estimate")
         )
         broken = ", ".join(finding.attack for finding in findings if finding.exceeded) or "none"
-        yield f"Attack      an attacker who knows the method is right in {guess:.1%} of cases; attacks above their bound: {broken}"
+        yield f"Attack      an attacker who knows the method is right in {guess:.1%} of cases; above a bound: {broken}"
         yield f"            one who also estimates from the release how incomes go with age and sex, in {learnt:.1%}"
         (folder / "report.html").write_text(report(release, folder / "people.parquet", by="sex"), encoding="utf-8")
     yield f"Report      {out / 'report.html'}"
