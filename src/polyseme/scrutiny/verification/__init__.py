@@ -40,7 +40,7 @@ __all__ = [
 
 LEVEL = 2e-4
 """How often, at most, all tests of an honest release together find something: one release in 5,000 is wrongly doubted.
-Chosen by judgment; what it comes to is measured in `benchmarks/evidence.py` (figures: docs/models/headline.md)."""
+Chosen by judgment; what it comes to is measured in `benchmarks/evidence.py` (figures: docs/verification.md)."""
 
 UNKNOWN_REPEATS = 100.0
 """How many records a person may have where decoys are sticky and the manifest does not say: chosen by judgment, on the
