@@ -106,7 +106,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Weighting:
-    """How survey weights are published: coarser, so that fewer records can be told apart by them.
+    """How survey weights are published: coarser, so that they distinguish fewer records.
 
     round  the step that they are multiples of; None for no rounding
     trim   what a larger weight is published as; None for no limit

@@ -132,7 +132,7 @@ def anonymize(
     token: Cancellation | None = options.get("cancellation")
     source = open_table(data, rules, spark=spark, master=master, cancellation=token)
     refuse_existing(Path(out), bool(options.get("overwrite")))
-    engine = SparkEngine(spark, master, files)  # what is wrong with its options is told before Spark starts
+    engine = SparkEngine(spark, master, files)  # wrong options are reported before Spark starts
     found = session(spark, master)
     if SparkSource.beneath(source) is None:
         source = CountedByWorkers(source, found, token)
@@ -254,7 +254,7 @@ def _framed(spark: Any, data: Any, cancellation: Cancellation | None = None) -> 
 
     try:
         frame = spark.read.table(data)
-        _ = frame.columns  # a Connect server is asked only now
+        _ = frame.columns  # a Connect server is contacted only now
     except PySparkException:
         raise QuestionError(
             f"neither a file nor a table that Spark knows is called '{data}'", "tables are named as in db.visits"

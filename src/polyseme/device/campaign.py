@@ -111,7 +111,7 @@ class Campaign:
 
     @property
     def labels(self) -> dict[str, Sequence[Label]]:
-        """The labels of every column that is asked."""
+        """The labels of every column that has a question."""
         opened: dict[str, Sequence[Label]] = {item.name: item.labels for item in self.open}
         return {**opened, **{item.name: item.labels for item in self.protected}}
 

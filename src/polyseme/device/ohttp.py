@@ -116,7 +116,7 @@ class Response:
 
 
 def padded(message: bytes, size: int) -> bytes:
-    """The message with zero bytes up to a size: what is inside cannot be told from its length."""
+    """The message with zero bytes up to a size: its length does not reveal what is inside."""
     if len(message) > size:
         raise ChannelError(f"a message of {len(message):,} bytes does not fit the {size:,} that all are padded to")
     return message.ljust(size, b"\0")

@@ -66,7 +66,7 @@ class Blinding:
     blinded: bytes
 
     def stored(self) -> dict[str, str]:
-        """As JSON, for the queue: it must be on disk before the issuer is asked, who signs once."""
+        """As JSON, for the queue: it must be on disk before the request to the issuer, who signs once."""
         return {
             "message": to_text(self.message),
             "inverse": to_text(self.inverse.to_bytes(len(self.blinded), "big")),

@@ -164,7 +164,7 @@ class _Done:
 class _Drawing:
     """Publishes batches, from several threads.
 
-    some   the places of the records of a batch that are asked for; None where all are
+    some   the places of the records of a batch that are needed; None where all are
     wrong  whether a problem was found. Nothing is drawn from then on: other batches are only searched for further ones
     """
 

@@ -195,7 +195,7 @@ def _require_reached(
 
     reference  the population, where people of it are counted
 
-    A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
+    A method that forms classes must reach its goal, or it is our fault. One that forms groups leaves the
     quasi-identifiers as they are, so that it depends on the table whether models about them hold.
     """
     verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, people, reference)

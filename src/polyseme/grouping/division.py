@@ -103,7 +103,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """The rows of a batch as codes: their part, their leaves where these are asked for, their sensitive values."""
+    """The rows of a batch as codes: their part, their leaves where these are needed, their sensitive values."""
 
     coding: Coding
     division: Division
@@ -139,7 +139,7 @@ class _Finish:
     domains     the values of each sensitive attribute
     models      what classes must reach, and what is known beside the table
     totals      the whole table as one class for each sensitive attribute
-    room        classes for each record beyond which only their number is told
+    room        classes for each record beyond which only their number is returned
     """
 
     ladders: tuple[Ladder, ...] = field(repr=False)

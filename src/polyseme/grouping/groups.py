@@ -4,7 +4,7 @@
     dealer = made.dealer                                   # small, pickles
     kept, codes, rest = dealer.code(batch)                 # a map, wherever a batch is
 
-Every record gets a secret random key. Records are dealt to tasks by their key and sorted by it within a task; then
+Every record gets a secret random key. Records are assigned to tasks by their key and sorted by it within a task; then
 
     counts[task] = np.bincount(dealer.kinds(codes), minlength=dealer.count_of_kinds)    # first aggregate
     ranks = Ranks(first_ranks(counts)[task])                                            # one for each task

@@ -95,7 +95,7 @@ def _different(workers: Workers) -> int:
 
 
 def require_treated(made: Treated | Dealt, spec: MethodSpec) -> Treated:
-    """Raise for groups that are dealt, where an engine does not know how."""
+    """Raise for groups formed by workers, where an engine does not support that."""
     if isinstance(made, Dealt):
         what = "who is in which group follows from ranks over all records, which this engine does not work out"
         raise ImpossibleError(Problem(f"$.method.{spec.name}", what, "use --engine local, or full-domain"))

@@ -85,7 +85,7 @@ class Reports:
 
 @dataclass(frozen=True, eq=False)
 class Finer:
-    """The same reports with their records split further by helping columns that are not asked for.
+    """The same reports with their records split further by helping columns outside the question.
 
     names    of the columns
     reports  each cell is a part of a cell of the table

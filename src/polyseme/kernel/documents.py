@@ -81,7 +81,7 @@ def as_folder(folder: Folder | Path | str) -> Folder:
 
 
 def content(file: Path) -> bytes:
-    """The bytes of a file; as long as it stays as it is, it is opened once, however often it is asked for."""
+    """The bytes of a file; as long as it stays as it is, it is opened once, however often it is read."""
     there = file.stat()
     if there.st_size > _LARGEST:
         return file.read_bytes()

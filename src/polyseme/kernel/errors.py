@@ -120,7 +120,7 @@ class ReleaseError(InvalidInput):
 
 
 class QuestionError(InvalidInput):
-    """The question cannot be asked of this release."""
+    """This release cannot answer the question."""
 
 
 class CampaignError(InvalidInput):
@@ -136,7 +136,7 @@ class CollectionError(InvalidInput):
 
 
 class StoreUnavailable(CollectionError):
-    """The store does not answer now. What was asked for may or may not have happened; asking again is safe."""
+    """The store does not answer now. The request may or may not have taken effect; repeating it is safe."""
 
 
 class ChannelError(InvalidInput):

@@ -271,7 +271,7 @@ class RecordStream:
         return RecordStream(self._key, self._rows[places], self._lane)
 
     def words(self, draws: int = 1) -> Words:
-        """`draws` x records 64-bit words; the same whenever they are asked for."""
+        """`draws` x records 64-bit words; the same on every call."""
         words = np.empty((draws + draws % 2, len(self)), dtype=np.uint64)
         for pair in range(len(words) // 2):
             words[2 * pair : 2 * pair + 2] = self._pair(pair).T

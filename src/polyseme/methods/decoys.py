@@ -115,7 +115,7 @@ def _plan_attribute(attribute: Attribute, records: int | None, labels: Sequence[
     crowded = [item for item in (own, *(item.facts for item in strata)) if item and item.design != choice.design]
     choice = replace(choice, warnings=(*choice.warnings, *_crowded(choice, crowded, len(strata) + 1)))
     obstacle = "; ".join(f"{item.where}: {item.obstacle}" for item in strata if item.obstacle)
-    # Where nothing is told truthfully no other l and d would help.
+    # Where no set is truthful no other l and d would help.
     if found.identifiable is False and choice.p > 0.0 and not strata:
         nearest = _nearest(attribute, choice)
     traded = _traded(mechanism, expected.prior, records)

@@ -289,7 +289,7 @@ def read_spec(spec: Mapping[str, Mapping[str, Any]], where: str = "models") -> S
 
 
 def spec_of(model: Model, given: Mapping[str, Any], where: str = "") -> Spec:
-    """What is asked of one model, validated; with `attribute` for a model about one."""
+    """The request for one model, validated; with `attribute` for a model about one."""
     given = dict(given)
     attribute = given.pop("attribute", None)
     if attribute is not None and not isinstance(attribute, str):

@@ -399,7 +399,7 @@ def _check_names(reader: Reader, policy: Policy) -> None:
 
 
 def _check_shared(reader: Reader, policy: Policy) -> None:
-    """A group is told by a column of the table that shows one value for each record, and the same in every run."""
+    """A group is given by a column of the table that shows one value for each record, and the same in every run."""
     for attribute in policy.attributes:
         if not attribute.shared_by:
             continue

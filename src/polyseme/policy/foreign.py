@@ -103,7 +103,7 @@ def population_frame(policy: Policy, names: Sequence[str] | None = None) -> pl.D
 
 
 def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
-    """The models that a release promises; where the population is kept is not told."""
+    """The models that a release promises; the place of the population is not published."""
     return tuple(
         {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
         for model in policy.models

@@ -338,7 +338,7 @@ def with_constraints(
 
 
 def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> Condition:
-    """The condition in texts; it must be about columns published as they are, or strata could not be told apart."""
+    """The condition in texts; it must be about columns published as they are, or strata could not be distinguished."""
     for name, values in exclusion.when.items():
         inner = reader.at(name, None)
         attribute = schema.by_name.get(name)

@@ -244,7 +244,7 @@ def target_of(release: Release, item: Sets) -> Target:
 class SetCounts:
     """The distinct sets of each protected attribute, within its strata and within cells of untouched attributes.
 
-    questions  the untouched attributes of each kind of cells; everybody in one cell unless told
+    questions  the untouched attributes of each kind of cells; all records in one cell unless given
     """
 
     def __init__(self, release: Release, *questions: Sequence[str]) -> None:

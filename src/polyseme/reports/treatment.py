@@ -26,7 +26,7 @@ __all__ = ["class_size_table", "treatment_of"]
 _EXAMPLES = 3
 """Labels of a quasi-identifier that are shown."""
 _SIZES = 20
-"""Up to so many different sizes of classes are told apart; more are put into ranges."""
+"""Up to so many different sizes of classes are listed; more are put into ranges."""
 _HUGE = 4
 """Times as large as half of the classes: where the largest is larger, ranges double."""
 

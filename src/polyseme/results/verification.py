@@ -42,7 +42,7 @@ class Evaluation(Result):
     """How far estimates are from the truth: the metrics of each table that was compared.
 
     tables    by question, such as "income by sex"
-    learning  what predictors trained on each table are worth, where that was asked for
+    learning  what predictors trained on each table are worth, where requested
     """
 
     tables: Mapping[str, Mapping[str, float]]

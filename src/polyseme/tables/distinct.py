@@ -294,7 +294,7 @@ Found = TypeVar("Found")
 class Blocks(Generic[Found]):
     """Columns that are read together, and what was found out about those of the last reading.
 
-    names  the columns, in the order in which they will be asked for
+    names  the columns, in the order in which they will be read
     cost   how much is held of a column, at the most
     read   finds out about some columns in one reading
     most   how much may be held; a single column may need more

@@ -189,7 +189,7 @@ class Classes:
     first       a row of each class, to name the place, -1 where rows were only counted: (classes,)
     records     rows of the table that are not suppressed
     suppressed  rows with `*` in every quasi-identifier
-    attributes  counts of each sensitive attribute that was asked for
+    attributes  counts of each requested sensitive attribute
     people      how many people these rows are of, where people are counted: `sizes` are then numbers of people
     """
 

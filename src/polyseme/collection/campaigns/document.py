@@ -129,7 +129,7 @@ def make_campaign(policy: Policy | str | Path, questions: str | Path | Mapping[s
 
 
 def _sourceless(columns: Sequence[Column], asked: Questions) -> Iterator[Problem]:
-    """Columns whose prior is not uniform, where nothing says where it comes from: respondents are told."""
+    """Columns whose prior is not uniform, where nothing says where it comes from: respondents read that."""
     for column in columns:
         if not isinstance(column, Sets) or column.name not in asked.questions:
             continue

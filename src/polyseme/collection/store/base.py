@@ -149,7 +149,7 @@ class Store(Protocol):
     """Where campaigns and reports are kept.
 
     Every method is one transaction, durable when it returns. `StoreUnavailable` says that nothing can be known now:
-    what was asked for may or may not have happened, and asking again is safe.
+    the request may or may not have taken effect, and repeating it is safe.
     """
 
     def append(self, entries: Sequence[Entry]) -> list[Outcome]:

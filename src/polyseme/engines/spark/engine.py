@@ -220,7 +220,7 @@ class _Work:
             except Exception as error:
                 if not of_spark(error):
                     raise
-                # What is wrong with the table, if that is why, is told as a whole.
+                # Problems of the table, if that is why, are reported all at once.
                 self._total(tasks, sealed)
                 raise
         tasks, total = self._total(tasks, sealed)

@@ -35,7 +35,7 @@ class CoarseEstimate(Estimate):
     coarse: Coarse | None = field(default=None)
 
     def _regrouped(self, group: Ints, kept: Sequence[int], by: Mapping[str, tuple[Any, ...]]) -> CoarseEstimate:
-        assert self.coarse is not None  # noqa: S101 - only asked of tables with records
+        assert self.coarse is not None  # noqa: S101 - only for tables with records
         table = estimate_coarse(
             self.coarse.coarser(group, kept),
             [self.of[axis] for axis in kept],

@@ -74,7 +74,7 @@ _EVEN = 0.05
 _TWICE = 2.0
 """By how much folds that judge each other raise the variance at worst."""
 _SINGULAR = 1e-9
-"""Relative error of a solution above which published sets cannot tell what is asked."""
+"""Relative error of a solution above which published sets cannot answer."""
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def cells_of(targets: Sequence[Column]) -> int:
 
 
 def check_size(targets: Sequence[Column], groups: int = 1) -> None:
-    """Raise where the table that is asked for is too large to be of use, before the memory runs out."""
+    """Raise where the requested table is too large to be of use, before memory runs out."""
     cells = cells_of(targets) * max(groups, 1)
     if cells > MOST_CELLS:
         by = f" in {groups:,} groups" if groups > 1 else ""

@@ -112,7 +112,7 @@ class Estimate(Table):
 
     def _own_sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         """The same of the cells as they are."""
-        assert self.fit is not None  # noqa: S101 - only asked of tables with reports
+        assert self.fit is not None  # noqa: S101 - only for tables with reports
         fit = self.fit.given or self.fit if given else self.fit
         step = max(1, _CONTRASTS // max(fit.values.size, 1))
         parts = [self._block(fit, contrasts[start : start + step], given) for start in range(0, len(contrasts), step)]

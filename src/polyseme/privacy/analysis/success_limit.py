@@ -62,7 +62,7 @@ _SLACK = 1e-9
 _NEAREST = 3
 """How many settings that work are named."""
 _TRIED = 12
-"""Of how many distances below the asked one: chosen by judgment, each of them takes a calibration."""
+"""Of how many distances below the requested one: chosen by judgment, each of them takes a calibration."""
 
 
 @dataclass(frozen=True, eq=False)

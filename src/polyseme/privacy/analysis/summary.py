@@ -204,9 +204,9 @@ def nearest_settings(
     prior: Floats | None = None,
     sizes: Iterable[int] | None = None,
 ) -> list[tuple[int, float]]:
-    """Settings that work, nearest first: for each l the largest d up to the asked one.
+    """Settings that work, nearest first: for each l the largest d up to the requested one.
 
-    sizes  the l to look at: from 2 to one more than asked
+    sizes  the l to look at: from 2 to one more than requested
 
     A setting works when the design exists and no two values are confounded.
     """

@@ -67,7 +67,7 @@ class Learner(TruthPromise):
         return calibrate(values, l, d, population, self.computed, truthful=truthful, labels=labels)
 
     def odds(self, etas: Ints, drawing: Drawing, known: Known) -> Floats:
-        # What it asks is asked of design and truth together: see `serve`.
+        # It constrains design and truth together: see `serve`.
         return np.full(len(etas), np.inf)
 
     @property
