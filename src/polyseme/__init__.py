@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "inference.sets.estimate": "Estimate",
-    "kernel.errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError TableError",
+    "kernel.errors": "CampaignError Cancelled ImpossibleError InvalidInput PluginError PolicyError PolicyWarning "
+    "PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError TableError",
     "kernel.work": "Cancellation Progress working",
     "policy": "Policy",
     "release": "Release",

@@ -1,13 +1,4 @@
-"""Attacks on a release of which Spark brings a random sample here.
-
-Adversaries against sets look at records one by one: whom they see through in a sample they see through in the whole.
-A person at higher risk may be missing in it, and attackers who learn from other columns learn from fewer records.
-
-Rows are drawn by Spark, each with the same chance and for itself. A hash of what stands in a row would not do: equal
-rows would come together or not at all. Who is alike in a sample is not alike in the table, so attacks that count those
-get the counts of all records.
-
-Tables beyond one machine: the same verbs, with Spark doing what is done for every record.
+"""Tables beyond one machine: the same verbs, with Spark doing what is done for every record.
 
     from polyseme import spark
 
@@ -17,9 +8,14 @@ Tables beyond one machine: the same verbs, with Spark doing what is done for eve
     spark.risk(frame, qi=["age", "sex"])
     spark.attack("release", sample=100_000)
 
-Workers draw sets and deal records to groups, Spark shuffles, writes and counts; plans, checks and estimates are
+Workers draw sets and assign records to groups, Spark shuffles, writes and counts; plans, checks and estimates are
 computed here, from counts. Only what Spark Connect has is used, so that classic clusters, Connect servers and
 serverless offerings run the same code. Needs `polyseme[spark]`, here and on the workers.
+
+`attack` looks at a random sample that Spark draws. Attacks on sets work record by record, so what succeeds in a sample
+succeeds in the whole release. A person at higher risk may be missing from the sample, and attackers who learn from
+other columns learn from fewer records. Each row is drawn independently with the same chance: a hash of its contents
+would take equal rows together or not at all. Attacks that count similar records get the counts of all records.
 """
 
 from __future__ import annotations
@@ -51,6 +47,11 @@ from polyseme.verbs import anonymize as local_anonymize
 from polyseme.verbs import estimate as local_estimate
 from polyseme.verbs import risk as local_risk
 from polyseme.verbs import verify as local_verify
+
+if TYPE_CHECKING:
+    from polyseme.inference.sets.estimate import Estimate
+    from polyseme.results.risk import Risk
+    from polyseme.results.verification import Verification
 
 __all__ = [
     "SparkEngine",
@@ -105,13 +106,6 @@ def sampled(release: Release, sample: int) -> Release:
     if not rows:
         raise QuestionError(Problem("sample", "no record was drawn", "ask for more records"))
     return in_memory(replace(release.manifest, records=rows, rows=rows), table)
-
-
-if TYPE_CHECKING:
-    from polyseme.inference.sets.estimate import Estimate
-    from polyseme.results.attackers import Findings
-    from polyseme.results.risk import Risk
-    from polyseme.results.verification import Verification
 
 
 def anonymize(

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-
 from command_line import polyseme
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from command_line import polyseme
 
 TABLE = "age,sex,income\n" + "".join(f"{20 + row % 40},{'FM'[row % 2]},{row % 7}\n" for row in range(60))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-
 from command_line import polyseme
 
 POLICY = "attributes: {ill: {role: sensitive, domain: [a, b, c], protect: {diversity: {l: 2}}}}\n"

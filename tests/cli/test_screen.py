@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from command_line import Result, polyseme
 from rich.cells import cell_len
 
-from command_line import Result, polyseme
 from polyseme.cli.console import _broken
 from polyseme.results.views.terminal import column_widths
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-
 from command_line import polyseme
 
 MARK = "QQMARKQQ"

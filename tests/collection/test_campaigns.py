@@ -375,7 +375,7 @@ attributes:
 
 def test_methods_that_group_records_are_refused():
     policy = POLICY + "method: {full-domain: {}}\nmodels: [{k-anonymity: {k: 5}}]\n"
-    assert "puts records into groups" in "\n".join(problems_of(policy, QUESTIONS))
+    assert "forms groups of records" in "\n".join(problems_of(policy, QUESTIONS))
 
 
 def test_a_design_without_integers_is_refused_with_the_reason():

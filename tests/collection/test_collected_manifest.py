@@ -10,9 +10,9 @@ from typing import Any
 
 import crowd
 import pytest
+from command_line import polyseme
 
 import polyseme as ps
-from command_line import polyseme
 from polyseme.collection.campaigns import manifest_of
 from polyseme.collection.operations import open_document
 from polyseme.collection.releases import release_campaign

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from command_line import Result, polyseme
 
 import polyseme as ps
-from command_line import Result, polyseme
 from polyseme.collection.operations import open_document
 from polyseme.collection.releases import release_campaign
 from polyseme.collection.store import State, Store, open_store

@@ -72,7 +72,7 @@ def test_every_verb_tells_its_stages(people: pl.DataFrame) -> None:
     for name in ("Checking promises", "Guessing values", "Attacking attributes", "Comparing tables"):
         assert heard.done(name), name
         assert all(total == reached == 1 for total, reached in heard.done(name)), name
-    assert all(total == reached for total, reached in heard.done("Running adversaries"))
+    assert all(total == reached for total, reached in heard.done("Running attacks"))
     assert any(reached == 3_000 for _, reached in heard.done("Reading table"))
 
 

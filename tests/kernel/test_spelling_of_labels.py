@@ -388,19 +388,22 @@ def test_a_draft_lists_no_value_twice() -> None:
 
 # -- that it stays so ------------------------------------------------------------------------------------------------
 
-MATCHING = ("distances", "hierarchies", "models", "strata", "tables/coding", "policy/foreign.py")
+MATCHING = (
+    "semantics", "models", "strata", "tables/codes.py", "tables/labels.py", "tables/readings.py", "tables/set_codes.py",
+    "policy/foreign.py",
+)  # fmt: skip
 """Rooms that look for values among labels. What they show is `written`, what they compare is `spelled`."""
 VALUE_NAMES = {"value", "label", "node", "leaf", "below", "parent", "candidate", "member"}
 
 
-def test_nobody_matches_values_by_the_text_of_python() -> None:
+def test_values_are_not_matched_by_the_text_of_python() -> None:
     source = Path(ps.__file__).parent
     files = [
         file
         for room in MATCHING
         for file in ([source / room] if room.endswith(".py") else (source / room).rglob("*.py"))
     ]
-    assert len(files) > 50
+    assert len(files) > 35
     found = [
         f"{file.relative_to(source)}:{node.lineno}: str({node.args[0].id})"
         for file in files
@@ -409,6 +412,4 @@ def test_nobody_matches_values_by_the_text_of_python() -> None:
         if len(node.args) == 1 and isinstance(node.args[0], ast.Name) and node.args[0].id in VALUE_NAMES
     ]
     # Elements of lists and structures, which have no other text.
-    assert not [place for place in found if not place.startswith("tables/coding/readings.py")], (
-        "see polyseme.kernel.spelling"
-    )
+    assert not [place for place in found if not place.startswith("tables/readings.py")], "see polyseme.kernel.spelling"

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from command_line import polyseme
 
 import polyseme as ps
-from command_line import polyseme
 from polyseme.kernel.documents import parse
 
 

@@ -57,7 +57,7 @@ def test_every_warning_goes_through_one_door() -> None:
     found = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"
         for path in SOURCE.rglob("*.py")
-        if path != SOURCE / "errors.py"
+        if path != SOURCE / "kernel" / "errors.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Attribute) and node.attr == "warn" and ast.unparse(node.value).endswith("warnings")
     ]

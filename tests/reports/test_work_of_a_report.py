@@ -60,7 +60,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count("fits", naive_bayes, "_fitted")
     count("rounds", naive_bayes._Columns, "evidence")
     count("judgements", judging.Judge, "scores")
-    count("shares", learnt, "_fitted")
+    count("shares", learnt._Seen, "fitted")
     count("groups", knowledge, "information")
     count("examinations", evidence, "examine")
     count("examinations", verdicts, "examine")

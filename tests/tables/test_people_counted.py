@@ -253,7 +253,7 @@ def test_groups_are_refused_where_people_have_several_records(method: str) -> No
     """Two records of one person are in two groups, and what these have in common is the value."""
     text = POLICY.format(models="", method=method, key="record-key: pid").replace("models: []\n", "")
     rules = ps.Policy.loads(text.replace("f]}", "f], distance: {line: rank}}"))
-    with pytest.raises(ImpossibleError, match="800 records are of 400 people"):
+    with pytest.raises(ImpossibleError, match="800 records belong to 400 people"):
         recoded(visits(), rules)
     assert recoded(visits(400, 1), rules).height > 300
 

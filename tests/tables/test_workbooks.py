@@ -107,7 +107,7 @@ def test_an_empty_sheet_names_the_others(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="the sheet 'cover' is empty") as caught:
         open_table(path)
     assert "choose another one with --sheet: 'people'" in str(caught.value)
-    with pytest.raises(TableError, match=r"with table: \{sheet: ..\} in the policy: 'people'"):
+    with pytest.raises(TableError, match=r"with table: \{sheet: \.\.\.\} in the policy: 'people'"):
         open_table(path, by_policy=True)
 
 

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 from polyseme.kernel.errors import InvalidInput, PolicyError, Problem, ReleaseError, nearest
-from polyseme.kernel.yaml_schema import line_of
 
 __all__ = [
     "Folder",
@@ -268,5 +267,7 @@ def _placed(problem: Problem, file: Path, text: str) -> Problem:
         return replace(problem, where=f"{file}, {problem.where}")
     if not problem.where.startswith("$"):
         return problem
+    from polyseme.kernel.yaml_schema import line_of
+
     line = line_of(text, problem.where)
     return replace(problem, where=f"{file}{f', line {line}' if line else ''}: {problem.where}")

@@ -41,8 +41,8 @@ from polyseme.papers.study import (
     Study,
     Verdict,
 )
-from polyseme.reports.charts import environment_of
 from polyseme.reports.page import is_page
+from polyseme.reports.templates import environment_of
 
 __all__ = ["Done", "Work", "chosen_studies", "prepare", "reproduce", "write_index", "write_study"]
 
@@ -217,7 +217,7 @@ def _time(outcome: Outcome) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = environment_of("polyseme.demo", "reproduce")
+    environment = environment_of("polyseme", "papers")
     environment.filters["number"] = number
     environment.filters["coded"] = _coded
     return environment

@@ -1,6 +1,6 @@
-"""Values of a table that `anonymize` would refuse, for those who only plan.
+"""What `anonymize` refuses, and warnings for the data holder before and after publishing.
 
-What is refused, and what the data holder should hear, before and after publishing.
+A plan names the values of a table that `anonymize` would refuse.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def left_out_cautions(left_out: Iterable[LeftOut]) -> tuple[str, ...]:
 
 
 def require_protection(resolved: Resolved, grouped: bool = False, unnamed: bool = False) -> None:
-    """Refuse what would publish a sensitive attribute as it is; a policy that only verifies may have such ones.
+    """Refuse to publish a sensitive attribute as it is; a policy that only verifies may.
 
     grouped  whether records are put into classes or groups, which protect what is not drawn as sets
     """
@@ -135,7 +135,7 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
 
 
 def ungeneralized(policy: Policy) -> list[str]:
-    """Columns with a hierarchy that no method uses: users must not think that they were generalized."""
+    """Columns with a hierarchy that no method uses: users must not take them for generalized."""
     names = [item.name for item in policy.attributes if item.hierarchy is not None]
     if not names or policy.grouping is not None:
         return []
@@ -148,7 +148,7 @@ def ungeneralized(policy: Policy) -> list[str]:
 
 
 def weighted_classes(policy: Policy) -> list[str]:
-    """Survey weights tell records apart that a method has put into one class; only `anonymize` counts that."""
+    """A warning where survey weights distinguish records of a class; `anonymize` counts them."""
     weight = next((item.name for item in policy.attributes if item.role is Role.WEIGHT), None)
     if weight is None or not policy.models:
         return []
@@ -205,7 +205,7 @@ def _condition_columns(
 
 
 def disagreeing(source: Source, policy: Policy, resolved: Resolved) -> Foreseen:
-    """Groups with members that differ in what they are to share, counted before anything is drawn."""
+    """Groups whose members differ in what they should share, counted before anything is drawn."""
     found = Foreseen([], [])
     for item in resolved.schema.protected:
         if item.shared_by:

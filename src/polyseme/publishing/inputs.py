@@ -63,7 +63,7 @@ def table_given(data: Any, **written: Unpack[TableOptions]) -> Source:
 
 
 def require_table(data: Any) -> None:
-    """Raise for what is no table: a policy or a release that is handed in as one is called what it is."""
+    """Raise for what is no table; a policy or release in its place is named in the message."""
     if isinstance(data, Policy):
         raise TableError("expected a table, not a policy", "the table comes first: anonymize(data, policy)")
     if isinstance(data, Release):
@@ -90,7 +90,7 @@ def source_given(data: Any, policy: Policy) -> Source:
 
 
 def profile_given(data: Any, policy: Policy) -> Profile:
-    """A table that is read once, with the columns that the policy looks at held; a profile is taken as it is."""
+    """A table that is read once, with the columns of the policy held; a profile stays as it is."""
     source = source_given(data, policy)
     known = source if isinstance(source, Profile) else Profile(source)
     known.hold([item.name for item in match_columns(policy, source).attributes if _looked_at(item, policy)])

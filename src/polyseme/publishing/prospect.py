@@ -1,4 +1,4 @@
-"""What will stand in a release, looked at before anything is drawn or written: its classes, and whose records they are.
+"""What will stand in a release, known before anything is drawn: its classes and people.
 
     seen = prospect(job, source, models)
     seen.verdicts     models about classes, on the rows as they will be published: weights rounded, values as declared
@@ -56,7 +56,7 @@ class Prospect:
 
     @property
     def broken(self) -> tuple[Verdict, ...]:
-        """Models that will not hold; one that fails either way is told by people."""
+        """Models that will not hold; one that fails either way is reported by people."""
         told: dict[tuple[str, str | None], Verdict] = {}
         for verdict in self.verdicts:
             if not verdict.holds:
@@ -64,7 +64,7 @@ class Prospect:
         return tuple(told.values())
 
     def counted(self, applied: Applied, columns: Sequence[Column]) -> Applied:
-        """What a method did, with as many classes as readers see: survey weights split those that it formed."""
+        """What a method did, with the classes that readers see: survey weights split some of them."""
         if self.classes is None or any(isinstance(item, Grouped) for item in columns):
             return applied
         return replace(applied, classes=self.classes.count)

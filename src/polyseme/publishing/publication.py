@@ -1,4 +1,6 @@
-"""From a policy and a table to a release: what is to be done, the rows, and a folder that appears when it is whole.
+"""A publication: from a policy and a table to the rows and folder of a release.
+
+The folder appears when it is whole.
 
 made = prepare(policy, table, Drawing(seed=1))      # the policy resolved for the table
 made.decided                                        # its records in classes or groups, where the policy says so
@@ -86,7 +88,7 @@ Treat = Callable[[Policy, Resolved, Source], "Treated | Dealt"]
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A policy for a table, ready to be run; each step is taken when it is asked for, and once.
+    """A policy for a table, ready to be run; each step is taken when it is needed, and once.
 
     policy    as it was given
     table     as it was given
@@ -163,13 +165,13 @@ class Prepared:
 
     @cached_property
     def source(self) -> Source:
-        """The rows that an engine reads: after the grouping method, with a column for each joint attribute."""
+        """The rows that an engine reads: after the grouping method, with a column for each joint."""
         rows = self.table if self.decided is None else self.decided.source
         return with_joined(rows, (item.attribute for item in self.job.columns), self.policy.table.missing_values)
 
     @property
     def shown(self) -> Source:
-        """The table as readers will see it; where columns are new, groups of records, the others are as they were."""
+        """The table as readers will see it; new columns are groups of records, the others unchanged."""
         made = self.table if self.decided is None else self.decided.source
         return made if made.schema.names == self.table.schema.names else self.table
 
@@ -182,7 +184,7 @@ def prepare(
     records: int | None = None,
     published: bool = False,
 ) -> Prepared:
-    """A policy resolved for a table that is to be published; refuses what would publish a secret as it is.
+    """A policy resolved for a table to publish; refuses to publish a secret as it is.
 
     policy     with what it takes from earlier releases looked up
     treat      on this machine, by the seed of the drawing, when None
@@ -195,7 +197,7 @@ def prepare(
 
 
 def resolved_for(policy: Policy, source: Source | None) -> Resolved:
-    """The schema of a policy for a table that is to be published; None where only the policy is known."""
+    """The schema of a policy for a table to publish; None where only the policy is known."""
     resolved = resolve(policy, source)
     require_protection(resolved, policy.grouping is not None, source is None and policy.protect_all_but is not None)
     return resolved
@@ -232,7 +234,7 @@ def _group_key(resolved: Resolved, key: bytes | None, seed: int | None) -> bytes
 
 
 def _require_told_groups(resolved: Resolved, recoded: Collection[str]) -> None:
-    """Refuse groups by a column that the method changes: its labels no longer tell who belongs together."""
+    """Refuse groups by a column that the method changes: its labels no longer show the groups."""
     problems = [
         Problem(
             f"$.attributes.{item.name}.shared-by",
@@ -340,7 +342,7 @@ def _dated(about: About) -> About:
 
 
 def _differing(name: str, outcome: Outcome) -> float:
-    """The share of groups whose members differ, rounded up to a tenth of a percent: it must not tell of single ones."""
+    """The share of groups whose members differ, rounded up to 0.1% to hide single groups."""
     found = outcome.shared.get(name)
     return 0.0 if found is None or not found.heads else -(-1_000 * found.several // found.heads) / 1_000
 

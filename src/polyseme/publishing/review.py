@@ -1,12 +1,11 @@
 """The final review of a release, when all rows are written and not visible yet.
 
 Models that do not hold on these rows stop it. Quasi-identifiers that go out as they are do not, since that may be what
-the owner wants, but what that means is counted and said.
+the owner wants, but the review counts and reports what that means.
 
-Columns that are called insensitive and single out records: a telephone number belongs to one person.
-
-What is published as it is can be known to others, whatever the policy calls it. A column that alone tells nearly every
-record from all others is refused; one that does so with some of them is warned of by name.
+It also looks at columns that are declared insensitive and single out records, such as a telephone number. What is
+published as it is can be known to others, whatever the policy calls it. A column that alone distinguishes nearly every
+record from all others is refused. A column that does so for some records is named in a warning.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _HINT = (
 
 @dataclass
 class Exposure:
-    """How many records can be told apart by columns that are published as they are, counted while they go by.
+    """How many records can be distinguished by columns that are published as they are.
 
     Only fingerprints up to `limit` are held. Whole classes are kept or left out like this, so that what is said of
     those that are kept holds for all, but for chance.
@@ -82,7 +81,7 @@ class Exposure:
         return self.limit < (1 << 64) - 1
 
     def records_in_classes_below(self, size: int, rows_per_record: int = 1) -> int:
-        """How many records share their combination with fewer than `size` in all, about where not all were held.
+        """How many records are in classes below `size`; an estimate where not all were held.
 
         rows_per_record  in the long form, rows of one record are alike
         """
@@ -127,7 +126,7 @@ class Review:
     accept_risk      whether models may be missed
     accepted         what else does not hold, and was accepted before anything was written
     prospect         what was counted before anything was written, where it was known whose rows they are
-    tell             told what the owner should hear, when all else is well
+    tell             called with what the owner should know, when all else is well
     population       reads the population, where models count people of one
     """
 
@@ -168,7 +167,7 @@ class Review:
             self.exposure.add(table)
 
     def counted(self, rows: int, small: Mapping[int, int]) -> None:
-        """In place of rows, what an engine has counted: combinations by their number of rows, where it is small."""
+        """In place of rows, an engine's counts: how many small combinations have how many rows."""
         if self.exposure is not None:
             self.exposure.rows, self.exposure.small = rows, dict(small)
 
@@ -229,7 +228,7 @@ class Review:
         alone, few, whole, units = self._exposed()
         about = "about " if self.exposure.sampled else ""
         told = (
-            f"{about}{alone:,} of {whole:,} {units} ({alone / max(whole, 1):.1%}) are the only one with their "
+            f"{about}{alone:,} of {whole:,} {units} ({alone / max(whole, 1):.1%}) are unique in these "
             f"values, and {about}{few:,} in all share them with at most {_SAFE - 2} others"
             if few
             else f"every combination of values is shared by at least {_SAFE} {units}"
@@ -324,7 +323,7 @@ _UNIQUE_HINT = "drop it: role: identifier; --accept-risk publishes it all the sa
 
 @dataclass(frozen=True)
 class SingledOut:
-    """Insensitive columns that single out records: why they are refused, and what is told of others."""
+    """Insensitive columns that single out records: refused ones, and warnings on others."""
 
     refused: tuple[Problem, ...] = ()
     told: tuple[str, ...] = ()
@@ -362,7 +361,7 @@ def _insensitive(column: Column) -> bool:
 
 @dataclass(frozen=True)
 class _Alone:
-    """Records that are the only one with their value of a column."""
+    """Records whose value of a column no other record has."""
 
     exposure: Exposure
 

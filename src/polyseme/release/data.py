@@ -110,7 +110,7 @@ def check_entries(entries: Any) -> None:
 
 
 def _schema() -> Any:
-    return json.loads(resources.files("polyseme").joinpath("manifest.schema.json").read_text(encoding="utf-8"))
+    return json.loads(resources.files("polyseme.release").joinpath("manifest.schema.json").read_text(encoding="utf-8"))
 
 
 def _misfits(schema: Any, document: Any) -> list[tuple[str, str]]:

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
-import jinja2
 import numpy as np
 import vl_convert
 
-from polyseme.kernel.errors import QuestionError
 from polyseme.reports.contents import ClassSizes
+from polyseme.reports.templates import picture_kind
 from polyseme.results.drawing.bars import (
     COLOURS,
     LOOK,
@@ -39,39 +38,11 @@ __all__ = [
     "chart_svg",
     "distribution_chart",
     "distribution_svg",
-    "environment_of",
     "frontier_chart",
     "heatmap",
-    "picture_kind",
     "save_chart",
     "sizes_chart",
 ]
-
-_PICTURE_KINDS = (".png", ".svg", ".pdf")
-
-
-def picture_kind(path: Path) -> str:
-    """The suffix of a picture; raises unless it is one that can be drawn.
-
-    >>> picture_kind(Path("income.PDF"))
-    '.pdf'
-    """
-    suffix = path.suffix.lower()
-    if suffix not in _PICTURE_KINDS:
-        what = f"'{suffix}'" if suffix else "a file without a suffix"
-        raise QuestionError(f"{path.name}: a chart is saved as .png, .svg or .pdf, not as {what}")
-    return suffix
-
-
-def environment_of(package: str, folder: str) -> jinja2.Environment:
-    """An environment for the templates in a folder of a package."""
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader(package, folder),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt.LayerChart:

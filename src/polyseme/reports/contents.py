@@ -11,7 +11,7 @@ from polyseme.models.base import Verdict
 from polyseme.release.facts import Collected
 from polyseme.reports.risks import Provenance, Reidentification
 from polyseme.results.attackers import Guessers
-from polyseme.results.drawing.bars import TOP, Distribution, shown_values
+from polyseme.results.drawing.distribution import TOP, Distribution, shown_values
 
 __all__ = [
     "TOP",

@@ -14,7 +14,7 @@ from polyseme.kernel.arrays import Ints
 from polyseme.kernel.plugins import installed
 from polyseme.kernel.work import tracked
 from polyseme.reports.contents import TOP, Distribution, Treatment, shown_values
-from polyseme.results.drawing.bars import highest_share
+from polyseme.results.drawing.distribution import highest_share
 from polyseme.results.views import formats
 
 __all__ = ["NARROW", "Figure", "Section", "sections_of", "sizes_figure"]

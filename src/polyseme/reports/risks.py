@@ -76,7 +76,7 @@ class Reidentification:
     columns   the quasi-identifiers that the release shows
     raw       those of them that are published as they are
     smallest  how many records share a combination of them at the least; None where that was not counted
-    unique    the share of records that are the only one with theirs
+    unique    the share of records whose combination no other record has
     promised  how many records were promised to share one (k); None where nothing was
     people    whether `smallest` is a number of people, which the publisher claims
     others    columns that are called insensitive and published all the same: `smallest` and `unique` count them

@@ -11,7 +11,8 @@ import math
 from markupsafe import Markup, escape
 
 from polyseme.kernel.arrays import Ints
-from polyseme.results.drawing.bars import COLOURS, Distribution, drawable
+from polyseme.results.drawing.bars import COLOURS, drawable
+from polyseme.results.drawing.distribution import Distribution
 from polyseme.results.views.formats import count
 
 __all__ = ["strips"]

@@ -2,7 +2,7 @@
 
 plan          what a policy comes to
 verification  what became of the promises
-findings      what the adversaries found
+findings      what the attackers found
 table         an estimated table: its cells, intervals and notes
 summary       smaller results that follow from one
 ledger        what was published about the same people, and what all of it tells together

@@ -8,7 +8,7 @@
 Everybody knows the mechanism and sees the set. Those who have learned are no spies: a release is published so that
 distributions can be learned from it.
 
-What the adversaries found.
+What the attackers found.
 """
 
 from __future__ import annotations
@@ -261,15 +261,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Finding:
-    """One adversary's success on one attribute.
+    """One attacker's success on one attribute.
 
-    attack     the adversary
+    attack     the attacker
     attribute  what it wants to learn; None for identities
     success    how often, or how surely, it is right
     bound      what was promised; None when nothing was
     baseline   how often one is right who only knows the public distribution
     exceeded   whether the promise is broken
-    knows      what the adversary knows
+    knows      what the attacker knows
     gains      what it learns
     helps      what would help against it
     detail     further numbers by name
@@ -304,7 +304,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Findings(Result, Sequence[Finding]):
-    """What every adversary that applies found, in the order in which they were run."""
+    """What every attacker that applies found, in the order in which they were run."""
 
     items: tuple[Finding, ...]
 

@@ -1,4 +1,4 @@
-"""The attacker who reads all sets of a record: what it reaches on a table and on a release, and what that breaks."""
+"""The attacker who reads all sets of a record: its success, and the promises it breaks."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Reader:
         return replace(told, combined=guesser, read=found.helpers if found.helping else (), broken=broken)
 
     def shared(self) -> list[Shared]:
-        """What the sets of other attributes tell about each one, where that is more than its own set does."""
+        """What the sets of other attributes reveal about each one beyond its own set."""
         names = tracked(self._names if self.applies else [], "combined", "Reading sets of several attributes")
         told = [(name, self._reached(name, self._rows(), limit=False)[0]) for name in names]
         return [_shared(self.sets[name], found) for name, found in told if found is not None and found.helping]
@@ -115,7 +115,7 @@ class Reader:
 
 
 def unknown(told: Guessers) -> Guesser | None:
-    """An attacker of unknown success, which may be 1; None where no other attacker is known either."""
+    """An attacker of unknown success, which may be 1; None if no other attacker is known."""
     return None if told.alone is None else Guesser(told.alone.before, None, None, None, high=1.0)
 
 
@@ -141,7 +141,7 @@ def _most(*numbers: float | None) -> float | None:
 
 
 def combined_verdicts(learners: Mapping[str, Guessers]) -> list[Verdict]:
-    """Whether what was promised about learners also holds against an attacker who reads all sets of a record."""
+    """Whether promises about learners hold against an attacker who reads all sets of a record."""
     return [
         _verdict(name, told, told.learner, told.combined.after)
         for name, told in learners.items()
@@ -209,7 +209,7 @@ def _shared(sets: Sets, found: Combined) -> Shared:
 
 
 def shared_by(learners: Mapping[str, Guessers]) -> list[Shared]:
-    """The same from what is told about all attackers."""
+    """The same from what is known about all attackers."""
     found = []
     for name, told in learners.items():
         reached, alone = (None if one is None else one.after for one in (told.combined, told.alone))
@@ -219,7 +219,7 @@ def shared_by(learners: Mapping[str, Guessers]) -> list[Shared]:
 
 
 def broken_promises(shared: Sequence[Shared], sets: Mapping[str, Sets]) -> list[Problem]:
-    """Promises about learners that an attacker breaks who reads all sets of a record, with what to do."""
+    """Promises about learners broken by an attacker who reads all sets of a record; remedies."""
     first: dict[frozenset[str], str] = {}
     found = []
     for one in (one for one in shared if one.broken):

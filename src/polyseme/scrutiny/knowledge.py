@@ -124,13 +124,13 @@ class Looked:
     persons: Ints | None = None
 
     def groups(self, name: str, strata: Strata) -> Groups | None:
-        """How the true values of an attribute are distributed in the groups that tell most about them."""
+        """The distribution of an attribute's true values in the groups that say most about them."""
         if not len(self.places[name]):
             return None
         return self._groups(name, strata, True, _worthwhile(self._finer(name, strata)))
 
     def gained(self, name: str, strata: Strata) -> tuple[tuple[str, ...], float, float]:
-        """Columns that tell something one by one, and what an attacker gains from all of them: before and after.
+        """Columns that are informative one by one, and success with all of them: before and after.
 
         Over an attacker who knows the distribution among all people, from true values.
         """
@@ -171,7 +171,7 @@ class Looked:
         return {}
 
     def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
-        """What candidates teach: the same groups with estimated shares, and how often guesses from them are right."""
+        """What candidates teach: the groups with estimated shares, and the success of guesses."""
         if not len(self.places[name]):
             return None, Learnt(None, ())
         finer = self._finer(name, strata)
@@ -322,7 +322,7 @@ def _alike(one: Ints, other: Ints) -> bool:
 
 @dataclass(frozen=True)
 class Learnt:
-    """How often an attacker is right who reads a release, as far as that is told by judging.
+    """How often an attacker who reads a release is right, as far as held-out records say.
 
     marginal     and learns how the values are distributed among all people; None for several strata
     conditional  and learns it given other columns, in several ways
@@ -388,7 +388,7 @@ def look(policy: Policy, schema: Schema, strata: Mapping[str, Strata], source: S
 def some_records(source: Source, most: int, whole: bool) -> Source:
     """The first records of a table, in memory.
 
-    whole  whether as many as are asked for may be read; otherwise as few as a quick look takes
+    whole  whether the full number may be read; otherwise as few as a quick look takes
     """
     batches, rows = list[pa.RecordBatch](), 0
     names = source.schema.names

@@ -1,4 +1,7 @@
-"""What three people can guess who know more and more about the values: gathered for a plan and for a release."""
+"""What three attackers with more and more knowledge of the values can guess.
+
+The numbers are gathered for a plan and for a release.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +45,15 @@ _FROM_DATA = (
     "They are not part of a release; do not publish them"
 )
 _DRAWN = (
-    "valid sets are too many to go through: what an attacker reaches who knows the distribution by group is simulated "
-    "with 100,000 sets, and right to about 0.3 percentage points"
+    "there are too many valid sets to list: the success of an attacker who knows the distribution by group is "
+    "simulated with 100,000 sets, and right to about 0.3 percentage points"
 )
 _NO_GROUPS = (
     "no published column puts several records into one group: an attacker who knows the distribution by group knows no "
     "more than that of all people"
 )
 _NO_TABLE = (
-    "what an attacker reaches who reads all sets of a record is not known without the table, and may be 100%: plan "
+    "the success of an attacker who reads all sets of a record is not known without the table, and may be 100%: plan "
     "with --data"
 )
 _TABLE = "the table itself"
@@ -87,7 +90,7 @@ class _Known:
         return success(self.stratum.mechanism, self.shares, believed)
 
     def floor(self) -> Floor | None:
-        """For an attacker who knows the true distribution; none where a truthful set would be the value itself."""
+        """For an attacker who knows the distribution; None where a true set is the value itself."""
         if self.stratum.mechanism.l == 1:
             return None
         try:
@@ -197,7 +200,7 @@ class _Grouped:
 
     @cached_property
     def believed(self) -> Groups:
-        """What the attacker takes the groups to be: shrunk toward the whole where they are made of records."""
+        """What the attacker believes of the groups: shrunk toward the whole if made of records."""
         if self.left is None:
             return self.groups
         counts = self.groups.counts.copy()
@@ -391,7 +394,7 @@ def _with_columns(told: Guessers, columns: tuple[str, ...], before: float, after
 
 
 def with_learners(verification: Verification, release: Release, looked: Looked | None = None) -> Verification:
-    """A verification that says what those reach who learn from the release, and what that breaks.
+    """A verification with the success of attackers who learn from the release; what it breaks.
 
     looked  the first records, for those who have read them
     """

@@ -27,7 +27,7 @@ __all__ = ["adopt"]
 
 @verb()
 def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
-    """A table of candidates that another program published, as a release; the policy says how it was made.
+    """Another program's published table of candidates as a release; the policy describes it.
 
     form  "set" (list columns of candidates) or "long" (a row for each candidate)
     """

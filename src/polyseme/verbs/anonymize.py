@@ -108,7 +108,7 @@ def anonymize(
     seed         repeatable random numbers for experiments; the release then says that it is not for publication
     key_file     a secret key for sticky decoys; the policy must name the record key
     earlier      a release of the same people, to hear what changed since and can be intersected
-    ledger       a file that keeps what was published about the same people: asked before, told afterwards
+    ledger       a file that keeps what was published about the same people: consulted before, updated afterwards
     people       whom the release is about; may be left out where the ledger knows one group of people
     accept_risk  publish also where models of the policy do not hold, which the manifest then says; where sets can
                  be intersected with those of earlier releases in the ledger; where the sets of several attributes
@@ -116,10 +116,10 @@ def anonymize(
                  and where more than 1% of the groups that share a set have members that differ
     apply        an earlier release whose levels of generalization are used again; records that would break a promise
                  are suppressed, and more than the policy allows are refused
-    progress     told how many more rows were read
-    warn         told what the data holder should hear before publishing; by default a Python warning of that category
+    progress     called with how many more rows were read
+    warn         called with what the data holder should know before publishing; by default a Python warning
     cancellation stops the work from another thread: it then raises `Cancelled`, and nothing is left behind
-    explain      told why the method rules did what it did, class by class; not for publication
+    explain      called with why the method rules did what it did, class by class; not for publication
     rows_per_file  rows that a data file has at the most; there are as many files as that takes, or one when None
     memory       what the local engine may take while rows are drawn and put in order, such as "2GB"; about half a
                  gigabyte when None. A method that puts records into classes holds the table in memory besides
@@ -236,7 +236,7 @@ def _prospect(made: Prepared) -> Prospect | None:
     """What rows will show, and whose they are, where the policy says by which column people are known.
 
     Survey weights split the classes that a method has formed: they are then counted here too. Without a model to check
-    nothing is held of a long table: it is then told by records how many are alone.
+    nothing is held of a long table: records that are alone are then counted, not people.
     """
     policy, decided, rows = made.policy, made.decided, made.source.rows
     split = decided is not None and any(item.role is Role.WEIGHT for item in policy.attributes)
@@ -252,7 +252,7 @@ def _prospect(made: Prepared) -> Prospect | None:
 def _shared(
     made: Prepared, engine: Engine, accept_risk: bool, said: Sequence[str]
 ) -> tuple[list[str], tuple[str, ...]]:
-    """What is told of attributes whose sets give each other away, and what is accepted of it.
+    """Warnings on attributes whose sets give each other away, and which of them are accepted.
 
     Refuses where that breaks a promise and the data holder has not accepted it.
     """
@@ -314,7 +314,7 @@ def _drawn_by(job: Job) -> str | None:
 
 
 def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Asked | None:
-    """The ledger that is asked; what does not go with it, or needs it, is refused."""
+    """The ledger to consult; what does not go with it, or needs it, is refused."""
     if path is None:
         if people is not None:
             raise QuestionError(Problem("people", "it is used only with a ledger", "add --ledger FILE"))

@@ -1,4 +1,4 @@
-"""`attack`: the adversaries against a release."""
+"""`attack`: the attacks on a release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def attack(
     population: Any = None,
     **written: Unpack[TableOptions],
 ) -> Findings:
-    """Run the adversaries against a release.
+    """Run the attacks on a release.
 
     original  the table, to say how often they are right; where its people cannot be found in the release, fresh sets
               are drawn for them
@@ -37,7 +37,7 @@ def attack(
     population  people with the same quasi-identifiers as a table: the journalist looks for their records, and the
                 marketer for those of everybody; as they are, or generalized like the release
     """
-    # Charts and adversaries cost a second to import: only those who ask for them pay.
+    # Charts and attacks cost a second to import: only calls that need them pay.
     from polyseme.scrutiny.attacks.audit import attack_release
 
     opened = release_given(release)

@@ -1,4 +1,4 @@
-"""`estimate`: questions to a release, cross-tabulations of protected attributes within cells of untouched ones."""
+"""`estimate`: cross-tabulations of protected attributes within cells of untouched ones."""
 
 from __future__ import annotations
 

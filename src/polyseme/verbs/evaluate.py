@@ -56,7 +56,9 @@ def evaluate(
     target: Target = "published",
     **unknown: Never,
 ) -> Evaluation:
-    """Compare what is estimated from a release with the original table; how it is stored is said as for `init`.
+    """Compare what is estimated from a release with the original table.
+
+    Options say how the table is stored, as for `init`.
 
     learn    also train predictors of the attribute from those of `by`, on both tables (needs scikit-learn)
 
@@ -120,7 +122,7 @@ def _title(of: Sequence[str], by: Sequence[str]) -> str:
 
 
 class Truth:
-    """The cross-tabulations of the original table that some questions ask for; one reading answers all of them.
+    """The cross-tabulations of the original that some questions ask for, from one reading.
 
     questions  the attributes of each
     weight     the column of survey weights that are summed up; None where records are counted

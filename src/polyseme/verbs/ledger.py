@@ -1,4 +1,4 @@
-"""`ledger`: what was published about the same people, asked before the next release."""
+"""`ledger`: what was published about the same people, consulted before the next release."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _learned(release: Release, item: Sets) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Asked:
-    """A ledger that is asked before a release is published, and told afterwards.
+    """A ledger that is consulted before a release is published, and updated afterwards.
 
     path    its file, which need not exist yet
     people  whom the release is about
@@ -118,7 +118,7 @@ class Asked:
         return cls(path, people if people is not None else known[0])
 
     def warnings(self, columns: Sequence[Column], sticky: bool, accept_risk: bool, check: str = "") -> list[str]:
-        """What must be heard before publishing; raises `RiskError` where sets can be intersected, unless accepted.
+        """Warnings before publishing; `RiskError` if sets can be intersected, unless accepted.
 
         check  the check value of the key of sticky sets
         """
@@ -132,11 +132,11 @@ class Asked:
         return [f"{item.attribute}: {_told(item)}." for item in risks] + list(_milder(after, before))
 
     def turn(self) -> AbstractContextManager[None]:
-        """Between check and record no other process may publish by this ledger: it would miss this release."""
+        """Between check and record no other process may publish with this ledger."""
         return turn(self.path)
 
     def record(self, release: Release) -> None:
-        """Add what was published, in the turn in which the ledger was asked."""
+        """Add what was published, in the turn in which the ledger was consulted."""
         _added(self.path, _publication(release, self.people))
 
 

@@ -51,7 +51,7 @@ def plan(
     distribution: Statistics = (),
     population: Any = None,
 ) -> Plan:
-    """What a policy comes to before any record is touched: possible? estimable? how risky? how precise?
+    """What a policy means before any record is touched: feasibility, risk and precision.
 
     records       the number of records to expect, for the expected error
     data          a table, for domains that the policy leaves open, for the number of records, and for the

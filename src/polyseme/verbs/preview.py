@@ -50,7 +50,7 @@ def preview(
     allow_changed_strata: bool = False,
     cancellation: Cancellation | None = None,
 ) -> Preview:
-    """Some records of a table, drawn at random, before and after; it shows values of the original.
+    """Some random records of a table before and after; it shows values of the original.
 
     The other arguments are those of `anonymize`. A release that is made afterwards draws other candidates.
     """

@@ -1,4 +1,4 @@
-"""`prior`: a distribution of values by other columns, from an earlier release or from a table.
+"""`prior`: a distribution of values by other columns, from a release or a table.
 
 What sets are balanced for is published with a release. So it may come from what is public anyway, such as the estimate
 of an earlier release; from a table of people only with noise that hides each of them (differential privacy), or where
@@ -47,7 +47,7 @@ _RECORDS = "records"
 
 @verb()
 def prior_from_release(release: Release | str | Path, of: str, by: str | Sequence[str] = ()) -> Prior:
-    """The estimated distribution of a protected attribute by untouched ones, for the prior of a next release.
+    """The estimated distribution of a protected attribute by untouched ones, as a prior.
 
     Every reader can compute it from the release, so it reveals nothing new.
     """

@@ -1,4 +1,4 @@
-"""`report`: a release becomes a page with distributions, facts, and how far estimates are from the truth."""
+"""`report`: a page on a release with distributions, facts, and errors of estimates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def report(
     title, publisher  the name of the data set and who answers for it, where the manifest does not say or says otherwise
     population        people with the same quasi-identifiers as a table, for k-map and the journalist
     """
-    # Charts and adversaries cost a second to import: only those who ask for them pay.
+    # Charts and attacks cost a second to import: only calls that need them pay.
     from polyseme.reports.page import render_page
     from polyseme.scrutiny.attacks.audit import attack_release
     from polyseme.scrutiny.attacks.audit.records import population_of_release

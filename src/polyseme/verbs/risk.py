@@ -29,7 +29,7 @@ def risk(
     person: str | None = None,
     **written: Unpack[TableOptions],
 ) -> Risk:
-    """How exposed the records of a table are: class sizes, what the classes tell, which columns make them small.
+    """The risks of a table's records: class sizes, what classes reveal, which columns matter.
 
     data       a path, or a polars, pandas or pyarrow table, made by whatever tool
     qi         the columns that an attacker may know; when None, those that `init` chooses, and `choices` says why

@@ -100,7 +100,7 @@ def verify(
 def _read_as_learners(release: Release, found: Verification) -> Verification:
     """What readers learn from a release, and what else is to be said of its sets where these can be read at all.
 
-    Those who learn look at the first records. Where these are all, everybody else is told of them in the same reading.
+    Attackers who learn use the first records. Where these are all, every other attack uses them in the same reading.
     """
     if not found.holds or release.manifest.form != "set":
         return with_learners(found, release)
@@ -120,7 +120,7 @@ def _read_as_learners(release: Release, found: Verification) -> Verification:
 
 
 def _people(release: Release, population: Any) -> pl.DataFrame:
-    # Adversaries cost a second to import: only those who bring a population pay.
+    # Attackers cost a second to import: only those who bring a population pay.
     from polyseme.scrutiny.attacks.audit.records import population_of_release
 
     return population_of_release(release, table_given(population))

@@ -82,9 +82,7 @@ def test_people_who_stand_out_are_counted_alike(sail_or_classic: Any, tmp_path: 
     other = heard(on_spark.anonymize, *asked, tmp_path / "spark", spark=sail_or_classic, files=2, **more)
     assert other == local
     alone, few = sizes.count(1), sum(size for size in sizes if size < 5)
-    said = (
-        f": {alone} of {sum(sizes)} records ({alone / sum(sizes):.1%}) are the only one with their values, and {few} in"
-    )
+    said = f": {alone} of {sum(sizes)} records ({alone / sum(sizes):.1%}) are unique in these values, and {few} in"
     assert said in local[-1]
 
 

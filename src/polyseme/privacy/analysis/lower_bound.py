@@ -14,7 +14,7 @@ every `y` proves a floor, and the best one proves the floor:
 - on a line, m > l windows of mutually close values that cover it: a set has l members, at most one in each window, so
   what they count twice is at most m - l, and `y = (times covered - 1) / (m - l)`
 
-Over clusters the first two are all there is, on a line all three (`docs/learner-theory.md` has the proofs); elsewhere a
+Over clusters the first two are all there is, on a line all three (`docs/learner.md` has the proofs); elsewhere a
 linear program over the listed sets finds the best bets.
 """
 

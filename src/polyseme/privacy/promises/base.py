@@ -7,7 +7,7 @@ What every promise answers for itself.
                drawn around the true value
     checked    `candidates` is what every published set must offer; `reached` is what a published mechanism comes to,
                against `limit`
-    attacked   `bounds`: what no adversary may exceed
+    attacked   `bounds`: what no attacker may exceed
     said       `sentence` for readers of a report; `reasoning` and `warnings` for readers of a plan
 
 A promise is read before the size of its domain is known. It stays what it was declared to be; what depends on the
@@ -213,7 +213,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What adversaries may reach at most; None where nothing was promised.
+    """What attackers may reach at most; None where nothing was promised.
 
     guess      the probability of a right guess, for an attacker with the declared prior
     apart      how far apart the candidates are that share this bound
@@ -314,7 +314,7 @@ class Promise(ABC):
 
     @abstractmethod
     def bounds(self, channel: Channel) -> Bounds:
-        """What adversaries against this channel may reach at most."""
+        """What attackers against this channel may reach at most."""
 
     @abstractmethod
     def sentence(self, attribute: str, channels: Sequence[Channel], quantity: Quantity) -> str:

@@ -1,20 +1,8 @@
-"""What the promises about the number of candidates have in common.
-
-`diversity: {l, adapt}`: every published cell holds at least l candidates.
+"""`diversity: {l, adapt}`: every published cell holds at least l candidates.
 
 In every equivalence class for the attribute no value has more than 1/l of the rows, because a record adds each of its
-l candidates once to a class (Theorem 2 of the sensitive quasi-identifier paper).
-
-`entropy-diversity: {l, adapt}`: in every equivalence class the entropy of the attribute is at least ln l.
-
-l need not be whole. The members of a set are equally represented in its expansion, so the entropy of one record is the
-logarithm of the number of its candidates, and that of a class is no less (Theorem 3 of the sensitive quasi-identifier
-paper).
-
-`semantic-diversity: {l, d, mechanism}`: at least l candidates, any two of them at least d apart in meaning.
-
-The sets come from a design over valid sets, which `mechanism` names. It is the one promise that decides which sets can
-be drawn at all; others that stand beside it can make them larger.
+l candidates once to a class (Theorem 2 of the sensitive quasi-identifier paper). What promises about the number of
+candidates have in common is here too.
 """
 
 from __future__ import annotations
@@ -27,9 +15,9 @@ from typing import ClassVar
 
 from polyseme.kernel.errors import Problem
 from polyseme.kernel.parameters import Parameter
-from polyseme.privacy.promises.base import Bounds, Candidates, Channel, Promise, Quantity, Spacing
+from polyseme.privacy.promises.base import Bounds, Candidates, Channel, Promise, Quantity
 
-__all__ = ["ADAPT", "AdaptablePromise", "CandidatePromise", "Diversity", "EntropyDiversity", "SemanticDiversity"]
+__all__ = ["ADAPT", "AdaptablePromise", "CandidatePromise", "Diversity"]
 
 ADAPT = Parameter("adapt", "switch", default=False, required=False, example=True)
 
@@ -126,58 +114,3 @@ class Diversity(AdaptablePromise):
     parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", "whole", low=1, example=3), ADAPT)
 
     l: int
-
-
-@dataclass(frozen=True)
-class EntropyDiversity(AdaptablePromise):
-    """An effective number of candidates of at least l.
-
-    >>> EntropyDiversity(2.3).least_size(14)
-    3
-    """
-
-    name: ClassVar[str] = "entropy-diversity"
-    parameters: ClassVar[tuple[Parameter, ...]] = (Parameter("l", low=1, example=3), ADAPT)
-
-
-MECHANISMS = ("balanced", "sharp", "simple", "duplicate", "least-risk")
-
-
-@dataclass(frozen=True)
-class SemanticDiversity(CandidatePromise):
-    """Sets of at least l candidates, pairwise at least d apart, drawn by a design (the balanced one)."""
-
-    name: ClassVar[str] = "semantic-diversity"
-    parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter("l", "whole", low=1, example=3),
-        Parameter("d", low=0, example=2),
-        Parameter("mechanism", "choice", choices=MECHANISMS, default=MECHANISMS[0], required=False),
-    )
-
-    semantic: ClassVar[bool] = True
-
-    l: int
-    d: float
-    mechanism: str | None = None
-
-    def problems(self, size: int, has_distance: bool) -> Iterator[Problem]:
-        if not has_distance:
-            hint = "give it one, or promise diversity, which needs none"
-            yield Problem(self.name, "the attribute has no distance", hint)
-        if self.l > size:
-            of = "one value" if size == 1 else f"{size:,} values"
-            hint = f"l can be at most {size}, and less when close values exclude each other"
-            yield Problem(f"{self.name}.l", f"{self.l:,} candidates from a domain of {of}", hint)
-
-    def least_size(self, size: int | None) -> int:
-        return self.l
-
-    @property
-    def spacing(self) -> Spacing | None:
-        return Spacing(float(self.d), self.mechanism or MECHANISMS[0])
-
-    def candidates(self, size: int) -> Candidates | None:
-        return Candidates(self.l, self.d)
-
-    def bounds(self, channel: Channel) -> Bounds:
-        return Bounds(guess=self._guess(channel), apart=self.d)

@@ -16,9 +16,11 @@ from polyseme.kernel.errors import PolicyError, Problem, nearest
 from polyseme.kernel.parameters import read_parameters
 from polyseme.privacy.promises.base import Bounds, Channel, Drawing, Known, Outcome, Promise, Quantity, Spacing
 from polyseme.privacy.promises.closeness import Closeness
-from polyseme.privacy.promises.diversity import Diversity, EntropyDiversity, SemanticDiversity
+from polyseme.privacy.promises.diversity import Diversity
+from polyseme.privacy.promises.entropy_diversity import EntropyDiversity
 from polyseme.privacy.promises.ldp import Ldp
 from polyseme.privacy.promises.learner import Learner
+from polyseme.privacy.promises.semantic_diversity import SemanticDiversity
 from polyseme.semantics.distances.ground import Ground
 
 __all__ = ["PROMISES", "Promises", "Unreadable", "read_promises", "stored_promises"]

@@ -15,7 +15,6 @@ A distribution as bars: one bar a value, with the published candidates and the e
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,95 +25,26 @@ import altair as alt
 import numpy as np
 import vl_convert
 
-from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.arrays import Ints
+from polyseme.results.drawing.distribution import TOP, Distribution, shown_values
 from polyseme.results.views.formats import count, quantity
 
 __all__ = [
     "COLOURS",
     "LOOK",
     "SHORT",
-    "TOP",
     "AnyChart",
-    "Distribution",
     "chart_svg",
     "distribution_chart",
     "distribution_svg",
     "drawable",
     "heatmap",
-    "highest_share",
     "name_axis",
     "names_axis",
-    "shown_values",
     "squares",
     "tilted",
     "titled",
 ]
-
-TOP: Final = 40
-"""How many values of a large domain a chart or a table shows."""
-
-
-@dataclass(frozen=True, eq=False)
-class Distribution:
-    """One attribute's distribution, in numbers of records, of the whole table or of one group of it.
-
-    labels     the values, in the order of the domain
-    published  how often each value stands among the candidates, divided by l; None where that is not shown
-    estimate   the estimated true numbers
-    low, high  their interval; nan where there is none
-    original   the true numbers, when they are known
-    ordered    whether the order of the domain means something
-    group      which records: None for all of them, else words such as "sex = F"
-    level      coverage of the intervals
-    records    how many there are; the sum of `published` unless given
-    unit       what the numbers count
-    """
-
-    attribute: str
-    labels: Sequence[str]
-    published: Floats | None
-    estimate: Floats
-    low: Floats
-    high: Floats
-    original: Floats | None = None
-    ordered: bool = False
-    group: str | None = None
-    level: float = 0.95
-    records: float | None = None
-    unit: str = "records"
-
-    def __post_init__(self) -> None:
-        columns = [self.estimate, self.low, self.high, *(x for x in (self.published, self.original) if x is not None)]
-        if not self.labels or any(len(column) != len(self.labels) for column in columns):
-            raise ValueError(f"'{self.attribute}': every column needs one number for each of {len(self.labels)} labels")
-
-    @property
-    def size(self) -> int:
-        return len(self.labels)
-
-    @property
-    def total(self) -> float:
-        """How many records there are."""
-        if self.records is not None or self.published is None:
-            return float(self.estimate.sum() if self.records is None else self.records)
-        return float(self.published.sum())
-
-
-def shown_values(distribution: Distribution, top: int = TOP) -> Ints:
-    """Which values are shown, and in what order: the largest `top`, ordered domains in their own order."""
-    order = np.argsort(-distribution.estimate, kind="stable")[:top]
-    return np.sort(order) if distribution.ordered else order
-
-
-def highest_share(distribution: Distribution) -> float:
-    """The largest share that a chart of a group shows, in percent and rounded up, where its scale can end."""
-    columns = [distribution.estimate, distribution.high]
-    columns += [one for one in (distribution.published, distribution.original) if one is not None]
-    finite = np.concatenate([column[np.isfinite(column)] for column in columns])
-    total = distribution.total
-    highest = 100.0 * float(finite.max(initial=0.0)) / total if total > 0 else 0.0
-    # Tiny groups have intervals far beyond the whole group; they would flatten every other chart.
-    return min(5.0 * math.ceil(max(highest, 1.0) / 5.0), 100.0)
 
 
 AnyChart: TypeAlias = (

@@ -18,18 +18,8 @@ import numpy as np
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import Problem, QuestionError
 from polyseme.kernel.spelling import written
-from polyseme.results.drawing.bars import (
-    LOOK,
-    TOP,
-    AnyChart,
-    Distribution,
-    distribution_chart,
-    heatmap,
-    highest_share,
-    shown_values,
-    squares,
-    titled,
-)
+from polyseme.results.drawing.bars import LOOK, AnyChart, distribution_chart, heatmap, squares, titled
+from polyseme.results.drawing.distribution import TOP, Distribution, highest_share, shown_values
 from polyseme.results.views.formats import count, percent
 
 __all__ = ["chart"]

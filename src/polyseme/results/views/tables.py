@@ -339,7 +339,7 @@ FINDING_HEAD: Head = (
 _DISTANCES = ("skewness", "any-prior")
 """Attacks whose success is not a probability but the distance by which a belief moves."""
 _WHERE = "; shown for "
-"""What an attack that looks at some records only adds to what the adversary knows."""
+"""What an attack that looks at some records only adds to what the attacker knows."""
 
 
 def finding_rows(findings: Iterable[Reached]) -> list[tuple[str, ...]]:

@@ -1,6 +1,7 @@
-"""Adversaries on values that are published with their class or group, one a file; `limits.py` says what bounds them.
+"""Attacks: one attacker a file, each with the same signature.
 
-Attacks: one adversary a file, each with the same signature.
+They work on published sets, or on values that are published with their class or group; `limits.py` has the bounds for
+the latter.
 """
 
 from polyseme.results.attackers import Finding

@@ -1,11 +1,11 @@
-"""Columns that tell what another one hides: a copy under another name, a code, a treatment that only one illness has.
+"""Columns that reveal what another one hides, and groups of records that share a value.
 
-Decoys hide a value in its own column. Where another column says the same, published as it is or with decoys of its own,
-they hide little. Some records are looked at, before anything is published.
+A column may reveal another: a copy under another name, a code, a treatment that only one illness has. Decoys hide a
+value in its own column. Where another column says the same, published as it is or with decoys of its own, they hide
+little. Some records are checked for this before anything is published.
 
-Whether records that belong together have the same value: a household one income, a patient one diagnosis.
-
-Of a group with n records, n_v of them with the value v, the share of its pairs that agree is
+Records that belong together may have the same value: a household one income, a patient one diagnosis. Of a group with n
+records, n_v of them with the value v, the share of its pairs that agree is
 
     a = sum over v of n_v (n_v - 1) / (n (n - 1))
 
@@ -193,7 +193,7 @@ def grouping(codes: Ints) -> bool:
 def shared_values(
     attributes: Sequence[Attribute], source: Source, missing_values: Sequence[str], one_draw: str | None = None
 ) -> list[str]:
-    """A warning for each attribute with a set of its own for every record, though records share a value.
+    """A warning for each attribute with one set for every record, though records share a value.
 
     attributes  of the columns that will be published; the table may have others, which are dropped
     one_draw    the column whose records have one set for one value anyway: the record key, where decoys are sticky
@@ -230,7 +230,7 @@ def _shown(attributes: Sequence[Attribute]) -> list[str]:
 def _groups(
     batch: pa.RecordBatch, attributes: Sequence[Attribute], one_draw: str | None, missing_values: Sequence[str]
 ) -> Iterator[tuple[str, Ints]]:
-    """The columns, and the combination of those that are published, by which records can be put together."""
+    """The columns, and the combination of the published ones, by which records can be joined."""
     hidden = [item for item in attributes if item.role.is_secret]
     secret = {*(item.name for item in hidden), *(part.name for item in hidden for part in item.members)}
     texts = {

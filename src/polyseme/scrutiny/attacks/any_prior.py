@@ -1,4 +1,4 @@
-"""The adversary with any prior: whatever it believed before, how far does a set move it?
+"""The attacker with any prior: how far can a set move any belief?
 
 A set R changes the odds between two values by at most the ratio
 

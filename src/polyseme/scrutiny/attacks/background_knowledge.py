@@ -1,19 +1,19 @@
-"""The adversary with background knowledge: can rule out m values for the person it is after.
+"""The attacker with background knowledge: can rule out m values for one person.
 
-Success is what its best guess is worth once the m most troublesome other candidates are struck out, for the person
-worst off; exact. Where no guess is worth more than b, none of those struck out was, so the bound is b / (1 - m b): with
-b = 1/l that is 1 / (l - m), and 1 when nothing remains.
+Against sets, success is the value of the best guess once the m most troublesome other candidates are struck out, for
+the person at highest risk; exact. Where no guess is worth more than b, none of those struck out was, so the bound is b
+/ (1 - m b): with b = 1/l that is 1 / (l - m), and 1 when nothing remains.
 
-The adversary with background knowledge in classes: can rule out m values that the person does not have.
+In classes, the attacker rules out m values that the person does not have:
 
     success  =  max over classes E of  r_1 / (|E| - r_2 - ... - r_(m+1))
 
 where
     r_1 >= r_2 >= ...  how often the values of E occur
 
-The person worst off has the most frequent value, and the next m are struck out. Exact, from the release alone.
-Bounds: where no value has more than b of a class, b / (1 - m b); with recursive (c, l)-diversity and m <= l - 2,
-c / (1 + c), since what remains beside r_1 is at least r_l + r_(l+1) + ... > r_1 / c.
+The person at highest risk has the most frequent value, and the next m are struck out. Exact, from the release alone.
+Bounds: where no value has more than b of a class, b / (1 - m b); with recursive (c, l)-diversity and m <= l - 2, c / (1
++ c), since what remains beside r_1 is at least r_l + r_(l+1) + ... > r_1 / c.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def lacks(scene: Scene) -> str:
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
-    """On published sets; what was promised about a guess was promised before anything is struck out."""
+    """On published sets; the promise about a guess is made before anything is struck out."""
     shown, m = scene.shown, scene.struck
     bound = after_striking(scene.guess_bound, m)
     inside = np.sort(shown.posterior.inside, axis=1)[:, ::-1]

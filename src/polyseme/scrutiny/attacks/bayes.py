@@ -1,4 +1,4 @@
-"""The Bayesian adversary: knows the exact channel and a prior, and takes every set at its word.
+"""The Bayes attacker: knows the exact channel and a prior, and takes every set at its word.
 
 Success is the largest posterior probability of any value for any published record: the person worst off. The promise
 of 1/l is made for the reference prior of the mechanism (uniform unless the policy says otherwise); with another prior
@@ -18,7 +18,7 @@ def lacks(scene: Scene) -> str:
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
-    """The surest posterior over all published sets, against what was promised about a guess. Exact."""
+    """The highest posterior over all published sets, against the promise about a guess. Exact."""
     shown, bound = scene.shown, scene.guess_bound
     best = shown.posterior.best
     success = float(best.max())

@@ -1,4 +1,4 @@
-"""What promised models say about adversaries in classes, where that is a theorem; nothing is said where it is not.
+"""Bounds on attackers in classes, where the promised models imply any by a theorem.
 
 The share p of the most frequent value of a class, which a guess is worth:
 
@@ -45,7 +45,7 @@ Asked: TypeAlias = Mapping[str, Any]
 def promised_in_classes(
     models: Iterable[Mapping[str, Mapping[str, Any]]], counts: Counts, background: Background
 ) -> Promised:
-    """What the models that are about an attribute say, in the terms of adversaries."""
+    """What the models about an attribute mean as bounds on attacks."""
     specs = [read_spec(model) for model in models if is_about(model, counts.attribute)]
     guess = _least(_GUESSES[spec.model.name](spec.parameters, counts) for spec in specs if spec.model.name in _GUESSES)
     apart, alike = _alike(specs, guess)

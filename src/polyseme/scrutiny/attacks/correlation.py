@@ -1,7 +1,7 @@
-"""The correlating adversary: uses the set of one protected attribute to narrow down another.
+"""The correlating attacker: uses the set of one protected attribute to narrow down another.
 
 Sets are drawn independently for each attribute, but true values are not independent. With the joint distribution of
-both, which anyone can estimate from the release by maximum likelihood, the adversary forms
+both, which anyone can estimate from the release by maximum likelihood, the attacker forms
 
     P(v | R, S)  ~  P(R | v) * sum_u joint(v, u) P(S | u)
 
@@ -10,7 +10,7 @@ where
     joint  the joint distribution of both
 
 Success is the observed share of right guesses, judged by what was promised for those who learn. Nothing is claimed
-without the original: an estimated distribution fits the records it was estimated from too well, so the adversary's own
+without the original: an estimated distribution fits the records it was estimated from too well, so the attacker's own
 confidence says little. `estimators/all_sets.py` says what can be known without it.
 """
 

@@ -1,10 +1,10 @@
-"""The deFinetti adversary: learns from the release itself how untouched columns and sensitive values go together.
+"""The deFinetti attacker: learns from the release how columns and sensitive values relate.
 
 Anyone can fit a naive Bayes model to a release (Kifer 2009): `naive_bayes.py`.
 
 With the original, success is the observed share of right best guesses. Without, each third of the records is judged by
 what was learned from the other two, and how often that is right is estimated without bias (`estimators/judging.py`): it
-exceeds the bound when three standard errors above it. The adversary's own confidence is never held against a promise:
+exceeds the bound when three standard errors above it. The attacker's own confidence is never held against a promise:
 who fits and guesses from the same sets is too sure (0.511 where 0.503 is right). It is shown as a detail: that of the
 three fits, each in the two thirds it was learned from. Where valid sets are too many to go through it is that of a fit
 to all records, is shown as the success, and judges nothing.
@@ -75,7 +75,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
 
 
 def judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
-    """How often what was learned from most records is right about the others; None where that cannot be told.
+    """How often what was learned from most records is right about the others; None if unknown.
 
     And how sure those are who learned it, of the records they learned it from.
     """

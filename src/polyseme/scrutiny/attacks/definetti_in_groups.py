@@ -1,5 +1,6 @@
-"""The deFinetti adversary in groups: learns from the release which values go with which columns, and tells the members
-of a group apart by that (Kifer 2009).
+"""The deFinetti attacker in groups: learns which values go with which columns (Kifer 2009).
+
+It learns that from the release, and so distinguishes the members of a group.
 
 A group shows its members' columns and, separately, its values: who has which is a permutation. With a naive Bayes model
 of the columns,
@@ -19,7 +20,7 @@ and columns add up as they must, an approximation. Beliefs give new P_j(q | v), 
 With the original, success is the observed share of right best guesses. Without, it is a confidence that does not trust
 itself: groups are split in three; for the groups of one part, an attacker who learned from the second guesses, and
 a judge who learned from the third says how likely that is. Where there is nothing to learn the two have nothing in
-common, and the answer is a blind guess within the group. No model of classes bounds this adversary.
+common, and the answer is a blind guess within the group. No model of classes bounds this attacker.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _blocks(counts: Counts, members: Ints) -> list[_Block]:
 
 
 def beliefs(blocks: Sequence[_Block], features: Ints, size: int) -> list[Floats]:
-    """How likely each member of each group has each of its values: (m, g, g) for groups of g members."""
+    """How likely each member of each group has each value: (m, g, g) for groups of g members."""
     levels = _useful(features)
     found = [np.full((*block.values.shape, block.values.shape[1]), 1.0 / block.values.shape[1]) for block in blocks]
     for _ in range(_ROUNDS):

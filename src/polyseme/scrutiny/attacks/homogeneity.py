@@ -1,4 +1,8 @@
-"""The homogeneity adversary in classes: finds a person's class or group, and guesses its most frequent value.
+"""The homogeneity attacker: finds a person's set, class or group, and guesses a value of it.
+
+Against sets, success is the chance of that guess for the person whose set is shortest; exact, from the release alone.
+
+In classes, the attacker guesses the most frequent value of the person's class or group:
 
     success  =  max over classes E of  max over values s of  n(E, s) / |E|
 
@@ -7,10 +11,6 @@ where
 
 Exact, from the release alone: the values of a class are published, only their owners are not. Machanavajjhala, Gehrke,
 Kifer and Venkitasubramaniam (2006).
-
-The homogeneity adversary: knows which set was published for a person, and guesses one of its members.
-
-Success is the chance of that guess for the person whose set is shortest; exact, from the release alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The learner: knows the declared distribution of the values among people like this one, and the exact channel.
+"""The learner: knows the exact channel and the values' distribution among similar people.
 
 From each set he names the value that is likeliest under that distribution. How often he is right is known before any
 record is touched,
@@ -28,7 +28,7 @@ def lacks(scene: Scene) -> str:
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
-    """The average success of an attacker who knows the distribution; no bound unless one was promised."""
+    """The average success of an attacker who knows the distribution; bound only where promised."""
     shown, bound = scene.shown, scene.promised.learned
     if shown.stated is None:
         return ()

@@ -1,4 +1,4 @@
-"""The adversary who misses a record: knows that a person was in the table, and finds the person nowhere in the release.
+"""The attacker who misses a record: a person of the table who is nowhere in the release.
 
     success  =  max over values s of  n(s) / n      with the original
              =  max over values s of  what the method is known to leave out, otherwise
@@ -7,8 +7,8 @@ where
     n(s)  people with value s who are left out, of n in all
 
 A method that suppresses as few records as possible suppresses the most frequent values, and says so by what it
-publishes: see `polyseme.scrutiny.attacks.audit.absent`. Without the original the success is what a reader of the release
-expects, and `worst` in `detail` is the highest that it may be.
+publishes: see `polyseme.scrutiny.attacks.audit.absent`. Without the original the success is what a reader of the
+release expects, and `worst` in `detail` is the highest that it may be.
 """
 
 from __future__ import annotations

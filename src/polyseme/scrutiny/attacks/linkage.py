@@ -1,4 +1,4 @@
-"""The linking adversaries: find a person's record by quasi-identifiers known from elsewhere.
+"""The linking attackers: find a person's record by quasi-identifiers known from elsewhere.
 
     prosecutor   knows that the person is in the table; worst risk 1 / (smallest class)
     journalist   does not know it, but has a reference population; worst risk 1 / (fewest matching people)
@@ -52,7 +52,7 @@ class Risks:
 
 
 def risks(classes: Classes, matches: Ints | None = None, people: People | None = None) -> Risks:
-    """Risks of a table; `matches` are the people of a reference population that fit each class (`match_counts`).
+    """Risks of a table; `matches` are the people of a population that fit each class.
 
     people  of how many the records are; the average is then the highest that it can be
     """
@@ -75,7 +75,7 @@ def lacks(scene: Scene) -> str:
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
-    """One finding for each of the three adversaries; the journalist only with a reference."""
+    """One finding for each of the three attackers; the journalist only with a reference."""
     found = _by_classes(scene)
     if scene.linked is None:
         return found

@@ -110,14 +110,14 @@ class _Columns:
         )
 
     def evidence(self, belief: Floats, held: Floats) -> Floats:
-        """The sum of `ln P_j(q | v) / P_j(q)` for each candidate; `held` is the belief in each value in all records."""
+        """The sum of `ln P_j(q | v) / P_j(q)` for each candidate; `held` is the belief in values."""
         together = self.having @ belief.ravel()
         told = np.log((together / self.share + self.added) / (held[self.value] + self.added))
         return np.asarray(self.beside @ told, dtype=np.float64).reshape(belief.shape)
 
 
 def beliefs(sets: Ints, mechanism: Mechanism, levels: Ints) -> Floats:
-    """How much each candidate is believed in: (n, l). A row adds up to less than 1 where the set may be a lie.
+    """The belief in each candidate: (n, l). A row sums to less than 1 if the set may be a lie.
 
     levels  of untouched columns, from 0 on: (n, q)
     """
@@ -125,7 +125,7 @@ def beliefs(sets: Ints, mechanism: Mechanism, levels: Ints) -> Floats:
 
 
 def beliefs_of(sets: Ints, weights: tuple[Floats, Floats], size: int, levels: Ints) -> Floats:
-    """The same for sets of a domain of so many values, with the weights of each record's own mechanism."""
+    """The same for a domain of `size` values, with the weights of each record's own mechanism."""
     return _fitted(np.ascontiguousarray(sets.T), *weights, size, levels).T
 
 
@@ -188,12 +188,12 @@ class Learnt:
 
     @classmethod
     def from_records(cls, sets: Ints, mechanism: Mechanism, levels: Ints, counts: Sequence[int]) -> Learnt:
-        """From candidates (n, l) and levels of untouched columns (n, q), of which there are so many in each column."""
+        """From candidates (n, l) and levels (n, q) of untouched columns; `counts` is how many levels."""
         return cls.of(sets, mechanism.weights(sets), mechanism.size, levels, counts)
 
     @classmethod
     def of(cls, sets: Ints, weights: tuple[Floats, Floats], size: int, levels: Ints, counts: Sequence[int]) -> Learnt:
-        """The same for sets of a domain of so many values, with the weights of each record's own mechanism."""
+        """The same for a domain of `size` values, with the weights of each record's own mechanism."""
         candidates, (inside, outside) = np.ascontiguousarray(sets.T), weights
         belief = _fitted(candidates, inside, outside, size, levels)
         held = _held(candidates, belief, size)
@@ -202,7 +202,7 @@ class Learnt:
         return cls(share, tables, float(belief.max(axis=0).mean()))
 
     def shares_of(self, levels: Ints) -> Floats:
-        """How likely each value is for records with these levels, up to a factor of the record: (n, F)."""
+        """How likely each value is for records with these levels, up to a factor a record: (n, F)."""
         told = np.zeros((len(levels), len(self.share)))
         for table, level in zip(self.evidence, levels.T):
             told += table[level]

@@ -1,4 +1,4 @@
-"""The attacker who reads the estimates: uses `estimate` as any reader can, and guesses the likeliest candidate.
+"""The attacker who reads the estimates, and guesses the likeliest candidate by them.
 
 A release is published so that distributions can be estimated from it, of everybody and of groups that untouched columns
 tell apart. An attacker who has estimated them has a better prior than the reference prior of the promise:
@@ -12,7 +12,7 @@ The groups are those of the columns that tell most about the candidates (`estima
 enough records. With the original, success is the observed share of right guesses. Without, each third of the records is
 judged by shares estimated from the other two, and how often that is right is estimated without bias
 (`estimators/judging.py`): it exceeds the bound when three standard errors above it. Where valid sets are too many to go
-through, the adversary's own mean confidence is shown, and judges nothing.
+through, the attacker's own mean confidence is shown, and judges nothing.
 """
 
 from __future__ import annotations

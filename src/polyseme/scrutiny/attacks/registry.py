@@ -1,6 +1,6 @@
-"""Every adversary by name. A new one is a file beside this one, its line here and its page.
+"""Every attacker by name. A new one is a file beside this one, its line here and its page.
 
-An adversary is a module with two functions:
+An attacker is a module with two functions:
 
     lacks(scene)   what it would need and the scene does not show, in words; nothing when it can attack
     attack(scene)  its findings
@@ -70,7 +70,7 @@ ADVERSARIES: Mapping[str, Adversary] = {
 
 
 class _InClasses(NamedTuple):
-    """The variant of an adversary for values in classes."""
+    """The variant of an attacker for values in classes."""
 
     lacks: Callable[[Scene], str]
     attack: Callable[[Scene], tuple[Finding, ...]]
@@ -92,9 +92,7 @@ ALL: tuple[str, ...] = tuple(dict.fromkeys((*ADVERSARIES, *IN_CLASSES)))
 
 
 def attack(scene: Scene, names: Iterable[str] = ALL) -> tuple[Finding, ...]:
-    """What the named adversaries find, everybody unless some are named; those who lack something find nothing."""
+    """What the named attacks find, by default all; an attack that lacks something finds nothing."""
     who = [known[name] for name in names for known in (ADVERSARIES, IN_CLASSES) if name in known]
     able = [one for one in who if not one.lacks(scene)]
-    return tuple(
-        finding for one in tracked(able, "adversaries", "Running adversaries") for finding in one.attack(scene)
-    )
+    return tuple(finding for one in tracked(able, "adversaries", "Running attacks") for finding in one.attack(scene))

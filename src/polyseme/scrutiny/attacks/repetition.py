@@ -1,10 +1,10 @@
-"""The patient adversary: has two releases of the same people and puts together what they say.
+"""The patient attacker: combines two releases of the same people.
 
     P(v | R, S)  ~  pi_v P(R | v) P(S | v)
 
 where
     R, S   the sets of a person in the two releases, drawn independently of each other
-    pi     the adversary's prior over the values
+    pi     the attacker's prior over the values
 
 With fresh decoys the true value is the only one sure to be in both sets; with sticky decoys (keyed randomness) both
 sets are one draw and nothing is gained. Success is the probability of the best guess, on average over the records;

@@ -1,14 +1,13 @@
-"""What two sticky sets of one person tell together when they are not the same set.
-
-Decoys stay the same as long as the person, the value and the mechanism do. A mechanism changes with the values that are
-impossible for the record, and with the policy. How far intersecting then gets is measured by drawing for people made up
-here, with a key of their own: it depends on the policy alone.
-
-What all releases about the same people tell together about one attribute.
+"""What several releases about the same people reveal together about one attribute.
 
 Sticky sets that were drawn alike are the same sets, and tell no more than one. All others count as drawn independently,
 which sticky sets whose mechanism changed are not quite: they share more than that. Releases of older programs do not
 say which key they were drawn with: it is then taken for the same, and that is said.
+
+Two sticky sets of one person can differ. Decoys stay the same as long as the person, the value and the mechanism do. A
+mechanism changes with the values that are impossible for the record, and with the policy. How much an attacker then
+learns from the intersection is measured by drawing for simulated people, with a key of their own: it depends on the
+policy alone.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _NOTICED = 0.01
 
 
 def intersected(first: Ints, second: Ints, codes: Ints) -> float:
-    """How often a candidate that both sets have is the true value; one of the first set where they share none.
+    """How often a candidate in both sets is the true value; one of the first if they share none.
 
     >>> intersected(np.array([[0, 1, 2], [0, 1, 2]]), np.array([[0, 3, 4], [0, 1, 3]]), np.array([0, 1]))
     0.75
@@ -58,7 +57,7 @@ def intersected(first: Ints, second: Ints, codes: Ints) -> float:
 
 
 def changing_strata(columns: Sequence[Column]) -> list[str]:
-    """A warning for each attribute whose sets change too much with the columns that say what is impossible."""
+    """A warning for each attribute whose sets change too much with its conditions' columns."""
     found = []
     for item in columns:
         if not (isinstance(item, Sets) and item.stratified):
@@ -113,7 +112,7 @@ def _stream(name: str, codes: Ints) -> StickyStream:
 
 
 def require_same_key(columns: Sequence[Column], check: str, earlier: Manifest) -> None:
-    """Raise `RiskError` where sticky sets are drawn with another key than those of an earlier release.
+    """Raise `RiskError` where sticky sets have another key than those of an earlier release.
 
     check  the check value of the key, see `randomness.key_check`
     """
@@ -136,7 +135,7 @@ def _intersection(item: Sets, before: Sets) -> str:
 
 
 def changed_since(columns: Sequence[Column], sticky: bool, earlier: Manifest, check: str = "") -> list[str]:
-    """Warnings about attributes whose sets an earlier release of the same people makes easier to see through.
+    """Warnings on attributes whose sets an earlier release of the same people weakens.
 
     check  the check value of the key, see `randomness.key_check`; empty where it is not known
     """
@@ -183,7 +182,7 @@ def _compared(item: Sets, before: Sets, sticky: bool, earlier: Manifest, other_k
 
 
 def differences(item: Sets, before: Sets) -> list[str]:
-    """What two descriptions of an attribute do not share, of all that decides about its sticky sets."""
+    """What two descriptions of an attribute do not share of all that decides its sticky sets."""
     old, new = entry_of(before), entry_of(item)
     found = _values(old["domain"]["values"], new["domain"]["values"])
     found += [
@@ -243,7 +242,7 @@ class _Twice:
         return np.array([codes.get(name, len(codes) + place) for place, name in enumerate(names)])
 
     def success(self) -> float | None:
-        """Intersecting the sets of people without a change of stratum, at worst; None without common values."""
+        """The highest success on sets of people in one stratum; None without common values."""
         codes = _made_up(self.item.strata.members[0], l=self.before.l)
         codes = codes[self.theirs[codes] >= 0]
         places = {

@@ -1,4 +1,7 @@
-"""What an attack finds, and when a promise counts as broken.
+"""What an attacker sees, what an attack finds, and when a promise counts as broken.
+
+A scene holds published sets and how they were drawn, or values in classes and groups; what was promised; and further
+knowledge. It shows some of these and leaves the others out. An attack says what it lacks; one that lacks nothing runs.
 
 Two kinds of success, two rules:
 
@@ -7,18 +10,13 @@ Two kinds of success, two rules:
 - *observed*: a share of right guesses counted against the original. It exceeds the bound only when the one-sided
   Clopper-Pearson lower limit at confidence `CONFIDENCE` is above it: chance alone does that to one finding in 1,000.
 
-What a published set says to someone who knows the mechanism.
+For an attacker who knows the mechanism, a published set gives the posterior
 
     P(v | R) = pi_v P(R | v) / sum_u pi_u P(R | u)
 
 where
     R    the published set
-    pi   the adversary's prior over the values
-
-What an adversary sees: published sets and how they were drawn, or values in classes and groups; what was promised;
-and whatever else is known.
-
-A scene shows some of these and leaves the others out. An adversary says what it lacks; one that lacks nothing attacks.
+    pi   the attacker's prior over the values
 """
 
 from __future__ import annotations
@@ -90,7 +88,7 @@ def hit_rate(score: Floats, right: Bools) -> Floats:
     """For each row, the chance that a guess among its best-scored entries is right.
 
     where
-        score  how likely each entry of a row looks to the adversary: (n, k)
+        score  how likely each entry of a row looks to the attacker: (n, k)
         right  whether the entry is the truth: (n, k)
 
     >>> hit_rate(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[True, False], [False, True]])).tolist()
@@ -113,7 +111,7 @@ def uniform(size: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """For each record: P of each member of its set (n, l), and of the likeliest value outside it (n,)."""
+    """For each record: P of each member of its set (n, l), and of the likeliest other (n,)."""
 
     sets: Ints
     inside: Floats
@@ -144,7 +142,7 @@ def posterior_of(sets: Ints, mechanism: Mechanism, prior: Floats) -> Posterior:
 
 @dataclass(frozen=True, eq=False)
 class Promised:
-    """What was promised, in the terms of adversaries; None where nothing was.
+    """What was promised, in the terms of attackers; None where nothing was.
 
     guess      the most that a guess is worth to those who share the prior of the promise
     apart      candidates are at least this far apart
@@ -222,7 +220,7 @@ class Shown:
 
     @cached_property
     def readiness(self) -> Posterior:
-        """How readily each candidate of the distinct sets draws its set: the posterior of a uniform prior."""
+        """How readily each candidate of the distinct sets draws its set: posterior, uniform prior."""
         return (
             self.posterior
             if self.prior is None
@@ -232,7 +230,7 @@ class Shown:
 
 @dataclass(frozen=True, eq=False)
 class Everyone:
-    """The published sets of one attribute in all its strata, for adversaries who learn from all records.
+    """The published sets of one attribute in all strata, for attackers who learn from all.
 
     sets       codes of the domain, a row for each record: (n, l)
     places     the stratum of each record: (n,)
@@ -263,13 +261,13 @@ class Everyone:
         return replace(self, sets=self.sets[rows], places=self.places[rows])
 
     def weights(self) -> tuple[Floats, Floats]:
-        """`P(R | v)` up to a factor of the record: for each candidate (n, l), and for any other value (n,)."""
+        """`P(R | v)` up to a factor a record: for each candidate (n, l), and any other value (n,)."""
         return self.strata.weights(self.sets, self.places)
 
 
 @dataclass(frozen=True, eq=False)
 class Within:
-    """The values of one attribute in classes of records that look alike, or in groups that show their values together.
+    """The values of one attribute in classes or groups of records.
 
     counts    how often each value occurs in each class
     unit      what a class is called: "class" or "group"
@@ -347,7 +345,9 @@ class Gathered:
 
 @dataclass(frozen=True, eq=False)
 class Linked:
-    """Records that share all that is published as it is or generalized, what is called insensitive included.
+    """Records that share all columns that are published as they are or generalized.
+
+    That includes columns that are declared insensitive.
 
     names  the columns that are called so
     """
@@ -360,7 +360,7 @@ class Linked:
 class Absent:
     """People who were in the table and are not in the release.
 
-    attribute  what an adversary wants to know of them
+    attribute  what an attacker wants to know of them
     records    how many there are
     expected   the share of each value among them, as a reader of the release expects it: (F,)
     whole      the share of each value among the published records, or in the original where it is at hand: (F,)
@@ -380,13 +380,13 @@ class Absent:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What an adversary sees of some records.
+    """What an attacker sees of some records.
 
     column    the sets of the attribute it is after
     promised  for these records
     truth     true codes of the attribute, when the original is at hand: (n,); -1 for whom it does not tell
     features  codes of the untouched columns: (n, q)
-    struck    how many values of the person the adversary can rule out
+    struck    how many values of the person the attacker can rule out
     helper    the sets of another attribute of the same records
     again     the sets of the same attribute and people in another release, in the same codes
     sticky    whether decoys were keyed in both releases, so that equal sets are one draw
@@ -397,7 +397,7 @@ class Scene:
     seeded    whether the release was made with a seed
     within    the values of the attribute it is after, where they are published with their class or group
     gathered  the sets of records that belong to groups which may share a value
-    absent    people who are left out, where the adversary knows that
+    absent    people who are left out, where the attacker knows that
     strata    the sets of the attribute in all its strata; then `truth` and `features` are of these records
     """
 
@@ -421,19 +421,19 @@ class Scene:
 
     @property
     def everyone(self) -> Everyone:
-        """The sets of all records; only for adversaries that do not lack them."""
+        """The sets of all records; only for attackers that do not lack them."""
         return Everyone.of(self.shown) if self.strata is None else self.strata
 
     @property
     def shown(self) -> Shown:
-        """The sets of the attribute; only for adversaries that do not lack them."""
+        """The sets of the attribute; only for attackers that do not lack them."""
         if self.column is None:
             raise LookupError("this scene shows no published sets")
         return self.column
 
     @property
     def classed(self) -> Within:
-        """The values in classes; only for adversaries that do not lack them."""
+        """The values in classes; only for attackers that do not lack them."""
         if self.within is None:
             raise LookupError("this scene shows no values in classes")
         return self.within

@@ -1,4 +1,4 @@
-"""The attacker who has the seed of an experiment, or guesses it; nothing was promised against that."""
+"""The attacker who has or guesses the seed of an experiment; nothing is promised against it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The adversary who knows which records share a value, and puts their sets together.
+"""The attacker who knows which records share a value, and puts their sets together.
 
 Members of a household have one household income. Where each of them has a set of its own, the true value is the one
-that all sets hold. The adversary need not be sure that members agree: with probability `e` a member's value is another
+that all sets hold. The attacker need not be sure that members agree: with probability `e` a member's value is another
 one, drawn from the prior. For the record i with the set R_i in a group,
 
     P(v | all sets)  ~  pi_v P(R_i | v) ((1 - e) * product over others j of M_j(v) / m_j  +  e)
@@ -17,7 +17,7 @@ How often members agree is estimated from the sets alone: of two records of a gr
 
 with q the distribution of the values that fits all sets best; e = 1 - sqrt(s). Where s is below a quarter, or not above
 0 beyond chance, there is no finding: what such groups have in common is what published columns tell about values in
-general, which other adversaries use. Sets that are one draw (sticky, or shared by the group) count once.
+general, which other attackers use. Sets that are one draw (sticky, or shared by the group) count once.
 
 With the original, success is the share of right guesses among the records of groups of two or more whose value is known
 from it; without it, the mean probability of the best guess.
@@ -105,7 +105,7 @@ def _share_of(kept: Gathered, seen: Gathered) -> float:
 
 
 def sharing(seen: Gathered) -> float:
-    """The share of pairs of one group with the same value, by their sets; 0 where it is small, or chance."""
+    """The share of pairs of a group with the same value, by their sets; 0 if small, or chance."""
     first, second, weight = paired(seen.group)
     if not len(first):
         return 0.0
@@ -119,7 +119,7 @@ def sharing(seen: Gathered) -> float:
 
 
 def paired(group: Ints) -> tuple[Ints, Ints, Floats]:
-    """All pairs of rows of one group, and what each counts: a group with m members as much as m - 1 pairs.
+    """All pairs of rows of a group and their weights: m members count as much as m - 1 pairs.
 
     >>> paired(np.array([0, 1, 0, 0]))
     (array([0, 2, 0]), array([2, 3, 3]), array([0.66666667, 0.66666667, 0.66666667]))

@@ -1,4 +1,10 @@
-"""The similarity adversary in classes: is content to learn the branch of the tree or the range of the number.
+"""The similarity attacker: guesses the branch of the tree or the range of the number.
+
+Against sets, it guesses a neighborhood, all values nearer than d to some value v, and is right when the true value lies
+in it. Success is the largest posterior probability of a set's members that one such neighborhood holds; exact, from the
+release alone. Diversity does not bound it; semantic diversity does.
+
+In classes,
 
     success  =  max over classes E, values v of E, of the share of E that lies nearer than d to v
 
@@ -6,14 +12,8 @@ where
     d  the distance that was promised; without such a promise, for values in a tree, the distance of two values that
        have only the root in common, so that one branch below the root is guessed
 
-Exact, from the release alone. Different values say nothing against it: a class of "flu", "asthma" and "bronchitis" is
-3-diverse and tells everything about the lung.
-
-The similarity adversary: is content to learn the branch of the tree or the range of the number.
-
-It guesses a neighborhood, all values nearer than d to some value v, and is right when the true value lies in it.
-Success is the largest posterior probability of a set's members that one such neighborhood holds; exact, from the
-release alone. Diversity does not bound it; semantic diversity does.
+Exact, from the release alone. Different values do not protect against it: a class of "flu", "asthma" and "bronchitis"
+is 3-diverse and tells everything about the lung.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def lacks_in_classes(scene: Scene) -> str:
 
 
 def attack_in_classes(scene: Scene) -> tuple[Finding, ...]:
-    """For the person whose class is most alike; the baseline makes the same guess of the whole table."""
+    """For the person in the most uniform class; the baseline guesses alike of the whole table."""
     within, bound, d = scene.classed, scene.promised.alike, _alike(scene)
     if within.distance is None or d is None:
         return ()
@@ -97,7 +97,7 @@ def lacks(scene: Scene) -> str:
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
-    """On published sets, with the posterior of each candidate. Values outside the set are not added to a guess."""
+    """On published sets, with the posterior of each candidate; values outside a set add nothing."""
     shown, bound = scene.shown, scene.guess_bound
     distance, d = shown.distance, scene.promised.apart
     if distance is None or d is None:

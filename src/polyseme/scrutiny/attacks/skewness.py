@@ -1,4 +1,12 @@
-"""The skewness adversary in classes: compares the values of a person's class with those of the whole table.
+"""The skewness attacker: compares what is known about a person before and after a release.
+
+Against sets, success is the largest earth mover's distance between the two distributions over all published sets. On
+the equal ground that is the total variation distance: the most by which the probability of any statement about a person
+can change. Exact; on other grounds, where a large domain has very many different sets, from some of them. The bound is
+the t of closeness, where that was promised, on its ground and for its reference distribution; diversity promises
+nothing here.
+
+In classes, the attacker compares the values of a person's class with those of the whole table:
 
     success  =  max over classes E of  EMD(distribution in E, distribution in the whole table)
 
@@ -7,14 +15,6 @@ where
          is the most by which the probability of any statement about a person changes
 
 Exact, from the release alone. The bound is the t of closeness; the diversities promise nothing here.
-
-The skewness adversary: compares what is known about a person after the release with what was known before.
-
-Success is the largest earth mover's distance between the two distributions over all published sets. On the equal
-ground that is the total variation distance: the most by which the probability of any statement about a person can
-change. Exact; on other grounds, where a large domain has very many different sets, from some of them. The bound is the
-t of closeness, where that was promised, on its ground and for its reference distribution; diversity promises nothing
-here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def lacks(scene: Scene) -> str:
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
-    """On published sets: posterior against the reference (the prior unless given), moved on the promised ground."""
+    """On published sets: the posterior against the reference, moved on the promised ground."""
     shown, promised = scene.shown, scene.promised
     # Closeness may be promised for another distribution than guesses are.
     seen = shown if promised.reference is None else replace(shown, prior=promised.reference)

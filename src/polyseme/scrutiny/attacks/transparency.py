@@ -1,4 +1,4 @@
-"""The transparent adversary (minimality): knows the algorithm, and that some members of a set draw it more readily.
+"""The transparency attacker (minimality): some members of a set draw it more readily.
 
 It guesses the member v of R with the largest `P(R | v)`. With the original, success is the observed share of right
 guesses; without, the expected share under the prior of the promise (uniform unless given), which is exact.

@@ -1,4 +1,4 @@
-"""How far an estimated cross-tabulation is from the true one.
+"""How far an estimated cross-tabulation is from the true one, and the error of queries.
 
     x, x^     true and estimated number of records of a cell
     N         number of records
@@ -16,11 +16,10 @@
 
 Negative estimates count as they are in `mse`, `l1`, `l2` and `chi2`, and as zero where a root or a logarithm is taken.
 
-Error of counting queries: how wrong is the answer to "how many records lie in this box"?
-
-The workload of Anatomy (Xiao and Tao 2006), on cross-tabulations: a query picks a contiguous range on every axis, of a
-length that makes the expected selectivity what was asked for; its relative error is |estimate - truth| / truth.
-Queries without any true record have no relative error: they are drawn but left out, and counted.
+`queries` asks "how many records lie in this box?". The workload is that of Anatomy (Xiao and Tao 2006), on
+cross-tabulations: a query picks a contiguous range on every axis, of a length that gives the requested expected
+selectivity; its relative error is |estimate - truth| / truth. Queries without any true record have no relative error:
+they are drawn but left out, and counted.
 """
 
 from __future__ import annotations
@@ -103,7 +102,7 @@ def l2(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
 
 
 def hellinger(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
-    """Distance of the square roots of counts, over sqrt 2: weighs an error more where there are few records.
+    """Distance of the roots of counts, over sqrt 2: errors weigh more where records are few.
 
     >>> round(hellinger(np.array([10.0, 100.0]), np.array([10.0, 80.0])), 4)
     0.7465
@@ -126,12 +125,12 @@ def emd(truth: Floats, estimate: Floats, records: float = 1.0, positions: Floats
 
 
 def kl(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
-    """Kullback-Leibler divergence of the estimated from the true distribution, in nats; may be infinite."""
+    """Kullback-Leibler divergence of the estimate from the truth, in nats; may be infinite."""
     return float(max(_surprise(truth, estimate).sum(), 0.0))
 
 
 def chi2(truth: Floats, estimate: Floats, records: float = 1.0) -> float:
-    """Pearson's statistic with the truth as expectation; cells without true records are left to the other metrics."""
+    """Pearson's statistic with the truth as expectation, over cells that have true records."""
     return float(_pearson(truth, estimate).sum())
 
 
@@ -186,7 +185,7 @@ def covered(truth: Floats, low: Floats, high: Floats, level: float) -> dict[str,
 
 
 def per_cell(truth: Floats, estimate: Floats, records: float | None = None) -> dict[str, Floats]:
-    """What each cell adds: squared share error, |x - x^|, (x - x^)^2, squared root difference / 2, |p - q| / 2, ..."""
+    """What each cell adds to each metric: squared share error, |x - x^|, (x - x^)^2, ..."""
     truth, estimate = _aligned(truth, estimate)
     total = float(truth.sum()) if records is None else float(records)
     return {
@@ -201,7 +200,7 @@ def per_cell(truth: Floats, estimate: Floats, records: float | None = None) -> d
 
 
 _GRID = 10_000_000
-"""The largest grid of combinations that queries are asked on: 80 MB for either table. A judgment."""
+"""The largest grid of combinations for queries: 80 MB for either table. A judgment."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ class QueryError:
 
     mean, median  of the relative errors; nan when no query had a true record
     absolute      mean absolute error over all queries, in records
-    queries       how many were asked
+    queries       how many were drawn
     empty         how many had no true record
     """
 
@@ -222,7 +221,7 @@ class QueryError:
 
 
 def as_grid(table: Floats, cells: Mapping[str, Sequence[Any]]) -> Floats | None:
-    """A table (cells, F_1, ...) with an axis for each attribute of the cells, whose values are put in order.
+    """A table (cells, F_1, ...) with an axis for each attribute of the cells, values in order.
 
     Combinations that are no cell have no record. None when there are too many of them.
 

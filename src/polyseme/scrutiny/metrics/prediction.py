@@ -1,4 +1,4 @@
-"""What can still be learned: a predictor trained on the estimated table against one trained on the true table.
+"""What can still be learned: predictors trained on the estimated and on the true table.
 
     T, T^   true and estimated numbers of records, (cells, F): a cell is a combination of features
     f, f^   the same kind of predictor, trained on T and on T^, each (cell, value) being an example of weight T or T^

@@ -1,10 +1,4 @@
-"""What a grouping or generalization of records costs.
-
-E          an equivalence class, |E| its records
-N          records of the table
-c(E, v)    records of E with sensitive value v
-
-The risks of a table as it stands: how small its classes are, what they tell, and which columns make them small.
+"""The risks of a table as it stands, and what a grouping or generalization costs.
 
     k            = min |E|
     unique       = records in classes of one
@@ -18,6 +12,8 @@ records are people everywhere below. A person with records in several classes is
 
 l and t are the worst values of the models of the same name, by their own functions. Each column is coded once, and the
 codes of several columns become one number, so that a table is grouped by whole numbers however many columns it has.
+
+The costs of a grouping use c(E, v), the records of E with sensitive value v, and N, the records of the table.
 
 Motwani and Xu (2007) for distinction and separation.
 """
@@ -70,7 +66,7 @@ def average_class_size(sizes: Ints, k: int = 1) -> float:
 
 
 def precision(levels: Sequence[int] | Ints, heights: Sequence[int] | Ints) -> float:
-    """1 - mean of (level / height): how little of the hierarchies was climbed, over attributes or over cells.
+    """1 - mean of (level / height): how little was generalized, over attributes or over cells.
 
     where
         levels   how high each attribute was generalized, (attributes,); or each cell, (records, attributes)
@@ -84,7 +80,7 @@ def precision(levels: Sequence[int] | Ints, heights: Sequence[int] | Ints) -> fl
 
 
 def entropy_loss(original: pl.DataFrame, generalized: pl.DataFrame) -> float:
-    """Bits lost by generalizing: sum over rows and columns of -log2(freq(value) / freq(generalized value)).
+    """Bits lost by generalizing: sum of -log2(freq(value) / freq(generalized value)).
 
     Rows correspond one to one. Frequencies of values are taken in `original`, those of generalized values in
     `generalized`, before any row is suppressed.
@@ -103,7 +99,7 @@ def entropy_loss(original: pl.DataFrame, generalized: pl.DataFrame) -> float:
 
 
 def information_losses(counts: Counts, reading: Literal["equation", "example"] = "equation") -> Floats:
-    """Information loss of each class when only its values are published, as in Anatomy: Equations 3 to 6.
+    """Information loss of each class when only values are published (Anatomy): Equations 3 to 6.
 
         IL(t) = (1 - c(E, v)/|E|)^2 + sum over u != v of (c(E, u)/|E|)^2,   v being the value of record t
 
@@ -119,7 +115,7 @@ def information_losses(counts: Counts, reading: Literal["equation", "example"] =
 
 
 def diversity_degrees(counts: Counts, distance: Distance) -> Floats:
-    """Diversity degree of each class: sum over pairs of records of the distance of their values, over |E|.
+    """Diversity degree of each class: sum over pairs of records of their distance, over |E|.
 
     Equation 9 of the (l, e) paper; the table's degree is the mean over classes (Equation 10).
     """
@@ -204,7 +200,7 @@ class _Whose:
         return distinct_rows(pl.DataFrame({_KNOWN: key}), self.counts, _COUNT)[_COUNT].to_numpy()
 
     def unique(self, key: Ints) -> int:
-        """How many are the only one with their number; a person who is that in several classes counts once."""
+        """How many records are the only one with their number; a person counts once."""
         sizes = self.sizes(key)
         if self.people is None:
             return int((sizes == 1).sum())

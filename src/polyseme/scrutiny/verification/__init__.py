@@ -1,4 +1,7 @@
-"""Can these sets have come from that mechanism? The evidence that `verify` judges and `estimate` warns of."""
+"""Can these sets have come from that mechanism?
+
+The evidence that `verify` judges and that `estimate` warns of.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ __all__ = [
 
 LEVEL = 2e-4
 """How often, at most, all tests of an honest release together find something: one release in 5,000 is wrongly doubted.
-Chosen by judgment; what it comes to is measured in `benchmarks/evidence.py` (figures: docs/models/headline.md)."""
+Chosen by judgment; what it comes to is measured in `benchmarks/evidence.py` (figures: docs/verification.md)."""
 
 UNKNOWN_REPEATS = 100.0
 """How many records a person may have where decoys are sticky and the manifest does not say: chosen by judgment, on the
@@ -80,7 +83,7 @@ def _merged(sets: Ints, counts: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def together(found: Sequence[Evidence]) -> Evidence:
-    """The evidence of several groups of records: that of the worst one, and that there were several."""
+    """The evidence of several groups of records: that of the worst one, and their number."""
     worst = min(found, key=lambda item: item.p_value)
     p_value = min(worst.p_value * len(found), 1.0)
     return replace(worst, p_value=p_value, records=sum(item.records for item in found))

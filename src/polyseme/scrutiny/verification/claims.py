@@ -1,9 +1,9 @@
-"""How many people the records of a release are of: what its publisher claims, and the check against the original.
+"""The publisher's claim on how many people there are, and where models are violated.
 
 A release holds no key, so that its rows say how many records a class has, but not of how many people. With
 the original, whose rows say that, the records of each class are found by what its labels may stand for.
 
-Where in a table the models of a policy are violated: lines in the verdicts, and values for its owner only.
+Violations of a policy's models are located by line for the verdicts, and by value for the owner of the table only.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _CELLS = 4_000_000_000
 
 
 def claimed(release: Release) -> Verdict | None:
-    """What the manifest says of people, as far as rows can contradict it; None where it says nothing."""
+    """The manifest's claim on people, as far as rows can contradict it; None without a claim."""
     people = release.manifest.people
     if people is None:
         return None
@@ -310,7 +310,7 @@ _FLAW = "records have"
 
 
 def located(verdicts: Sequence[Verdict], table: ForeignTable, source: Source) -> Verification:
-    """The verdicts with the places of what they complain about; of rows that were only counted no place is known."""
+    """The verdicts with the places of violations; rows that were only counted have no place."""
     if table.counts is not None:
         return Verification(tuple(verdicts))
     found = [_located(verdict, table, source) for verdict in verdicts]

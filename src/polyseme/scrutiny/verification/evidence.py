@@ -1,6 +1,4 @@
-"""What a test of published sets found.
-
-How unlikely a count is: bounds that hold for few records as well as for many.
+"""What a test of published sets found, and p-values that hold for few records and for many.
 
 Chi-square approximations fail where sets are many and records few, which is where most tables are. So every p-value
 here is a Chernoff bound, `P(T >= t) <= min over theta of E exp(theta T) / exp(theta t)`: never too small for the
@@ -94,7 +92,7 @@ class Evidence:
 
 
 def least(findings: Sequence[Finding], records: float, note: str = "") -> Evidence:
-    """The evidence of several statistics: the least likely one counts, and that there were several."""
+    """The evidence of several statistics: the least likely one, corrected for their number."""
     best = min((finding.log_p for finding in findings), default=0.0)
     return Evidence(float(min(np.exp(best) * max(len(findings), 1), 1.0)), float(records), tuple(findings), note)
 
@@ -115,7 +113,7 @@ def tally(places: Ints, weights: Floats, size: int) -> Floats:
 
 
 def fitted(sets: Ints, counts: Floats, mechanism: Mechanism) -> tuple[Floats, float]:
-    """The shares of true values under which the sets are likeliest, and by how much, per record, they can be missed."""
+    """The shares of true values under which the sets are likeliest, and the gap per record."""
     likelihood = likelihood_of((sets,), np.ones(len(sets), dtype=np.int64), (mechanism,)).counting(counts)
     steps = _STEPS if likelihood.size <= MATRIX_CELLS else _STEPS_WITHOUT_MATRIX
     solution = maximise(likelihood, tolerance_for(likelihood.records), steps)
@@ -129,7 +127,7 @@ _LOWEST, _HIGHEST, _TAIL_STEPS = -12.0, 2.5, 24
 
 
 def share_tail(counts: Floats, trials: Floats | float, probability: Floats | float) -> Floats:
-    """Logarithm of a bound on the probability of a count as far out, on its side, as each of these.
+    """Logarithm of a bound on the probability of a count as far out, on its side, as each one.
 
     >>> bool(np.isclose(share_tail(np.array([10.0]), 10, 0.5), 10 * np.log(0.5))[0])
     True
@@ -146,7 +144,7 @@ def deviance(counts: Floats, expected: Floats) -> float:
 
 
 def deviance_tail(found: float, expected: Floats) -> float:
-    """Logarithm of a bound on the probability of so large a deviance, when these counts are expected.
+    """Logarithm of a bound on the probability of so large a deviance from these expectations.
 
     >>> deviance_tail(36.0, np.full(36, 50.0)), deviance_tail(5598.0, np.full(36, 50.0)) < -2000
     (0.0, True)

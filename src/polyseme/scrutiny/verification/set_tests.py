@@ -1,32 +1,25 @@
-"""Containment counts against the channel: the long form, in which it is not known which candidates belong together.
+"""Tests of published sets and their order against the channel that the manifest declares.
 
-How often each value stands among the candidates is a mixture of the rows of `Q[v, u] = P(u in R | v)`; whether the
-counts can be one is all that can be tested. For each value the records are split into those whose set holds it and
-those whose set does not, and the deviances of these splits are added up at the shares of true values that make the sum
-least. The splits are of the same sets, so they are not independent: a record moves l of them at once, and by the
-inequality of Cauchy and Schwarz no sum of them varies more than l times as much as if they were. So the sum is divided
-by l.
+*Valid sets that can be listed.* With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v
+x_v P(R | v)` times. Compared with that is how often each set was published (the deviance), how often each value is in a
+set, and how often each pair of values is in one set. The fit only draws the expectations nearer to the counts, so the
+bounds of `evidence` stay on the safe side.
 
-Published sets against the channel, where every valid set can be listed.
+*Too many valid sets to list.* Sets are drawn from the mechanism for values in the shares that fit best, and published
+and drawn sets are compared as two samples: how often each value, each pair of values, and each gap between the codes of
+two values is in a set. Given how often a pair occurs in both samples together, the part of the published ones is
+binomial. Gaps show a rule that goes through the whole domain (every value beside the seventh after it) long before any
+one pair is seen twice. Nothing of the size of the domain squared is made, and no more records are read than are needed.
 
-With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v x_v P(R | v)` times. Compared
-with that is how often each set was published (the deviance), how often each value is in a set, and how often each
-pair of values is in one set. The fit only draws the expectations nearer to the counts, so the bounds in `tails`
-stay on the safe side.
+*The long form*, in which it is not known which candidates belong together. How often each value stands among the
+candidates is a mixture of the rows of `Q[v, u] = P(u in R | v)`; whether the counts can be one is all that can be
+tested. For each value the records are split into those whose set holds it and those whose set does not, and the
+deviances of these splits are added up at the shares of true values that make the sum least. The splits are of the same
+sets, so they are not independent: a record moves l of them at once, and by the inequality of Cauchy and Schwarz no sum
+of them varies more than l times as much as if they were. So the sum is divided by l.
 
-Published sets against the channel, where there are too many valid sets to list.
-
-Sets are drawn from the mechanism for values in the shares that fit best, and published and drawn sets are compared as
-two samples: how often each value, each pair of values, and each gap between the codes of two values is in a set.
-Given how often a pair occurs in both samples together, the part of the published ones is binomial. Gaps show a rule
-that goes through the whole domain (every value beside the seventh after it) long before any one pair is seen twice.
-
-Nothing of the size of the domain squared is made, and more records than are needed are not looked at.
-
-Rows in random order: what their order says when they were shuffled, and when they were not.
-
-Every order of the rows is equally likely where they were shuffled, whatever they hold: people with several records and
-sets that several records share make no difference. So the bounds below need nothing but the shuffle.
+*The order of rows.* Every order is equally likely where rows were shuffled, whatever they hold: people with several
+records and sets that several records share make no difference. So the bounds below need nothing but the shuffle.
 
     blocks     how often a value occurs in a block of n rows: drawn without replacement from all rows, so at most as
                far from its share of the whole as a binomial count (Hoeffding 1963)
@@ -135,7 +128,7 @@ def listable(mechanism: Mechanism) -> bool:
 
 
 def listed_evidence(sets: Ints, counts: Floats, mechanism: Mechanism) -> Evidence:
-    """The evidence of distinct published sets; counts are of independent records, not always whole numbers."""
+    """The evidence of distinct published sets; counts of independent records need not be whole."""
     valid = mechanism.design.sets()
     observed = _counted(valid, sets, counts, mechanism.size)
     if observed.sum() < counts.sum() * (1.0 - _LOST):
@@ -202,7 +195,7 @@ _WIDE = 8
 
 
 def thinned(sets: Ints, counts: Ints, most: int) -> tuple[Ints, Ints]:
-    """About `most` of the records, each kept with the same probability; which ones cannot be foreseen."""
+    """About `most` of the records, each kept with the same probability; which is unpredictable."""
     total = int(counts.sum())
     if total <= most:
         return sets, counts

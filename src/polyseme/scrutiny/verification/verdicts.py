@@ -1,4 +1,4 @@
-"""The headline of a release: no candidate is likelier than promised, and the sets are what the mechanism draws.
+"""Verdicts: no candidate exceeds the promised posterior, and sets fit their mechanism.
 
 Two verdicts on each protected attribute:
 
@@ -41,7 +41,7 @@ _POSTERIOR_ROUNDING = 1e-6
 
 
 def sets_by_stratum(counts: SetCounts, item: Sets) -> Grouped | None:
-    """The distinct sets of each stratum; None when not every cell holds as many candidates as it should."""
+    """The distinct sets of each stratum; None if a cell has a wrong number of candidates."""
     try:
         return counts.of(item)
     except ReleaseError:
@@ -121,7 +121,7 @@ def _crowded(member: Stratum) -> bool:
 
 
 def mechanism_verdict(release: Release, item: Sets, grouped: Grouped | None, counts: SetCounts) -> Verdict:
-    """Whether the published sets can have come from the channel in the manifest, and stand in random order."""
+    """Whether the published sets fit the channel in the manifest, and stand in random order."""
     level, repeats = level_of(release.manifest), repeats_of(release.manifest, item)
     asked: dict[str, Any] = {"level": level} | ({"repeats": repeats} if repeats > 1.0 else {})
     if grouped is None:

@@ -188,7 +188,7 @@ def load_taxonomy(name: str) -> Taxonomy:
     if name not in _TITLES:
         raise PolicyError(f"unknown taxonomy '{name}'", nearest(name, _TITLES))
     title, levels = _TITLES[name]
-    source = files("polyseme.semantics.distances.taxonomy") / "data" / f"{name}.csv"
+    source = files("polyseme.semantics.taxonomies") / "data" / f"{name}.csv"
     with source.open(encoding="utf-8") as lines:
         rows = records(lines)
         _, header = next(rows)

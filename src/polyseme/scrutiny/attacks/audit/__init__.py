@@ -1,10 +1,10 @@
-"""Attacking a release as an outsider would, with the original as the judge where it is at hand.
+"""Attacks on a release as an outsider, judged by the original where it is at hand.
 
 Releases are shuffled, so rows have no owners. Rows are matched by their untouched columns, where a
 combination stands exactly once on both sides: that is also how an attacker would do it. When hardly anyone can be
 matched, success against the truth is measured on fresh sets that the release's own mechanism draws for the original.
 
-Where some values are impossible for some records, an attribute has several mechanisms. Adversaries who learn from the
+Where some values are impossible for some records, an attribute has several mechanisms. Attackers who learn from the
 release learn from all records and guess at all of them. The others are shown for the largest stratum, and say so; those
 who need no original also try the other strata, and are shown where they get further than was promised.
 """
@@ -53,7 +53,7 @@ from polyseme.tables.io.source import Source
 __all__ = ["attack_release", "attack_sample", "require_attackable"]
 
 _LEARNING = ("published-estimate", "definetti")
-"""Adversaries who learn from all records, whatever stratum they are in."""
+"""Attackers who learn from all records, whatever stratum they are in."""
 
 
 def attack_release(
@@ -63,7 +63,7 @@ def attack_release(
     seed: int | None = None,
     population: Source | None = None,
 ) -> tuple[Finding, ...]:
-    """Every adversary that applies.
+    """Every attacker that applies.
 
     original  the truth to measure success against
     other     a second release of the same people, for the intersection attack
@@ -81,7 +81,7 @@ def attack_release(
 
 
 def attack_sample(release: Release, some: Release) -> tuple[Finding, ...]:
-    """Every adversary that applies to a release of which only some records were brought here.
+    """Every attacker that applies to a release of which only some records were brought here.
 
     release  the whole of it, whose rows are only counted: who is alike is known of everybody
     some     a random sample of its records, which those see who look at sets
@@ -133,7 +133,7 @@ def _attack_records(
 
 
 def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints) -> Scene:
-    """What is to be seen of a release as a whole: whose records look alike, and whether it has a seed.
+    """What a release as a whole shows: whose records look alike, and whether it has a seed.
 
     together  how many records share all untouched columns, where some of these are insensitive
     """
@@ -180,7 +180,7 @@ class _Stage:
         self._again = Sample(other, again) if other is not None else None
 
     def attack_part(self, cast: Cast) -> list[Finding]:
-        """Everybody who looks at the sets of the attribute, in its largest stratum where it has several."""
+        """All attacks on the sets of the attribute, in its largest stratum where it has several."""
         part, chosen = cast.part, cast.chosen
         who = ADVERSARIES if cast.whole is None else [name for name in ADVERSARIES if name not in _LEARNING]
         scene = Scene(

@@ -1,4 +1,6 @@
-"""Who is left out of a release, and what that says: from how its method works, and from the original where it is given.
+"""Who is left out of a release, and what that reveals.
+
+From how the method works, and from the original where it is given.
 
 A record finds no place in groups only if none of them could take it:
 
@@ -49,7 +51,7 @@ def absent_from_groups(release: Release, column: Grouped, counts: Counts, origin
 
 
 def absent_from_classes(release: Release, column: AsIs, counts: Counts, original: Source | None) -> Absent | None:
-    """What it reveals to be in no class; None where no record is left out, or values were replaced."""
+    """What it reveals to be in no class; None if no record is left out or values were replaced."""
     applied = _withheld(release)
     if applied is None or any(action in applied.actions for action in _REPLACING):
         return None

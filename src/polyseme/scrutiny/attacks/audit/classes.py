@@ -1,5 +1,6 @@
-"""Attacks on sensitive values that are published with their records: in classes of equal quasi-identifiers, or in
-groups.
+"""Attacks on sensitive values that are published with their records, in classes or groups.
+
+A class has equal quasi-identifiers.
 
 Suppressed records, which show `*` in every quasi-identifier, are a class of their own here: an attacker who knows that
 a person is in the table, and that no class fits, has found it.
@@ -36,7 +37,7 @@ __all__ = ["attack_classes"]
 
 
 def attack_classes(release: Release, truth: Truth | None, original: Source | None = None) -> list[Finding]:
-    """Everybody who looks at the values of a class or a group, for each sensitive column that has them."""
+    """All attacks on the values of a class or group, for each sensitive column that has them."""
     findings: list[Finding] = []
     secret = [column for column in release.manifest.columns if column.attribute.role.is_secret]
     plain = [column for column in secret if isinstance(column, AsIs)]

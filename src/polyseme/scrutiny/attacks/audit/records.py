@@ -1,6 +1,6 @@
-"""A release beside a population: how many people fit what each class shows.
+"""Which records the attackers on each attribute see, and how many people fit each class.
 
-Whose records the adversaries of each attribute are shown; decided before any set is read.
+Records are chosen before any set is read. The people who fit what a class shows are counted in a reference population.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def matched_classes(release: Release, population: Source) -> tuple[Classes, Ints
 
 
 def population_of_release(release: Release, population: Source) -> pl.DataFrame:
-    """The quasi-identifiers of a population, one row for each person; refuses one that lacks some."""
+    """The quasi-identifiers of a population, one row a person; refuses one that lacks some."""
     manifest = release.manifest
     wanted = [name for name in quasi_identifiers(release) if manifest[name].attribute.role is Role.QUASI_IDENTIFIER]
     absent = [name for name in wanted if name not in population.schema.names]
@@ -97,7 +97,7 @@ class Again:
 
 @dataclass(frozen=True, eq=False)
 class Cast:
-    """Who is shown to the adversaries of one attribute.
+    """Who is shown to the attackers of one attribute.
 
     part    the attribute and its largest stratum
     chosen  the records of that stratum
@@ -201,7 +201,7 @@ def _again(release: Release, part: Part, seen: Seen, other: Release, twice: tupl
 
 
 def _helpers(parts: Sequence[Part], truth: Truth) -> dict[str, Part]:
-    """For each attribute the one that helps it most, as some people show; to attack with all would take too long."""
+    """For each attribute the one that helps it most in some records; all would take too long."""
     people = sample(np.flatnonzero(np.all([truth.possible(part) for part in parts], axis=0)), _SHARED_BY)
     values = [truth.values(part, people) for part in parts]
     sets = [part.stratum.mechanism.sample(codes, truth.stream()) for part, codes in zip(parts, values)]

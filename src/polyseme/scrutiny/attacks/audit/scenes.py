@@ -1,8 +1,7 @@
-"""What was promised for the records of a stratum, in the terms of the adversaries.
+"""What attackers see: the sets of some records, and the truth where it is at hand.
 
-The records that adversaries are shown, read together: sets of many attributes, and untouched columns.
-
-What adversaries are shown: the sets of some records, and the truth about them where the original is at hand.
+Records are read once for many attributes, with their untouched columns. What was promised for the records of a stratum
+becomes the bounds of the attacks.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def channel_of(part: Part) -> Channel:
 
 
 def bounds_of(part: Part) -> Bounds:
-    """What was promised to hold against adversaries; refuses promises that cannot be read."""
+    """What was promised to hold against attackers; refuses promises that cannot be read."""
     promises = part.item.attribute.promises
     try:
         promises.for_domain(part.item.domain.size, part.item.attribute.distance is not None)
@@ -96,7 +95,7 @@ _MOST = 64_000_000
 
 
 class Levels:
-    """Untouched columns of some records as codes, batch by batch: eight bytes a cell, whatever they hold."""
+    """Untouched columns of some records as codes, batch by batch: eight bytes a cell."""
 
     def __init__(self, reading: Reading, rows: Ints) -> None:
         self._reading, self._rows, self._start = reading, rows, 0
@@ -210,7 +209,10 @@ def largest_part(item: Sets, seen: Seen) -> Part:
 
 
 def sample(rows: Ints, shared_by: int = 1) -> Ints:
-    """At most `SAMPLE` of the ascending rows, or that part of it, each with the same chance: a table may be sorted."""
+    """At most `SAMPLE` of the ascending rows, or that part of it, each with the same chance.
+
+    A table may be sorted.
+    """
     most = SAMPLE // shared_by
     if len(rows) <= most:
         return rows
@@ -225,7 +227,7 @@ def narrowed(part: Part, sets: Ints) -> Ints:
 
 
 class Truth:
-    """The original: true codes of every protected attribute, and which rows of the release are whose.
+    """The original: true codes of protected attributes, and which rows of the release are whose.
 
     Records that do not fit the release are not counted, and not numbered.
     """
@@ -318,7 +320,7 @@ def _require_released(release: Release, original: str, truth: Truth, seen: Seen)
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Whose records adversaries are shown.
+    """Whose records attackers are shown.
 
     rows      of the release; None for people who are given fresh sets
     people    of the original; None where it is not at hand
@@ -331,7 +333,7 @@ class Chosen:
 
 
 def choose(parts: Sequence[Part], seen: Seen, truth: Truth | None) -> Chosen:
-    """Some records of all the strata: those matched with the original, or people of it for fresh sets, or any."""
+    """Some records of all strata: matched with the original, its people for fresh sets, or any."""
     inside = np.all([seen.inside(part) for part in parts], axis=0)
     counted = {"stratum_records": float(inside.sum())} if any(part.item.stratified for part in parts) else {}
     if truth is None:

@@ -1,12 +1,13 @@
-"""What is remembered of every record of a table: enough to recognize it, without keeping its columns.
+"""What an audit keeps of every record, and two releases of the same people side by side.
 
-Two releases of the same people, brought to one numbering of the values.
+Enough is kept to recognize a record, without its columns. The columns by which records can be joined are collected
+while other columns are read.
+
+Two releases of the same people are brought to one numbering of the values.
 
 The second release may list its values in another order, or have more or fewer of them: decoys change with that, so it
 is just then that two releases are worth intersecting. Values are joined by their labels. A value that one of the two
 domains does not have is not true of any person who is in both.
-
-The columns of a table by which records can be put together, remembered while other things are read.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def quasi_identifiers(release: Release) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An attribute and the number of one of its strata; an attribute without constraints has one."""
+    """An attribute and the number of one of its strata; one without constraints has one stratum."""
 
     item: Sets
     number: int
@@ -100,7 +101,7 @@ class Seen:
     linked: Fingerprints = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
 
     def inside(self, part: Part) -> Bools:
-        """Whether each record belongs to a stratum of an attribute; everybody does where it has only one."""
+        """Whether each record belongs to a stratum of an attribute; all do where it has only one."""
         if part.item.name in self.places:
             return np.asarray(self.places[part.item.name] == part.number, dtype=np.bool_)
         return np.ones(len(self.prints), dtype=np.bool_)
@@ -108,7 +109,7 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """How the untouched columns of a table are read, so that they can be compared with those of a release."""
+    """How the untouched columns of a table are read, to compare them with those of a release."""
 
     names: Sequence[str]
     types: Mapping[str, pl.DataType]
@@ -128,7 +129,7 @@ class Reading:
         return cls(names, published_types(schema), release.manifest.missing_values, weighting)
 
     def columns(self, batch: pa.RecordBatch) -> pl.DataFrame:
-        """With the types they have in the release, and with survey weights rounded and trimmed as they are there."""
+        """Columns with their types in the release; survey weights rounded and trimmed as there."""
         read = {name: read_as(as_series(batch.column(name)), self.types[name])[0] for name in self.names}
         for name, rule in self.weighting.items():
             read[name] = pl.Series(name, rule.applied(read[name].cast(pl.Float64).to_numpy()))
@@ -146,7 +147,7 @@ def insensitive(release: Release) -> tuple[str, ...]:
 
 
 def counted_links(release: Release) -> Ints:
-    """How many records share all untouched columns, where some of these are insensitive; nothing where none is."""
+    """How many records share all untouched columns; empty where none of these is insensitive."""
     names = untouched(release)
     if not insensitive(release):
         return np.zeros(0, dtype=np.int64)
@@ -158,7 +159,7 @@ def counted_links(release: Release) -> Ints:
 
 
 def counted_classes(release: Release) -> tuple[Ints, int]:
-    """How many records share each combination of quasi-identifiers, and how many have all of them suppressed.
+    """How many records share each combination of quasi-identifiers, and how many have none left.
 
     Rows that were counted elsewhere are enough.
     """
@@ -182,7 +183,7 @@ def _suppressed(links: Sequence[str]) -> pl.Expr:
 
 
 def joined(parts: Sequence[Seen], records: int) -> Seen:
-    """The memory of a table from those of its batches; of so many records without untouched columns there is none."""
+    """The memory of a table from those of its batches; empty without untouched columns."""
     if not parts:
         none = np.zeros(records, dtype=np.uint64)
         return Seen(none, none[:0], 0, {})
@@ -196,7 +197,7 @@ def joined(parts: Sequence[Seen], records: int) -> Seen:
 
 
 def prints_of(other: Release, release: Release) -> Fingerprints:
-    """Fingerprints of the same columns in another release, whatever else it has and in whatever order."""
+    """Fingerprints of the same columns in another release, whatever its other columns and order."""
     reading, there = Reading.by(release, as_original(release)), untouched(other)
     absent = [name for name in reading.names if name not in there]
     if absent:
@@ -237,7 +238,7 @@ def _places(item: Sets, columns: pl.DataFrame) -> Ints:
 
 
 def counterpart(part: Part, again: Column) -> Part | None:
-    """The other release's stratum of the same records, in which the same common values are left; None without one.
+    """The other release's stratum of the same records and common values; None without one.
 
     Where the other release gives distributions for other conditions, its strata hold other records.
     """
@@ -298,7 +299,7 @@ class Joined:
 
 
 def join(part: Part, other: Part) -> Joined | None:
-    """The stratum of another release joined to that of the first; None when they have no likely value in common."""
+    """The stratum of another release joined to that of the first; None without a common value."""
     mine, theirs = _left(part), _left(other)
     prior = uniform(len(mine)) if part.stratum.prior is None else part.stratum.prior
     mechanism = other.stratum.mechanism

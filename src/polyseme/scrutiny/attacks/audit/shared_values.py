@@ -1,9 +1,9 @@
-"""Groups of records of a release that may share a value, and the adversary who puts their sets together.
+"""Groups of records that may share a value, and the attacker who combines their sets.
 
-A group is told by a column that is published, by the combination of all of them, or by a column of the original whose
+A group is given by a column that is published, by the combination of all of them, or by a column of the original whose
 people are recognized in the release: an attacker may know from elsewhere who lives together.
 
-What a reader should hear about records that share a value: whether they share a set, and how far that links them.
+The finding says whether records that share a value share a set, and how far that links them.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _Grouped:
 
 
 class SharedValues:
-    """The adversary who puts the sets of a group together.
+    """The attacker who puts the sets of a group together.
 
     By which columns is decided before any set is read, so that sets can be read for all attributes at once, and
     together with those that others ask for.
@@ -147,7 +147,7 @@ class _Known:
         return [*self._published, *elsewhere]
 
     def truth_of(self, item: Sets, grouped: _Grouped) -> Ints | None:
-        """True codes of the rows of groups, -1 where unknown: no person is recognized, and members differ.
+        """True codes of the rows of groups; -1 where no person is recognized and members differ.
 
         None without the original.
         """
@@ -232,9 +232,9 @@ def shared_remarks(
     memory: Memory | None = None,
     drawn: Drawn | None = None,
 ) -> tuple[str, ...]:
-    """Remarks on sets that groups share, and on values that groups share although each record has its own set.
+    """Remarks on sets that groups share, and on shared values with a set for each record.
 
-    findings  of the adversaries, for those who have asked them
+    findings  of the attackers, for those who have asked them
     memory    of the untouched columns, and `drawn`, the sets of rows, for those who have read them
     """
     manifest = release.manifest
