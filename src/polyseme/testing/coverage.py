@@ -394,7 +394,8 @@ class Found:
 
 
 _ALIKE = 2.0
-"""The effect where no interval misses, or all do: above what cells of one release have where some miss."""
+"""The effect where no interval misses, or all do. Cells of 65 scenes in which some miss had 1.08 in the middle, 1.98 at
+the most."""
 
 
 def design_effect(held: Sequence[Bools]) -> float:
