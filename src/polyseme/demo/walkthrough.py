@@ -221,15 +221,15 @@ def _incomes(age: Ints, woman: Bools, random: np.random.Generator) -> Floats:
 
 
 def _planned(made: AttributePlan) -> Iterator[str]:
-    """The setting and the two numbers: who shares the prior of the decoys, and who knows the statistics."""
+    """The setting, and the risk for two attackers: with the prior of the decoys, and with the statistics."""
     choice, told = made.choice, made.learner
     if told is None or told.learnt is None or told.promised is None or told.learner is None:
         raise ValueError(made.obstacle)
     known = told.learnt
     yield f"Plan        {choice.l} candidates, at least {choice.d:g} classes apart; a balanced design by sex and age"
-    yield f"            who expects incomes as decoys are drawn is right with at most 1/{choice.l}, whatever the set"
+    yield f"            an attacker with the prior of the decoys is right with at most 1/{choice.l}, whatever the set"
     yield (
-        f"            who knows the statistics is right in {percent(known.after)} of cases (promised: at most "
+        f"            an attacker with the statistics is right in {percent(known.after)} of cases (promised: at most "
         f"{percent(told.learner)}), without the release in {percent(known.before)}"
     )
 
@@ -267,7 +267,7 @@ def run_demo(
             for name in ("bayes", "published-estimate")
         )
         broken = ", ".join(finding.attack for finding in findings if finding.exceeded) or "none"
-        yield f"Attack      who knows the method is right in {guess:.1%} of cases; above their bound: {broken}"
-        yield f"            who also estimates from the release how incomes go with age and sex, in {learnt:.1%}"
+        yield f"Attack      an attacker who knows the method is right in {guess:.1%} of cases; above a bound: {broken}"
+        yield f"            one who also estimates from the release how incomes go with age and sex, in {learnt:.1%}"
         (folder / "report.html").write_text(report(release, folder / "people.parquet", by="sex"), encoding="utf-8")
     yield f"Report      {out / 'report.html'}"
