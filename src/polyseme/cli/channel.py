@@ -1,4 +1,4 @@
-"""The commands of the anonymous channel and of tokens; `cli/collect.py` puts them below `polyseme collect`."""
+"""The commands of the anonymous channel and of tokens, below `polyseme collect`."""
 
 from __future__ import annotations
 

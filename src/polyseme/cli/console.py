@@ -1,8 +1,7 @@
-"""What `--force` may replace: a file of the kind that the command writes, or an empty one; never a user's table.
+"""What commands share on the terminal: output, progress, options of several commands.
 
-Which engine does the work, as options of several commands.
-
-What commands share on the terminal: output, progress, options with the same meaning everywhere.
+Several commands have an option for the engine that does the work. `--force` may replace a file of the kind that the
+command writes, or an empty one; never a user's table.
 """
 
 from __future__ import annotations

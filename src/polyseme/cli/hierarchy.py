@@ -1,4 +1,4 @@
-"""`polyseme hierarchy`: levels of generalization as they will be applied, whether they fit a table, building some."""
+"""`polyseme hierarchy`: levels of generalization shown, checked against a table, and built."""
 
 from __future__ import annotations
 

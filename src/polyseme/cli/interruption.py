@@ -1,4 +1,4 @@
-"""Ctrl-C, the wish to terminate and a closed terminal, even where the interruption itself gets lost.
+"""Ctrl-C, termination and a closed terminal, even where the interruption itself gets lost.
 
 Python raises an interruption wherever it happens to be. Inside a callback of a library it is printed or dropped, and
 the work goes on. So the signal also cancels the token in whose context the command works, which is asked between

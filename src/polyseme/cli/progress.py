@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, with totals and the time that is left, or JSON lines for another program."""
+"""Progress: bars on a terminal with totals and remaining time, or JSON lines for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`polyseme taxonomy`: which classifications come with the package, what they hold, and whether they fit some data."""
+"""`polyseme taxonomy`: the classifications of the package, and whether they fit some data."""
 
 from __future__ import annotations
 

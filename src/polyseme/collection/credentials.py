@@ -1,4 +1,6 @@
-"""Invitations: codes that are handed to people, each good for one report or for one blind token.
+"""Invitations, blind tokens and their issuer, operator tokens, and files of secret keys.
+
+Invitations are codes that are handed to people, each good for one report or for one blind token.
 
 A code has 19 random characters (94 bits) and one that catches every mistyped character and every two that changed
 places. The collector keeps a hash of each; at 94 bits a hash does not reveal its code, so a plain one will do. Codes
@@ -13,12 +15,6 @@ Its rows are there before the first report and are never inserted with one, so t
 counts when it changed one row; a report that is there already under its id is answered before that. A withdrawn
 report does not give its code back: nothing leads from one to the other.
 
-Files with the secret keys of a channel: written, replaced and read; others must not be able to read them.
-
-Tokens: who may use the admin listener. Only hashes are kept.
-
-They are random and long, so a plain SHA-256 is enough: they cannot be tried out.
-
 The issuer of blind tokens (RFC 9474): signs one blinded message for every invitation, and never sees a report.
 
 A party other than the collector should run it: an issuer knows who was invited, the collector what was
@@ -29,13 +25,16 @@ Python's `pow` takes longer for some numbers than for others. So it never sees t
 same exponent twice: base and exponents are blinded by fresh random numbers. What comes out is checked against the
 public key before it leaves, since one wrong half of it would give the key away.
 
-Issuing tokens over HTTP: one blind signature for every invitation, the same one if a device asks again.
+It issues tokens over HTTP: one blind signature for every invitation, the same one if a device asks again.
 
     POST /v1/campaigns/ID/tokens     {"invitation": CODE, "blinded": base64url}
     200 {"signature": base64url}     401 no such invitation     409 used for another token     400 anything else
 
 What is kept is a hash of each code and, once it was used, one of the blinded message. The blinded message says nothing
 about the token, so what is kept leads to no report.
+
+Operator tokens admit to the admin listener. Only hashes are kept. Tokens are random and long, so a plain SHA-256 is
+enough: they cannot be guessed. Files with the secret keys of a channel must not be readable by others.
 """
 
 from __future__ import annotations

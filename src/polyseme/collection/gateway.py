@@ -1,29 +1,25 @@
-"""The collector's side of oblivious HTTP (RFC 9458): the gateway that opens what a relay brings.
+"""The collector's gateway and the relay of oblivious HTTP (RFC 9458), and their server.
 
-`gateway.py` puts one in front of the collector's endpoints.
+The gateway opens what a relay brings and stands in front of the collector's endpoints: they get inner requests as if
+these had come by themselves. An inner request has no sender: the connection it came on is the relay's, and its address
+is not passed on.
 
 A request that is sent again is not refused here: it is a report under the same id, a withdrawal of the same id or the
-same blinded token, and each of these is the same thing done once. A gateway needs no memory of what it has seen, and
-a relay that replays a request only learns the length of an answer, which is that of all others.
+same blinded token, and each of these has the same effect as once. A gateway needs no memory of what it has seen, and a
+relay that replays a request only learns the length of an answer, which is that of all others.
 
 Keys rotate with campaigns: a campaign's document pins the key configurations, so that no respondent can be given a
 key of their own and be recognized by it. New campaigns pin the new key, and an old one is dropped when the last
 campaign that names it has closed; what was recorded before then can no longer be opened.
 
-A gateway in front of the collector's endpoints: they get inner requests as if these had come by themselves.
+The relay passes sealed requests to one gateway, and nothing that names their sender.
 
-An inner request has no sender: the connection it came on is the relay's, and its address is not handed on.
+It forwards the body and its media type. The address, the agent, cookies and every other header end here, and no log is
+written. It protects only if the collector does not run it: a relay and a gateway that combine what each of them sees
+know who sent what.
 
-A small HTTP server for one function: what the relay and the issuer run on.
-
-It needs nothing but the standard library, writes no log and keeps nothing of a request. In front of it belongs a
-server that speaks TLS, and whose log is off.
-
-A relay (RFC 9458): hands sealed requests to one gateway, and nothing that names who sent them.
-
-What goes on is the body and its media type. The address, the agent, cookies and every other header end here, and no
-log is written. It protects only if the collector does not run it: a relay and a gateway that combine
-what each of them sees know who sent what.
+Relay and issuer run on a small HTTP server for one function. It needs only the standard library, writes no log and
+keeps nothing of a request. In front of it belongs a server that speaks TLS, with its log off.
 """
 
 from __future__ import annotations

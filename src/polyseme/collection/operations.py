@@ -1,6 +1,6 @@
-"""What those who run a campaign do with it: the command line and the admin listener in other skins.
+"""What the operators of a campaign do with it, from the command line or the admin listener.
 
-Campaigns of a store on the terminal.
+Campaigns of a store can be shown on the terminal.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""What an analyst sees of a campaign: the error to expect while it runs, and the estimates when it is closed.
+"""From the reports of a closed campaign to an ordinary release, and what an analyst sees.
 
-Estimates come from a release, by the estimator that everybody uses.
+While a campaign runs an analyst sees the error to expect, and after it is closed the estimates. These come from a
+release, by the same estimator as everywhere.
 
-From the reports of a closed campaign to an ordinary release.
-
-Rows are shuffled. Too few reports are refused: a set in a small crowd says too much about whose it is. The promise for
-the values themselves does not depend on any crowd.
+Rows of a release are shuffled. Too few reports are refused: a set in a small group says too much about whose it is. The
+promise for the values themselves does not depend on the number of reports.
 """
 
 from __future__ import annotations

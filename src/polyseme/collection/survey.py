@@ -1,13 +1,13 @@
-"""A campaign as the collector needs it: which reports it takes, and how the codes of one are kept.
+"""A campaign as the collector needs it: which reports it takes, and how they are stored.
 
-What is kept of a report, its payload, is a byte with the number of this layout, then a whole number of 2 bytes (4 where
-some domain is larger than 65,536), little-endian, for each open column in the document's order, then for each candidate
-of each protected attribute in that order. The id is the row's key; the token and the padding are not kept.
+The stored part of a report, its payload, is a byte with the number of this layout, then a whole number of 2 bytes (4
+where some domain is larger than 65,536), little-endian, for each open column in the document's order, then for each
+candidate of each protected attribute in that order. The id is the row's key; the token and the padding are not kept.
 
-Can a device of this campaign have sent that? Asked for whole batches before they are stored.
+Whole batches are checked before they are stored: can a device of this campaign have sent that?
 
 A report is possible when each of its sets can be drawn by the design of the stratum that its open columns put it into.
-Fakes that are possible cannot be told from honest reports, one by one; impossible ones would do far more harm.
+Fakes that are possible cannot be distinguished from honest reports, one by one; impossible ones would do far more harm.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How often one sender may write, without a list of senders.
+"""Rate limits, logs and counts of a collector, without a list of senders.
 
-An address is only ever held as a keyed hash, in memory, under a key that is thrown away every few minutes together with
-everything counted under it.
+Rate limits: an address is only ever held as a keyed hash, in memory, under a key that is thrown away every few minutes
+together with everything counted under it.
 
-What a collector logs: one JSON object a line, about itself. No line tells that, when or from where a report came.
+Logs: one JSON object a line, about the collector. No line says that, when or from where a report came.
 
-Counts for Prometheus, in its text format; nothing in them names a campaign, a sender or a value.
+Counts for Prometheus, in its text format: nothing in them names a campaign, a sender or a value.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""One of the crowd answers on the respondent's page, in a real browser, where one is installed.
-
-A crowd to try a collector with: everything runs on this machine, over real connections.
+"""A demonstration of a collector with simulated respondents, over real connections.
 
 A collector is started as a user would start it, some thousand simulated devices draw their own sets and send them,
 and the campaign is closed, released and reported on. The true incomes stay here to be compared with the estimates; the
 collector never sees one.
+
+Where a browser is installed, one of the respondents answers on the respondent's page.
 """
 
 from __future__ import annotations

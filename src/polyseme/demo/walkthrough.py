@@ -1,4 +1,6 @@
-"""Generated incomes, shaped as the journal paper describes its income data (its section 6.2).
+"""A walkthrough of the whole pipeline on generated incomes, with a line for each step.
+
+Incomes are shaped as the journal paper describes its income data (its section 6.2).
 
 The paper's table has 100,000 people with age and sex as quasi-identifiers and 14 classes of annual income, and follows
 a salary survey that is not part of it. Here every figure is invented; only the shape is meant to be life-like:
@@ -10,8 +12,6 @@ where
     base, lift    level at the start and size of the rise, both smaller for women
     spread(age)   incomes differ more the older people are
     part_time     likelier for women and at both ends of working life; divides an income by three
-
-The whole way on generated income data, with a line for each step.
 """
 
 from __future__ import annotations

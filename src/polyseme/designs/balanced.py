@@ -1,14 +1,12 @@
-"""Making balanced designs of maximum entropy.
-
-Designs between the uniform reference prior and the true distribution.
+"""Balanced designs of maximum entropy, and designs between a uniform and the true prior.
 
 A design that is balanced for the reference prior `q_v` proportional to `pi_v^alpha` is uniform at alpha = 0 and, at
 alpha = 1, gives an attacker who knows `pi` exactly 1/l. In between, a learner's success falls as alpha rises and the
 expected error grows: rare values are drawn rarely.
 
-Where a crowd holds more than 1/l of `q` no balanced design exists. Then the target `l q` is approached from the *plain*
-design, `P(R)` proportional to the product of `q_v` over R, whose inclusion probabilities follow `q` as far as the
-valid sets let them:
+Where neighboring values hold more than 1/l of `q` no balanced design exists. Then the target `l q` is approached from
+the *plain* design, `P(R)` proportional to the product of `q_v` over R, whose inclusion probabilities follow `q` as far
+as the valid sets let them:
 
     rho = plain + reach * s * (l q - plain),        s the largest for which plain + s (l q - plain) can be had
 

@@ -1,13 +1,12 @@
-"""The balanced design on a circle of equally spaced values.
+"""Designs on a circle: balanced ones for even spacing, and of maximum entropy for any.
 
-Turning the circle maps valid sets to valid sets, so drawing all of them alike gives every value the same inclusion
-probability: the uniform design is balanced. Seen from a member, the others form a chain of `l - 1` places on the line
-that is left when its own neighborhood is cut out, the same line for every member; so `Q` is circulant.
+*Equally spaced values.* Turning the circle maps valid sets to valid sets, so drawing all of them alike gives every
+value the same inclusion probability: the uniform design is balanced. Seen from a member, the others form a chain of `l
+- 1` places on the line that is left when its own neighborhood is cut out, the same line for every member; so `Q` is
+circulant.
 
-Designs of maximum entropy on a circle with uneven spacing or an uneven prior, and too many sets to list.
-
-Seen from a member v, the other members form a chain on the line that begins behind v and ends before it comes round
-again. With one such line for each v, `O(F^2 l)` in all,
+*Uneven spacing or an uneven prior, and too many sets to list.* Seen from a member v, the other members form a chain on
+the line that begins behind v and ends before it comes round again. With one such line for each v, `O(F^2 l)` in all,
 
     rho_v = w_v G_v / Z,   Z = sum_v w_v G_v / l,   Pi[v, u] = w_v w_u (weight of the chains from v that hold u) / Z
 

@@ -5,14 +5,11 @@
 where
     rho_v    probability that v is in the set
 
-Counting and listing valid sets, whatever the structure.
+Designs of maximum entropy: `P(R)` is proportional to the product of weights over the members of R. With inclusion
+`rho_v = l * pi_v` every member of every set has posterior `1/l` under the prior `pi`: such a design is called balanced.
 
-What all designs of maximum entropy share.
-
-`P(R)` is proportional to the product of weights over the members of R. With inclusion `rho_v = l * pi_v` every member
-of every set has posterior `1/l` under the prior `pi`: such a design is called balanced.
-
-Structures over part of a domain: designs for strata in which some values are impossible.
+Valid sets can be counted and listed for any structure. Structures over part of a domain are for strata in which some
+values are impossible.
 """
 
 from __future__ import annotations

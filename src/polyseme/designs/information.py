@@ -1,4 +1,4 @@
-"""How precisely shares can be estimated from sets drawn by a design: exact, and without a list of sets.
+"""How precisely a design's sets give shares: exact, and without a list of sets.
 
 With `c = pi / rho`, `m(R) = p c(R) + 1 - p` (`c(R)` adds up `c` over R) and `a_v(R) = p [v in R] / rho_v + 1 - p`, a
 report is R with probability `P(R) m(R)`, and its Fisher information about the shares is

@@ -1,4 +1,4 @@
-"""Which member of a set has the highest score: exact, and without a list of sets where the structure allows.
+"""Which member of a set has the highest score: exact, without a list of sets if possible.
 
 Order the values by score. The k-th one leads exactly when it is in the set and none of those before it is, so
 

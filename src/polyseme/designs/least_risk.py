@@ -1,25 +1,22 @@
-"""Lowering the worst posterior over the inclusion probabilities within reach.
+"""The least-risk design: least risk at an acceptable error where no balanced design exists.
 
-With `c = pi / rho` the posterior of a member v of R is `c_v / c(R)`, where `c(R)` adds up `c` over R. Its logarithm is
-smooth in `rho`, so the largest of them is lowered by a sequence of linear programs: take each value with its lightest
-sets, replace the logarithms by their tangents, and trust these as long as no `rho_v` changes by more than some factor.
-A step that does not lower the worst posterior is taken back and tried again with the sets that spoilt it; after a few
-such tries less is trusted.
+*Descent.* The worst posterior is lowered over the inclusion probabilities within reach. With `c = pi / rho` the
+posterior of a member v of R is `c_v / c(R)`, where `c(R)` adds up `c` over R. Its logarithm is smooth in `rho`, so the
+largest of them is lowered by a sequence of linear programs: take each value with its lightest sets, replace the
+logarithms by their tangents, and trust these as long as no `rho_v` changes by more than some factor. A step that does
+not lower the worst posterior is taken back and tried again with the sets that raised it; after a few such tries the
+trusted region shrinks. The problem is not convex, so the result is a local optimum; `floor_posterior` bounds how far it
+is from the best.
 
-The problem is not convex, so what is found is a local optimum; `floor_posterior` tells how far it is from the best at
-most.
-
-The least-risk design: where no balanced design exists, as little risk as can be had at a bearable error.
-
-Inclusion probabilities of least worst posterior lie on a wall of what is possible: some windows are in every set, and
-hardly anything can be estimated. So the design steps back from there towards the plain design `P0(R)`, proportional to
-the product of `pi_v` over R, whose inclusion probabilities respect the prior:
+*Step back.* Inclusion probabilities of least worst posterior lie on the boundary of what is possible: some windows are
+in every set, and hardly anything can be estimated. So the design steps back from there toward the plain design `P0(R)`,
+proportional to the product of `pi_v` over R, whose inclusion probabilities respect the prior:
 
     rho(step) = (1 - step) * rho_least + step * rho_plain
 
 and of all distributions with these inclusion probabilities it is the one of maximum entropy. Of a grid of steps it is
 the one with the least product of worst posterior and expected root mean squared error, among those whose worst
-posterior is bearable: its odds are at most `exp(2 * DOUBT)` times the least ones.
+posterior is acceptable: its odds are at most `exp(2 * DOUBT)` times the least ones.
 """
 
 from __future__ import annotations

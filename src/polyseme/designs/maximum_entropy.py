@@ -1,10 +1,10 @@
-"""Maximum entropy: log weights that give prescribed inclusion probabilities.
+"""Maximum entropy: log weights with prescribed inclusion probabilities, and listed designs.
 
 Minimize `f(x) = ln Z(x) - sum_v rho_v x_v` over log weights `x`: convex, with gradient (inclusion minus target) and
 Hessian the covariance of membership. Newton steps with a line search; each step by conjugate gradients, or by a dense
-factorisation where these are slow and the domain is small.
+factorization where these are slow and the domain is small.
 
-Designs of maximum entropy over listed sets: for structures that follow no simple order.
+Designs over listed sets are for structures that follow no simple order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which inclusion probabilities can be had at all, as a system of linear conditions, and the lightest sets.
+"""Which inclusion probabilities are possible, as linear conditions, and the lightest sets.
 
     rho = expand @ y        where y satisfies every condition
 

@@ -1,4 +1,4 @@
-"""Lines, circles and clusters seen as one thing: places on a ring.
+"""Lines, circles and clusters as places on a ring; designs as whole numbers; spectra of Q.
 
 A circle is a ring of its `F` places. A line is a ring of `F + 1` places whose last one, the anchor, stands in every set
 and is compatible with everything: it is where the line was cut. Clusters are a line on which the values of a cluster
@@ -15,15 +15,13 @@ lies in some `[L_k, R_k]` (put `L_1 ... L_{k-1}` before and `R_{k+1} ... R_m` be
 between the two greedy ones). Any other compatible value costs exactly one place, because it pushes out at most two
 neighbors and fills one. The intervals do not overlap, or `m + 1` values would fit.
 
-Designs as whole numbers: sampling documents, from which devices draw exactly what the design says.
+*Sampling documents* hold a design as whole numbers, from which devices draw exactly. A device cannot repeat floating
+point bit for bit (exponentials differ in the last place between machines), so weights become integers once, here.
+`designs.stored` is the way back: the estimator then uses the rounded weights too, and device and estimator share one
+channel. What devices do with a document is in `polyseme.device`.
 
-A device cannot repeat floating point bit for bit (exponentials differ in the last place between machines), so weights
-become integers once, here. `described.py` is the way back: the estimator then uses the rounded weights too, and device
-and estimator share one channel. What devices do with a document is in `polyseme.device`.
-
-Can the true values be distinguished? Rank, condition and trace of inclusion matrices, by structure.
-
-`Q[v, u] = P(u in R | v)` has full rank exactly when different distributions of true values give different reports.
+*Rank, condition and trace of inclusion matrices.* `Q[v, u] = P(u in R | v)` has full rank exactly when different
+distributions of true values give different reports.
 
 - Evenly spaced circle: `Q` is circulant, its singular values are the moduli of a Fourier transform.
 - Clusters: with membership `M` and shares `S` (both F x C), `Q = p I + M K S'`, where `K = Q_c - p I` and `Q_c` is the
@@ -33,9 +31,9 @@ Can the true values be distinguished? Rank, condition and trace of inclusion mat
 - Anything else: dense, up to `DENSE` values.
 
 The traces are those of `X = D Pi^-1 D`, with `Pi` the joint inclusion at p = 1 and `D = diag(rho)`, from which the
-precision of estimates follows (see `analysis/precision.py`): on the circle `tr X = (l / F) sum 1 / lambda_k` with the
-eigenvalues of the circulant, over clusters `tr X = l - sum_c (sum of s_v^2 in c) (A Q_c^-1)[c, c]` with
-`A = Pi_c - diag(rho_c)`, by Woodbury's identity.
+precision of estimates follows (see `polyseme.privacy.analysis.precision`): on the circle `tr X = (l / F) sum 1 /
+lambda_k` with the eigenvalues of the circulant, over clusters `tr X = l - sum_c (sum of s_v^2 in c) (A Q_c^-1)[c, c]`
+with `A = Pi_c - diag(rho_c)`, by Woodbury's identity.
 """
 
 from __future__ import annotations

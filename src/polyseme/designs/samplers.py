@@ -1,13 +1,14 @@
-"""One draw a record: alias tables over all sets that hold a value.
+"""Samplers: alias tables over the sets that hold a value, and chains of places.
 
-For each value v the sets that hold it lie side by side, `n_v` cells. A uniform number picks a cell and, by its
-fraction, either the cell's own set or the cell's alias, so that set R comes out with probability `K(R | v)` (Walker's
-method). A cell is 16 bytes, fetched at once; members of a set are packed into one word where they fit.
+`SetTable` takes one draw a record. For each value v the sets that hold it lie side by side, `n_v` cells. A uniform
+number picks a cell and, by its fraction, either the cell's own set or the cell's alias, so that set R comes out with
+probability `K(R | v)` (Walker's method). A cell is 16 bytes, fetched at once; members of a set are packed into one word
+where they fit.
 
 Uniform numbers have 53 bits: with up to 4 million cells at least 31 of them are left to decide between a set and its
 alias, so no probability is off by more than 2**-31 of a cell.
 
-Drawing chains of places that hold a given place.
+Samplers of chains that hold a given place:
 
 - `DistinctSampler`: all sets of distinct places equally likely; `l - 1` draws.
 - `TableSampler`: few enough sets to list; one draw.

@@ -1,6 +1,4 @@
-"""Which values may join a set that is being built, so that it can still be completed.
-
-Algorithm 1 of the journal paper, with its exact channel.
+"""Algorithm 1 of the journal paper, with its exact channel.
 
 The true value, then `l - 1` decoys one after the other, each uniform over the values that are compatible with all
 members so far and from which the set can still be completed (section 5.4; on a line with the exact greedy packing).

@@ -1,8 +1,13 @@
-"""The distribution over listed sets with given inclusion probabilities that estimates best.
+"""The sharp design: the promise of the balanced design at the least expected error.
+
+Among all distributions over valid sets with inclusion probabilities `rho = l * pi` every member of every set has
+posterior 1/l under the prior `pi`; the one of maximum entropy is the smoothest of them, not the one that estimates
+best. The sharp design minimizes the expected squared error of the shares. Its probabilities follow no formula, so they
+are listed, one for each valid set.
 
 With `Pi[v, u]` the probability that v and u are both in the set and `D = diag(rho)`, the summed squared error of the
 estimated shares at the truth `pi = rho / l` is `(tr D Pi^-1 D - 1) / N` at p = 1, and at every p it grows with the same
-trace (`analysis/precision.py`). `Pi` is linear in the probabilities, so this is a convex problem:
+trace (`polyseme.privacy.analysis.precision`). `Pi` is linear in the probabilities, so this is a convex problem:
 
     minimize  phi(P) = tr D Pi(P)^-1 D      subject to  sum over R with v of P(R) = rho_v,  P >= 0
 
@@ -12,13 +17,6 @@ The Hessian has the rank of the number of pairs that can share a set, not that o
 Certificate. For multipliers y let `z_R = -g_R - sum over v in R of y_v`. If z >= 0, then by convexity every feasible Q
 has `phi(Q) >= phi(P) - g.(Q - P) = phi(P) + z.(Q - P) >= phi(P) - z.P`, so `z.P` bounds how far P is from the optimum.
 (Where some z is negative, y is lowered evenly until none is.)
-
-The sharp design: the promise of the balanced design at the least expected error.
-
-Among all distributions over valid sets with inclusion probabilities `rho = l * pi` every member of every set has
-posterior 1/l under the prior `pi`; the one of maximum entropy is the smoothest of them, not the one that estimates
-best. The sharp design minimises the expected squared error of the shares (`sharpening.py`). Its probabilities follow no
-formula, so they are listed, one for each valid set.
 """
 
 from __future__ import annotations

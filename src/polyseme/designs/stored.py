@@ -1,8 +1,7 @@
-"""Designs from what a manifest says of them: nothing is fitted again, and nothing is taken on trust.
+"""Designs from manifests and sampling documents: nothing is fitted again or taken on trust.
 
-The design that a sampling document describes.
-
-Its weights are those of the document, so that analysts estimate with the channel from which devices drew.
+The design of a sampling document has the weights of the document, so that analysts estimate with the channel from which
+devices drew.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The fingerprint of a sampling document: what sticky sets depend on beside the device's key and the answer.
-
-The campaign document as a device reads it: pinned by its hash, and nothing in it taken on trust.
+"""The campaign document as a device reads it: pinned by its hash, and not trusted.
 
 The id of a campaign is the SHA-256 of the document's bytes. A device that has the id from a trusted place, such as the
 link in an invitation, knows that the document is the one that was meant.
+
+The fingerprint of a sampling document is what sticky sets depend on, together with the device's key and the answer.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Random bytes of `polyseme-draw-1` and the whole numbers that are drawn from them.
+"""Sets as chains of places, in whole numbers, and the random bytes that draw them.
 
-The bytes are the key stream of AES-256 in counter mode under a 32-byte *subkey*, the counter starting at zero. A fresh
-subkey is random. A sticky one follows from the device's key and what is drawn for, so that the same answer gives the
-same set again.
-
-Sets as chains of places, in whole numbers: what lines, circles and clusters with weights have in common.
+Lines, circles and clusters with weights share this.
 
 A set of `l` places in ascending order is a chain in which place k is followed by one of `low[k] ... high[k] - 1`. Its
 weight is the product of the weights of its places, and a chain is drawn in proportion to its weight. With
@@ -17,6 +13,10 @@ same sets.
 
 A *tight* window `[k, low[k])` holds exactly one place of every set. So a place is followed by none beyond the end of
 the first tight window that starts after it.
+
+The random bytes of `polyseme-draw-1` are the key stream of AES-256 in counter mode under a 32-byte *subkey*, the
+counter starting at zero. A fresh subkey is random. A sticky one follows from the device's key and what is drawn for, so
+that the same answer gives the same set again. Whole numbers are drawn from these bytes.
 """
 
 from __future__ import annotations

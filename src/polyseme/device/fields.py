@@ -1,12 +1,11 @@
-"""How much work a campaign may give a device: counted from its numbers, before anything is computed or allocated.
-
-A small document can ask for tables that no device holds. So every sampling document is charged for the work that it
-means, in units that are the same in every implementation, and all documents of a campaign share one allowance.
-
-Reading the fields of an untrusted document: nothing is taken on trust, and every problem is found.
+"""Fields of an untrusted document, with every problem found, and the work it may cause.
 
 A `Fields` collects what is wrong. Its methods return something harmless where a field is wrong, so that the fields
 after it are read too; `done` raises.
+
+A small document can ask for tables that no device holds. So every sampling document is charged for the work that it
+means, before anything is computed or allocated, in units that are the same in every implementation. All documents of a
+campaign share one allowance.
 """
 
 from __future__ import annotations

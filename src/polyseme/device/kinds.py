@@ -1,18 +1,17 @@
-"""Sets on a line: chains of places.
+"""The kinds of sampling documents: sets on a line, on a circle, in clusters, and listed.
 
-Sets on a circle: seen from one of its values, the others are a chain of offsets that ends before it comes round.
+*Line*: chains of places.
 
-Without weights all values are alike and equally spaced, so one chain serves them all.
+*Circle*: seen from one of its values, the others are a chain of offsets that ends before it comes round. Without
+weights all values are alike and equally spaced, so one chain serves them all.
 
-Sets with at most one value of each cluster: clusters are drawn first, then a value of each.
+*Clusters*: at most one value of each. Clusters are drawn first, then a value of each. Where all clusters are alike, the
+others are drawn one after the other among those that are left, by their rank there. Otherwise they form a chain in
+which any cluster may follow.
 
-Where all clusters are alike, the others are drawn one after the other among those that are left, by their rank there.
-Otherwise they form a chain in which any cluster may follow.
-
-Sets that follow no simple order are listed: all of them, or all that hold the true value, in lexicographic order.
-
+*Listed*: sets that follow no simple order, all of them or all that hold the true value, in lexicographic order.
 `Listed` makes the list from the pairs that may stand together; a set weighs the product of the weights of its values.
-`Table` is given the sets with a weight each.
+`Table` gets the sets with a weight each.
 """
 
 from __future__ import annotations

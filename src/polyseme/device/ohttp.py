@@ -1,20 +1,20 @@
-"""HTTP messages as bytes (RFC 9292), in the framing of known length: what travels inside an encapsulated request.
+"""The device's side of oblivious HTTP (RFC 9458), and HTTP messages as bytes (RFC 9292).
+
+The relay sees who sends, the collector sees what; neither sees both.
+
+A request is sealed for the key configuration of the collector's gateway and posted to the relay. All requests of a
+campaign have one length, whatever they are for, so that a relay cannot distinguish a report from a withdrawal.
+
+A campaign that names a relay promises that the collector does not learn who sends. `Relayed` is a transport for
+`sending.send` that has only this way: a missing key is an error before anything is sent. Where the relay or the gateway
+does not answer, nothing has come back, and the report stays in the queue.
+
+Messages inside an encapsulated request are in the framing of known length:
 
 >>> Request("GET", "https", "example.com", "/").encoded().hex()
 '00034745540568747470730b6578616d706c652e636f6d012f000000'
 
 Messages end with zero bytes of any number, so that all can be made of one length.
-
-The device's side of oblivious HTTP (RFC 9458): the relay sees who sends, the collector sees what, neither sees both.
-
-A request is sealed for the key configuration of the collector's gateway and posted to the relay. All requests of a
-campaign have one length, whatever they are for, so that a relay cannot tell a report from a withdrawal.
-
-The way to a collector through a relay, and no other.
-
-A campaign that names a relay promises that the collector does not learn who sends. `Relayed` is a transport for
-`sending.send` that has only this way: no key is an error before anything is sent, and where the relay or the gateway
-does not answer nothing has come back, and the report stays in the queue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What the set of a sampling document can tell at worst, computed from the document alone.
+"""A protected column on a device: what its sets can reveal, and when the device refuses.
+
+A device cannot know whether a declared prior is true. So it computes three numbers from the document itself: the worst
+posterior under the declared prior, which is what is promised; the worst posterior under a uniform prior; and the
+largest factor by which a set changes the odds between two of its candidates, which holds whatever the prior is.
 
 For an attacker who expects the values with shares `pi` the posterior of v is, with `c = pi / rho`,
 
@@ -13,16 +17,9 @@ Whatever an attacker expects, a set changes the odds between two of its values u
 
 so the largest such factor bounds what the set adds for every prior, also for one that the document does not declare.
 
-A protected column as a device sees it: what its sets can tell, and when the device refuses to answer.
-
-A device cannot know whether a declared prior is true. So it computes three numbers from the document itself: the worst
-posterior under the declared prior, which is what is promised; the worst posterior under a uniform prior; and the
-largest factor by which a set changes the odds between two of its candidates, which holds whatever the prior is.
-
-What a campaign's settings mean for the people who answer, in plain words: for the page and for the report.
-
-A respondent reads these sentences before anything is sent, an analyst reads them in the report. They say what is not
-protected as plainly as what is; `docs/collection/threats.md` holds them with the reasons.
+The settings of a campaign are also stated in plain words, for the page and for the report. A respondent reads these
+sentences before anything is sent, an analyst reads them in the report. They say what is not protected as plainly as
+what is; `docs/collection/threats.md` holds them with the reasons.
 """
 
 from __future__ import annotations

@@ -1,21 +1,19 @@
-"""Questions that a device has answered before: two independent sets of one answer can be intersected.
-
-A device keeps no answers. It remembers which protected questions it sent sets for: the name of the column, a sketch of
-its labels, and what the set was drawn from. Another campaign asks *the same question* where the column has the same
-name, or where the domains have at least five labels and share at least half of them; upper case and blanks do not
-count. Its set is independent of the earlier one unless both are sticky and drawn from the same document in the same
-stratum.
-
-The sketch holds the smallest hashes of the labels, so the share of labels in common is exact up to 64 labels and an
-estimate beyond.
-
-Reports that wait to be sent, on the disk: what was put here survives whatever ends the program.
+"""Reports that wait to be sent, on the disk, and the questions that were answered before.
 
 A report is sent as often as it takes, always the same bytes under the same id, and the collector stores it once. So
 nothing is lost, and nothing counted twice, whenever the device dies.
 
-The file holds sets and ids, never a true value. The id of a report is enough to withdraw it, so only the owner may
-read the file. It also holds which questions were answered: a second campaign that asks the same is noticed.
+The file holds sets and ids, never a true value. The id of a report is enough to withdraw it, so only the owner may read
+the file. It also holds which questions were answered, to notice a second campaign that asks the same.
+
+Two independent sets of one answer can be intersected. A device keeps no answers. It remembers which protected questions
+it sent sets for: the name of the column, a sketch of its labels, and what the set was drawn from. Another campaign asks
+*the same question* where the column has the same name, or where the domains have at least five labels and share at
+least half of them; upper case and blanks do not count. Its set is independent of the earlier one unless both are sticky
+and drawn from the same document in the same stratum.
+
+The sketch holds the smallest hashes of the labels, so the share of labels in common is exact up to 64 labels and an
+estimate beyond.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers become reports: open columns as codes, a set in the place of every protected value.
+"""Answers become reports: open columns as codes, a set in place of every protected value.
 
 Whatever leaves the device is in a `Report`; the true values of protected columns are nowhere in it.
 """

@@ -1,9 +1,10 @@
-"""How the answers to a campaign are collected, as its document says: when, by whom, through what.
+"""The terms of a campaign as its document states them, and the stratum of a record.
 
-To which stratum a record belongs: what its open columns say, looked up column by column.
+The terms say when, by whom and through what the answers are collected.
 
-What is known after some columns is a *state*, first 0. A column's code has a *class*, and the next state is
-`next[state][class]`; after the last column `strata[state]` is the number of the stratum.
+The stratum of a record is looked up column by column, from its open columns. What is known after some columns is a
+*state*, first 0. A column's code has a *class*, and the next state is `next[state][class]`; after the last column
+`strata[state]` is the number of the stratum.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One batch of records becomes one batch of sets: a pure function, so that every engine publishes alike.
+"""One batch of records becomes one batch of sets, by a pure function for every engine.
 
     publish_batch(job, batch, stream) -> (batch, tally)
 

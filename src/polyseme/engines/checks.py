@@ -1,9 +1,9 @@
-"""Whether records fulfill the conditions that a policy declares.
+"""Whether records fulfill the declared conditions, and what is counted while publishing.
 
 A condition without records does nothing: most likely its values are spelled otherwise in the table, and decoys that
 were declared impossible would be published. So it is refused, unless the policy says that it may be empty.
 
-What is counted while a table is published, batch by batch; tallies add up to that of the whole table.
+Tallies are made batch by batch, and add up to that of the whole table.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How much memory the local engine may take, and how much of that rows may have while they wait for their turn.
-
-The local engine: a table streams through, record batch by record batch, in bounded memory.
+"""The local engine: a table streams through in record batches, in bounded memory.
 
 A loop around `publish_batch`: read ahead, publish in several threads, shuffle, write. Problems in the data are counted
-to the end of the table, so that one run tells all of them; nothing is published when there is one.
+to the end of the table, so that one run reports all of them; nothing is published when there is one.
+
+A share of the memory that the engine may take is for rows that wait for their turn.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One run of a job over a table: what every engine is given, and what it fills in.
+"""One run of a job over a table: what every engine gets, what it fills in, published rows.
 
-From records with sets of codes to published rows: the long form, and labels in place of codes.
+Records with sets of codes become published rows: the long form, and labels in place of codes.
 """
 
 from __future__ import annotations

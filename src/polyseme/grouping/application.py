@@ -1,4 +1,4 @@
-"""A table is put into classes or groups before it is published: what a policy's grouping method decides, applied.
+"""A table is put into classes or groups before publishing, as its policy's method decides.
 
 What was decided is checked by the models themselves, on the rows that will be published, before anything is written.
 """

@@ -1,4 +1,4 @@
-"""The base table: the columns that a grouping method looks at, as they would be published, and nothing else.
+"""The base table: the columns that a grouping method uses, as they would be published.
 
     base = read_base(policy, source, items, distinct=True)
     base.frame, base.counts     # different rows, and how many records have each
@@ -6,7 +6,7 @@
 Rows that are alike are put together while the table is read, so that what is held is what differs. Where the engine
 has counted already (`source.counted`), few rows come in at all.
 
-A table as microdata: the codes of its quasi-identifiers and sensitive attributes, as a grouping method needs them.
+As microdata a table is the codes of its quasi-identifiers and sensitive attributes, as a grouping method needs them.
 
 Codes take 4 bytes for each quasi-identifier and sensitive attribute, of each record or of each different one. Records
 without a value where the policy says `missing: drop` are left out.

@@ -1,4 +1,4 @@
-"""From what a grouping method decided to columns: what each record shows, and what the manifest says of it."""
+"""From the decision of a grouping method to columns and their entries in the manifest."""
 
 from __future__ import annotations
 

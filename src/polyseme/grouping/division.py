@@ -1,9 +1,6 @@
-"""Workers: who has the rows of a table, where no machine holds even those that differ.
+"""Mondrian in workers, for tables of which no machine holds even the different records.
 
-A verb hands them small functions that can be pickled. Whatever is done may be done again, or twice at the same time, so
-that nothing is drawn there but the sample, which is drawn once and brought here.
-
-Mondrian where no machine holds even the records that differ: first cuts from a sample, the rest in the workers.
+First cuts come from a sample, the rest is done in the workers.
 
     made = divide(policy, resolved, source, workers, rows, different)   # as `treat` gives it for smaller tables
 
@@ -16,6 +13,9 @@ Mondrian where no machine holds even the records that differ: first cuts from a 
 
 No worker sends a record, or writes one: what comes back is a tree of cuts. Every class reaches the goal, whatever the
 sample was, since each part does before it is cut, and is compared with the whole table where models do that.
+
+Workers hold the rows of a table. A verb gives them small functions that can be pickled. Any of these may run again, or
+twice at the same time, so that nothing is drawn there but the sample, which is drawn once and brought here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups where no machine holds the table: who is in which follows from ranks in an order that was drawn.
+"""Groups where no machine holds the table: ranks in a drawn order say who is in which.
 
     made = deal_counted(policy, resolved, source)          # source.counted([sensitive columns])
     dealer = made.dealer                                   # small, pickles

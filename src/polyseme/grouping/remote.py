@@ -1,4 +1,4 @@
-"""Grouping methods where no machine holds the table: what is decided from counts, and applied to any batch.
+"""Grouping methods where no machine holds the table: decided from counts, applied by batch.
 
     made = treat_counted(policy, resolved, source)    # source.counted(columns) yields different rows and their counts
     made.columns, made.applied, made.models           # for the job and the manifest, as `treat` gives them

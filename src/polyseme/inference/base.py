@@ -1,7 +1,4 @@
-"""What every estimator takes and gives.
-
-How a question is to be answered.
-"""
+"""What every estimator takes and gives, and how a question is to be answered."""
 
 from __future__ import annotations
 

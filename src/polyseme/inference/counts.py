@@ -1,6 +1,6 @@
-"""Containment counts: how many reports contain each value, or each combination of values.
+"""Containment counts: how many reports contain each value or combination of values.
 
-The reports of records that were published through the same mechanisms, as a part of a larger table.
+The reports of records that were published through the same mechanisms are a part of a larger table.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ It is concave. A row of A has `l_1 * ... * l_q` entries when every set holds its
 below one each value outside a set has the same small weight, so the axis gets one more place, the margin of x over it:
 a row then has `(l_j + 1)` entries along that axis, never F_j.
 
-The likelihoods of the cells of a table, made once and used by whatever is fitted to them.
+The likelihoods of the cells of a table are made once and used by whatever is fitted to them.
 """
 
 from __future__ import annotations

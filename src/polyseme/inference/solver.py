@@ -1,6 +1,4 @@
-"""Where the steps of expectation maximisation come to rest.
-
-Maximising a concave likelihood over the simplex, with a certificate.
+"""Maximizing a concave likelihood over the simplex, with a certificate.
 
 For proportions x that add up to one let `G_j = sum_i (c_i / n) A_ij / f_i`. Then `x . G = 1`, and for every other
 table y, by concavity,
@@ -10,9 +8,11 @@ table y, by concavity,
 so `max_j G_j - 1` bounds the log-likelihood per record that is still missing: the duality gap. Nothing else stops the
 search.
 
-A step is sequential quadratic programming: the second-order model, minimised over the non-negative tables by block
+A step is sequential quadratic programming: the second-order model, minimized over the non-negative tables by block
 pivoting, then a line search. Tables with too many cells for a matrix use expectation-maximisation, extrapolated
 (SQUAREM, Varadhan and Roland 2008).
+
+Fixed points are where the steps of expectation maximization come to rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one reader of CSV: separators, quotes and line breaks mean the same in every text file.
+"""The one reader of CSV: separators, quotes and line breaks mean the same everywhere.
 
 Trees, matrices and distributions are read whole with `read_rows`. Tables of records are too large for that: they take
 their separator and their header from here, and Arrow streams the rest.

@@ -1,16 +1,12 @@
-"""Files that a policy names.
+"""The one reader of YAML and JSON, for a policy and for every file that a policy names.
 
 A policy may come from elsewhere, so the files it names must be below its own folder, unless the user allows others.
 
-JSON that every program reads alike: its numbers are finite, and no object has a key twice.
+JSON is read strictly: its numbers are finite, and no object has a key twice. Python would read infinity and NaN, which
+JSON does not have, and take the last of two equal keys.
 
-Python would read infinity and NaN, which JSON does not have, and take the last of two equal keys.
-
-The one reader of YAML and JSON, for a policy and for every file that a policy names.
-
-Reading a document piece by piece, collecting every problem with its place instead of stopping at the first.
-
-Where in its file something of a policy stands: readers know `$.attributes.age`, and people look for a line.
+A document is read piece by piece, and every problem is collected with its place instead of stopping at the first.
+Readers know `$.attributes.age`; places give the line of the file that users look for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Files with secrets: readable by their owner only, written whole or not at all, never written over.
+"""Files that appear only when whole, files with secrets, and turns between processes.
 
-Files and folders that appear only when they are whole: under a temporary name until the last byte is written.
-
-Taking turns at a file that several processes read, change and write again.
+Files and folders have a temporary name until the last byte is written. Files with secrets are readable by their owner
+only and never overwritten. Several processes that read, change and write one file take turns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Marks of values that are missing or outside of a domain, and the labels of calendar periods."""
+"""Marks of values that are missing or outside a domain, and labels of calendar periods."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""Optional packages: what an extra brings, whether it is installed, and what to say when it is not.
+"""Plugins, found by the entry points of installed packages, and optional packages (extras).
 
-`pip install polyseme` leaves out what only some people need and what weighs much. Code that needs an extra calls
-`require` before it imports anything of it, so that users do not wait for a result that cannot be shown.
-
-What other packages add: objects that are found by the entry points of installed packages.
-
-A registry knows its built-in objects by name. It looks for plugins only when it is asked for a name that it does not
-know, or for all names, and imports a plugin only when that one is wanted: a user of none never waits for any.
+A registry knows its built-in objects by name. It looks for plugins only for a name that it does not know, or for all
+names, and imports a plugin only when that one is wanted: a user of none never waits for any.
 
 - A built-in name always means the built-in object. A plugin that claims one is refused when plugins are looked for.
-- A name that two packages claim is refused when it is asked for.
-- A plugin that cannot be imported, or is not what its group asks for, is an error that names its package.
+- A name that two packages claim is refused when it is looked up.
+- A plugin that cannot be imported, or is not what its group requires, is an error that names its package.
+
+`pip install polyseme` leaves out what only some users need and what weighs much. Code that needs an extra calls
+`require` before it imports anything of it, so that users do not wait for a result that cannot be shown.
 """
 
 from __future__ import annotations

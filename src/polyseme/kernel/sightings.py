@@ -1,4 +1,4 @@
-"""Where something was seen in a table: how often, in which rows first, and which values it was.
+"""Where something was seen in a table: how often, in which rows first, and which values.
 
 Counts and rows may stand in messages. The values are for the owner of the table alone: no text, comparison, copy or
 pickle of a sighting has them, and only `--show-values` asks for them, for a terminal.

@@ -1,4 +1,4 @@
-"""Long work as one context: how far it is, whether it should stop, and what is logged about it.
+"""Long work as one context: its progress, whether it should stop, and what is logged.
 
     token = Cancellation()
     with working(cancellation=token, progress=print):
@@ -15,7 +15,7 @@ stage is named in words of our own, and a log line holds counts and seconds: nei
 name of a column (the first line of a table without a header is a record).
 
 The context belongs to the thread that set it, so that two calls in two threads do not interfere. What a helper thread
-does is told, and stopped, by the thread that waits for it. Libraries never leave the process: the command line does
+does is reported, and stopped, by the thread that waits for it. Libraries never leave the process: the command line does
 (see `cli/interruption.py`).
 """
 

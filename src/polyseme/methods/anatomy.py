@@ -1,4 +1,4 @@
-"""Anatomy: quasi-identifiers as they are, and each sensitive value somewhere in a group of at least l different ones.
+"""Anatomy: quasi-identifiers as they are, sensitive values in groups of l different ones.
 
     |G| >= l,   no value twice in G      for every group G
 

@@ -1,4 +1,4 @@
-"""Decoys: a set of candidates in the place of each protected value, drawn by a mechanism that keeps its promises."""
+"""Decoys: a set of candidates for each protected value, drawn by a calibrated mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A goal: the models that every class of a table must fulfill, all of them together.
+"""A goal: the models that every class of a table must fulfill, and the task of a method.
 
     goal = Goal.of([{"k-anonymity": {"k": 5}}, {"closeness": {"t": 0.2}}], data, background)
     goal.fine(*goal.counted(classes, number))           # from the class of each record
@@ -19,7 +19,7 @@ Models that compare classes with the whole table (`goal.relative`: closeness, be
 suppressed*: `goal.kept` says which classes can be published together. It sets aside the classes that violate, compares
 the rest with the rest, and goes on until nothing violates. Without suppression both readings are the same.
 
-What a method that looks at the whole table is given: a task.
+A method that looks at the whole table gets a task.
 """
 
 from __future__ import annotations

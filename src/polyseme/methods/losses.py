@@ -1,4 +1,4 @@
-"""Losses: what generalization takes away from a table, as numbers that a search can minimize.
+"""Losses: what generalization removes from a table, as numbers that a search can minimize.
 
     entropy             sum over records and quasi-identifiers of log2(freq(group) / freq(leaf)), in bits
     loss                mean over records and quasi-identifiers of (leaves of the group - 1) / (all leaves - 1)

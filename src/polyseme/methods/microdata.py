@@ -1,17 +1,16 @@
-"""Grouping rows of codes by sorting integers: one key a row, one sort, one sum for each group.
+"""Microdata: a table as a grouping method sees it; recodings, and rules to show records.
 
-Columns are digits of one number (mixed radix), the last the least significant. Where the numbers would not fit into 63
-bits, what there is so far is renumbered without gaps first. Few possible keys are counted in a table; otherwise keys
-are sorted with the row number in their low bits, which is several times faster than sorting row numbers by their keys.
-
-Showing: what any record shows of its quasi-identifiers, from its own leaves and nothing else.
+A rule (`Showing`) says what any record shows of its quasi-identifiers, from its own leaves and nothing else.
 
     showing.cells(leaves)       # (n, q) leaves -> (n, q) cells, -1 throughout for a record of which nothing is shown
 
-A method that works on counts of records that are alike hands back such a rule. A worker with a part of the table, in
+A method that works on counts of records that are alike returns such a rule. A worker with a part of the table, in
 whatever order and on whatever machine, can apply it: it knows no row numbers, is small, and can be pickled.
 
-Microdata: a table as a grouping method sees it, records of codes; and what a method makes of it, a recoding.
+Rows of codes are grouped by sorting integers: one key a row, one sort, one sum for each group. Columns are digits of
+one number (mixed radix), the last the least significant. Where the numbers would not fit into 63 bits, what there is so
+far is renumbered without gaps first. Few possible keys are counted in a table; otherwise keys are sorted with the row
+number in their low bits, which is several times faster than sorting row numbers by their keys.
 """
 
 from __future__ import annotations

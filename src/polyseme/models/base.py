@@ -1,4 +1,4 @@
-"""What a privacy model answers: a verdict.
+"""What a privacy model is and answers: a verdict on classes or published sets.
 
 A model compares one number for each equivalence class (or each published set) with a bound. How it is compared:
 
@@ -8,7 +8,7 @@ A model compares one number for each equivalence class (or each published set) w
 
 A model fails closed: what cannot be checked does not hold, and the note says why.
 
-What a model is, what was asked of one, and what is publicly known beside a table.
+A model has a specification, and public background knowledge beside the table.
 """
 
 from __future__ import annotations

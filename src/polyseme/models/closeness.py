@@ -1,18 +1,20 @@
-"""t-closeness: in every class the sensitive values are distributed nearly as in the whole table.
+"""Models of distributions in classes: t-closeness, beta-likeness, delta-disclosure privacy.
+
+*t-closeness*: in every class the sensitive values are distributed nearly as in the whole table.
 
     EMD(p, q) <= t   for every class
 
 where
     p    distribution of the sensitive values in the class
     q    distribution in the whole table (suppressed rows set aside)
-    EMD  earth mover's distance on a ground: equal, ordered or hierarchical, see `distances/ground.py`
+    EMD  earth mover's distance on a ground: equal, ordered or hierarchical, see `semantics.distances.ground`
 
 `F` counts the values of the declared domain; without one, those that occur. With equal ground distances everything is
 an exact ratio of integers; the others are compared with a tolerance of 1e-12.
 
 Li, Li and Venkatasubramanian (2007).
 
-beta-likeness: no sensitive value is much more frequent in a class than in the whole table.
+*beta-likeness*: no sensitive value is much more frequent in a class than in the whole table.
 
     (q_s - p_s) / p_s <= beta                   basic
     (q_s - p_s) / p_s <= min(beta, -ln p_s)     enhanced
@@ -27,7 +29,7 @@ worst value is the gain scaled by `beta / min(beta, -ln p_s)`, so that it compar
 
 Cao and Karras (2012).
 
-delta-disclosure privacy: the share of every value in every class is within a factor of that in the whole table.
+*delta-disclosure privacy*: the share of every value in every class is within a factor of that in the whole table.
 
     |ln(q_s / p_s)| < delta   for every class and every value s of the table
 

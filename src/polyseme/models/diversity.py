@@ -1,4 +1,6 @@
-"""l-diversity of published sets: every set offers at least l different candidates of the domain.
+"""Kinds of l-diversity: of published sets, and distinct, entropy, frequency and recursive.
+
+*l-diversity of published sets*: every set offers at least l different candidates of the domain.
 
     |R| >= l   and   R is a subset of V   for every published set R
 
@@ -9,11 +11,11 @@ where
 This is what a record promises by itself; how likely each candidate is, is a matter of the mechanism
 (`Mechanism.worst_posterior`).
 
-Distinct l-diversity: every class has at least l different sensitive values.
+*Distinct l-diversity*: every class has at least l different sensitive values.
 
-|{s : n(E, s) > 0}| >= l   for every class E
+    |{s : n(E, s) > 0}| >= l   for every class E
 
-Entropy l-diversity: the sensitive values of every class have at least the entropy of l equally frequent values.
+*Entropy l-diversity*: the sensitive values of every class have at least the entropy of l equally frequent values.
 
     - sum_s p(s) ln p(s) >= ln l,   p(s) = n(E, s) / |E|
 
@@ -24,7 +26,7 @@ where
 The entropies are compared, with a tolerance of 1e-12, and nothing is rounded down. The worst value is the exponential
 of the entropy: the effective number of values, 2.83 say, which fails l = 3.
 
-Frequency l-diversity: no sensitive value has more than 1/l of a class.
+*Frequency l-diversity*: no sensitive value has more than 1/l of a class.
 
     n(E, s) * l <= |E|   for every class E and value s
 
@@ -36,7 +38,7 @@ Compared in integers for a whole `l`. The worst value is `|E| / max_s n(E, s)`, 
 With the other sensitive quasi-identifiers as known this is (l1, ..., lq)-diversity (Sei, Okumura, Takenouchi
 and Ohsuga, Definition 12), one verdict for each of them.
 
-Recursive (c, l)-diversity: the most frequent value is not too frequent, even after l - 2 others are ruled out.
+*Recursive (c, l)-diversity*: the most frequent value is not too frequent, even after l - 2 others are ruled out.
 
     r_1 < c * (r_l + r_(l+1) + ... + r_m)   for every class
 

@@ -1,4 +1,4 @@
-"""How far apart the values of a class are: closest pair, largest subset of distant values, heaviest ball.
+"""How far apart a class's values are: closest pair, most distant values, heaviest ball.
 
 All three are exact. They use the structure of the distance at the threshold where it helps (sorted neighbors on a
 line or circle, labels of clusters) and look at pairs otherwise.

@@ -1,4 +1,6 @@
-"""k-anonymity: every class has at least k records, or records of at least k people where these are known.
+"""k-anonymity, k-map and (alpha, k)-anonymity: classes with enough records or people.
+
+*k-anonymity*: every class has at least k records, or records of at least k people where these are known.
 
     |E| >= k   for every class E
 
@@ -6,7 +8,7 @@ where
     E    an equivalence class
     k    the number of records among which a person must be hidden
 
-k-map: every published combination of quasi-identifiers fits at least k people of a reference population.
+*k-map*: every published combination of quasi-identifiers fits at least k people of a reference population.
 
     |{r in reference : r matches E}| >= k   for every class E
 
@@ -15,7 +17,7 @@ where
     reference  a table of the population with the same quasi-identifiers, as they are or generalized in the same way
     matches    the labels of E stand for the values of r: see `polyseme.tables.people`
 
-(alpha, k)-anonymity: k-anonymity, and no sensitive value has more than a share alpha of a class.
+*(alpha, k)-anonymity*: k-anonymity, and no sensitive value has more than a share alpha of a class.
 
     |E| >= k   and   n(E, s) / |E| <= alpha   for every class E and value s
 

@@ -1,8 +1,7 @@
-"""The ground on which closeness moves probability, from what is known of an attribute's values.
+"""All models by the policy's names, their specifications, and what they need to know.
 
-All models by the policy's names, and what a policy asks of one.
-
-What the models need to know beside a table, from the attributes of a schema; and what a model is about.
+Beside a table, models need facts from the attributes of a schema, such as the ground on which closeness moves
+probability.
 """
 
 from __future__ import annotations

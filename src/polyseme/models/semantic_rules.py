@@ -1,4 +1,4 @@
-"""Semantic rules: what a record must not say, and what a class must not give away as a whole.
+"""Semantic rules: what a record must not say, and what a class must not reveal as a whole.
 
 A rule is one of three sentences, written with conditions on attributes:
 

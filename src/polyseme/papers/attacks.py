@@ -1,4 +1,4 @@
-"""Every attack against every method on Adult: decoys and groupings, with their errors beside them."""
+"""Every attack against every method on Adult: decoys and groupings, with their errors."""
 
 from __future__ import annotations
 

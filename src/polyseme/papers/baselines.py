@@ -1,12 +1,14 @@
-"""Algorithm 1 of the sensitive quasi-identifier paper, as it stands: list every set, search p by halving.
+"""Methods the papers compare with: Random, Rating, and an algorithm by exhaustive search.
+
+*Algorithm 1 of the sensitive quasi-identifier paper*, as it stands: list every set, search p by halving.
 
 Kept as a reference for small domains; `closeness` gives the same answer in closed form. One reading is settled here:
 the paper's line 10 stores a p for every single set and line 13 takes the best of them, but Theorem 4 needs the p that
 is small enough for all sets of a size, so that is what is taken.
 
-Random: a cross-tabulation made without looking at the data, the floor of every comparison.
+*Random*: a cross-tabulation made without looking at the data, the lower end of every comparison.
 
-Rating (Liu, Luo and Huang 2011), in two of the ways in which it can be read.
+*Rating* (Liu, Luo and Huang 2011), in two of the ways in which it can be read.
 
 The method publishes a table of value groups for each attribute and a table that points every record to one group for
 each attribute. The sensitive quasi-identifier paper, which compares with it, says that it adds values of other records
@@ -19,8 +21,6 @@ instead of random ones, and that it flattens a table as much as random values do
   records point to the group of their value. Within a group all values look alike, which flattens as the paper reports.
 
 Comparisons with Rating mean the second; docs/decisions/rating.md says why.
-
-Methods the papers compare with.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A page for each study, its numbers as CSV, and an index with a line for every claim.
+"""The whole of `polyseme reproduce`: which studies, what is missing, measuring, pages.
+
+There is a page for each study with its numbers as CSV, and an index with a line for every claim.
 
 Pages look like the report of a release: they take over its style sheet. They run no script and fetch nothing.
-
-The whole of `polyseme reproduce`: which studies, what is missing, measuring it, writing pages.
 """
 
 from __future__ import annotations

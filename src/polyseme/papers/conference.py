@@ -1,11 +1,12 @@
-"""The conference paper's two generated tables: diseases by ICD chapter (its Figures 3 and 5), incomes (4 and 6).
+"""The conference paper: two generated tables, and four errors on Adult (its section 7).
+
+Diseases by ICD chapter are for its Figures 3 and 5, incomes for Figures 4 and 6. The errors on Adult are at (2, 4), one
+of them Mondrian's.
 
 Neither table is published, nor is the patient survey that the diseases follow part of the paper. Both are invented
-here: incomes as in `demo/walkthrough.py`, diseases here. Values of the latter are blocks of ICD-10, three of each of
-the chapters I to XIX, at distance 1 within a chapter and 2 between chapters; charts show the 19 chapters, as the
+here: incomes as in `polyseme.demo.walkthrough`, diseases here. Values of the latter are blocks of ICD-10, three of each
+of the chapters I to XIX, at distance 1 within a chapter and 2 between chapters; charts show the 19 chapters, as the
 paper's do. Chapters have a level and a slope with age, and some are for women or for children mostly.
-
-Section 7: generated diseases and incomes, and four errors on Adult at (2, 4), one of them Mondrian's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every figure and table of the five papers, and every erratum found in them: which study shows it, or why none does.
+"""Every figure, table and erratum of the five papers: the study that shows it, or why none.
 
 The index lists them, and a test holds the list to the numbers that each paper counts up to, so that nothing is left
 out without a reason.

@@ -1,6 +1,6 @@
-"""Figures 2 to 7: information loss, diversity degree and time of (l, e)-diversity and of plain l-diversity.
+"""The (l, e) paper: Figures 2 to 7, Tables I to VI, and its examples.
 
-The (l, e) paper's Tables I to VI, and the examples of its Definitions and Equations.
+The figures show information loss, diversity degree and time of (l, e)-diversity and of plain l-diversity.
 """
 
 from __future__ import annotations

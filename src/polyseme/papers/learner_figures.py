@@ -1,4 +1,4 @@
-"""What an attacker who learns from the release gains, by the prior of the decoys, against the error."""
+"""What an attacker who learns from the release gains, by the decoys' prior, against error."""
 
 from __future__ import annotations
 

@@ -1,19 +1,15 @@
-"""Line charts with intervals, as SVG without any library: a study has dozens of them.
+"""Charts of studies as SVG without any library: lines with intervals, and dot plots.
 
-Colors are classes (`c0` ... `c8`), which the style sheet gives a light and a dark shade; lines also differ in their
-dashes, so that they can be told apart without colors. Every mark has its numbers as a title.
+A study has dozens of charts. Colors are classes (`c0` ... `c8`), which the style sheet gives a light and a dark shade;
+lines also differ in their dashes, so that they can be distinguished without colors. Every mark has its numbers as a
+title.
 
-Dot plots: names down the side, numbers along the bottom, a dot for each series that has one.
+Dot plots have names down the side, numbers along the bottom, and a dot for each series that has one. They are for names
+without an order, where a line between them would say nothing. The dots of a name stand a little below each other, so
+that none hides another.
 
-For names that stand in no order, where a line between them would say nothing. The dots of a name stand a little below
-each other, so that none hides another.
-
-Which kind of chart a figure is: lines, or dots where names stand in no order.
-
-A chart as a picture of its own, with a title and a legend: for a README, or a talk.
-
-It follows the reader's light or dark setting, as pages do, on a ground of its own: it can be read on any page, also on
-one that does not follow that setting.
+A chart can be a picture of its own, with a title and a legend: for a README, or a talk. It follows the reader's light
+or dark setting, as pages do, on a background of its own, so that it can be read on any page.
 """
 
 from __future__ import annotations

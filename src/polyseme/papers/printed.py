@@ -1,7 +1,4 @@
-"""The worked examples and small tables that the papers print, recomputed.
-
-Every worked example and small table that the papers print.
-"""
+"""Every worked example and small table that the papers print, recomputed."""
 
 from __future__ import annotations
 

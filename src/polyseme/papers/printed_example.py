@@ -1,6 +1,6 @@
-"""Small tables as the papers print them: columns by name, and what classes of them hold.
+"""A printed example: the numbers of the print, what they should be, how they are computed.
 
-A printed example: the numbers of the print, what they should be, and how they are computed.
+Small tables are as the papers print them: columns by name, and what classes of them hold.
 """
 
 from __future__ import annotations

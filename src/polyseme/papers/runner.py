@@ -1,10 +1,7 @@
-"""Points that are measured already, one line each in a file of the study, so that a stopped run goes on.
+"""The studies by name, and measuring their points on several cores.
 
-A line that was being written when the run was stopped is no line: the next one begins after it.
-
-The studies by name, in the order in which they are shown.
-
-Measuring the points of studies on several cores; what is measured is kept at once, and never measured again.
+What is measured is kept at once, one line each in a file of the study, so that a stopped run goes on and measures
+nothing twice. An incomplete last line is ignored: the next one begins after it.
 """
 
 from __future__ import annotations

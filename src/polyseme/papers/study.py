@@ -1,12 +1,11 @@
-"""What a study is: a grid of points, how one point is measured, what the paper claims, and how a claim is judged.
+"""What a study is: a grid of points, how they are measured, claims, and how they are judged.
 
 A study is data and a few functions. Everything that its numbers depend on is declared: the grid, how often each point
 is repeated, the seed, and the rules by which claims are judged. Numbers depend on nothing else, so that they are
 the same whatever ran before, on however many cores, and whether or not the run was stopped in between.
 
-Means and shares of repeated runs, with 95% intervals.
-
-How claims are judged: by rules that are declared with them, from the numbers of a run and their intervals.
+Means and shares of repeated runs have 95% intervals. Claims are judged by rules that are declared with them, from the
+numbers of a run and their intervals.
 
 A claim that compares is judged setting by setting. Something counts as smaller only where the intervals say so; for
 this they are taken half again as wide as on the charts, about three standard errors, because a study compares dozens

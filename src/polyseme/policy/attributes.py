@@ -1,6 +1,6 @@
-"""The part of a policy that speaks of one attribute.
+"""The parts of a policy on one attribute, on joint attributes, and about the table.
 
-The part of a policy that protects several attributes as one.
+Several attributes can be protected as one:
 
     joint:
       - name: illness
@@ -10,7 +10,7 @@ The part of a policy that protects several attributes as one.
 Candidates are combinations of values. By default (`distance: min`) two of them are as far apart as the member in which
 they are closest, so that all candidates of a set differ in every member, and each member by itself keeps the promise.
 
-What a policy says of the table for people: its name, who answers for it, the version of the policy, a date.
+About the table a policy states for readers its name, its data holder, the version of the policy, and a date.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Edges of bins that are found in the data. They are published, so none may speak of a single person.
+"""The values of an attribute, as declared or as found in the table, and edges of bins.
+
+Edges of bins that are found in the data are published, so none may reveal a single person.
 
 - The outer edges are infinite: the first bin says "below", the last one "from here on", never how far the data reach.
 - Every bin holds at least `FEWEST` records; edges that would leave fewer in a bin are left out.
 - An inner edge is the roundest number within a stretch of at least that many records, or a multiple of a round step:
   it depends on where many records lie, and has no digits of any one of them.
-
-The values of an attribute: as the policy declares them, or as they were found in the table.
 """
 
 from __future__ import annotations

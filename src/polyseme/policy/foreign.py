@@ -1,8 +1,7 @@
-"""Tables as a policy says that they are stored and written.
+"""Tables of other tools as the privacy models see them, and the reference population.
 
-The reference population of a policy: the people among whom a person of the table may be any.
-
-A table made by whatever tool, as the privacy models look at it: a frame, and what the policy says beside it.
+Tables are opened as a policy says that they are stored and written. A reference population holds the people among whom
+a person of the table may be any.
 
 - A quasi-identifier of a text file stays text: 0130 and 130 are two codes. Only where a model looks at the values of
   an attribute does a column of nothing but numbers become numbers, so that order means size.

@@ -1,4 +1,4 @@
-"""From attributes that are protected as one to one attribute whose values are their combinations."""
+"""From attributes that are protected as one to one attribute of their combinations."""
 
 from __future__ import annotations
 

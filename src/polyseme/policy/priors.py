@@ -1,6 +1,7 @@
-"""Public distributions that a policy names: priors for designs, references for closeness.
+"""Public distributions of a policy: priors, references, conditional priors, impossibilities.
 
-Priors that depend on untouched attributes: one for every combination of theirs that a file lists.
+Priors are for designs, references for closeness. A prior can depend on untouched attributes, with one distribution for
+every combination that a file lists:
 
     income:
       prior: {by: [sex, age-band], file: income-by-sex-age.csv}
@@ -12,7 +13,7 @@ Records whose combination is not listed have the prior of all that are listed to
 which some values have no number, or 0, is too thin to say how rare they are. Where k of them are missing, k times the
 smallest number of the combination is added to it, spread like the margin: a few people say little, many say much.
 
-Declared impossible combinations, as constraints of the attributes they are about.
+Combinations that are declared impossible are constraints of the attributes they are about.
 """
 
 from __future__ import annotations

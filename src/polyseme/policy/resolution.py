@@ -1,9 +1,9 @@
-"""The hierarchies of a policy: whether their files can be used, and whether they have a place for every value.
-
-From a policy to a schema: every protected attribute gets its final domain and distance.
+"""From a policy to a schema: final domains, distances and hierarchies of its attributes.
 
 What the policy leaves open is looked up in the table (the values that occur, the ends of a range). Such a domain is
 published with the release although it comes from the records; the schema therefore says where each domain came from.
+
+Hierarchies are checked: whether their files can be used, and whether they have a place for every value.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Semantic rules from where a policy has them: written out, in a file, from the branches of a tree, from the package.
+"""Semantic rules of a policy: written out, in a file, from a tree's branches, built in.
 
 All become rules that are written out, so that readers of a release's manifest need nothing else:
 

@@ -1,4 +1,4 @@
-"""Public statistics beside a policy: files that say how the values of an attribute are distributed among people.
+"""Public statistics beside a policy: files with the distribution of an attribute's values.
 
     sex,age,income,number
     F,20,<1M,310

@@ -1,1 +1,1 @@
-"""What a data holder can promise, how decoys are calibrated to it, and what a set tells an attacker."""
+"""What a data holder can promise, how decoys are calibrated, and what a set reveals."""

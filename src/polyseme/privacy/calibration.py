@@ -1,19 +1,15 @@
-"""How far a reconstructed distribution is from the truth, before any record is touched.
-
-The headline promise: the highest posterior for an attacker who knows the mechanism and the prior.
-
-Sets for people whose distribution is known: what they are balanced for, and how often they tell the truth.
-
-A design with inclusion probabilities `rho` is balanced for the prior `rho / l`, whatever it was made for. So the design
-that a promise about learners leads to is drawn, checked and attacked like any other, with that prior.
-
-From what was promised for one attribute to one mechanism.
+"""Calibration: from the promises for an attribute to the parameters of its mechanism.
 
 Diversity promises bound the size of a set from below, closeness and local differential privacy bound the odds of
 truth from above. The smallest odds win; among the sizes that are allowed the one with the least expected error is
 taken. (Their section VII-D does this for diversity and closeness.)
 
-Calibration: from what was promised for an attribute to the parameters of its mechanism.
+The headline promise is the highest posterior for an attacker who knows the mechanism and the prior.
+
+A design with inclusion probabilities `rho` is balanced for the prior `rho / l`, whatever it was made for. So the design
+that a promise about learners leads to is drawn, checked and attacked like any other, with that prior.
+
+The accuracy of a reconstructed distribution is known before any record is touched.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The models of a release, checked on its rows: in classes of equal quasi-identifiers, or in groups."""
+"""The models of a release, checked on its rows: in classes of quasi-identifiers, or groups."""
 
 from __future__ import annotations
 

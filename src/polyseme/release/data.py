@@ -1,9 +1,9 @@
-"""The manifest as a JSON document: reading its text, its schema and its checksum.
+"""The data of a release as its manifest describes it, and the manifest as a JSON document.
 
 What its entries mean is for `release` to say. Its author is not trusted: the checksum only shows that nothing
 was damaged on the way.
 
-What a manifest says of the data: one file, or several in a folder, each with its digest.
+The data are one file, or several in a folder, each with its digest.
 
 Several files have one digest together, of the lines `<sha256>  <file>` in their order, as `sha256sum` writes them.
 """

@@ -1,12 +1,9 @@
-"""What a release is called, and who answers for it: facts that its owner states, for people and not for programs.
+"""Facts of a manifest: title and owner, applied method, collection, and people.
 
-What a method that looks at the whole table did to it, as the manifest tells it.
-
-How the sets of a release were collected, where devices drew them: what its readers must know of the senders.
-
-Nothing here names a sender, and nothing says when a respondent answered.
-
-How many people the records of a release are of: what its publisher says, since no key is published.
+Title and owner are stated by the owner, for readers and not for programs. A method that looks at the whole table leaves
+what it did. Where devices drew the sets, the manifest says what readers must know of the senders: nothing here names a
+sender, and nothing says when a respondent answered. How many people the records are of is the publisher's statement,
+since no key is published.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A release: the published data with its manifest, in a folder or in memory.
 
-The distinct sets of a release, counted for everybody who asks in one reading.
+Its distinct sets are counted for all callers in one reading.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Which pictures of charts there are; known without the libraries that draw them.
+"""Charts of reports and plans as Vega-Lite, pictures of them, and templates of pages.
 
-How the templates of pages are filled in: every value is escaped, and one that is not there is an error.
-
-Charts of reports and plans as Vega-Lite, and pictures of them made without any network.
+Pictures are made without any network; which ones there are is known without the libraries that draw them. In templates
+every value is escaped, and one that is missing is an error.
 """
 
 from __future__ import annotations

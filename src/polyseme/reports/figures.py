@@ -1,4 +1,4 @@
-"""The drawings of a page, each with the numbers that it shows; on a telephone some are drawn otherwise."""
+"""The drawings of a page, each with its numbers; some are drawn differently on a telephone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judgment at the head of a page: three risks in one paragraph, and a light with its reasons.
+"""The judgment at the head of a page: three risks in a paragraph, a light and its reasons.
 
     red    do not publish: a promise is broken, an attack got further than promised, nothing was checked, or a seed
     amber  the data holder must decide: the promises hold, and a risk remains that they do not cover

@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a release: it opens from disk, runs no script and fetches nothing.
+"""One self-contained HTML page about a release: opens from disk, no script, no network.
 
 Charts are inline SVG, made here from Vega-Lite. Their colors follow the reader's light or dark setting through the
 page's own style sheet; pointing at a mark shows its numbers, because every mark carries its description as a title.

@@ -1,6 +1,6 @@
-"""What a reader must know of a page before anything else: which data it is about, whose, of when, made by what.
+"""The three risks that matter, each beside its promise, and the provenance of a page.
 
-The three risks that matter, each beside what was promised.
+The provenance says which data a page is about, whose, of when, and made by what.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was done to the table as a whole, for a report: what the manifest says of it, and what the rows show.
+"""What was done to the table as a whole: what the manifest says, and what the rows show.
 
 Every reader of the release can see everything here.
 """

@@ -1,12 +1,6 @@
-"""Numbers of a report with their units.
+"""The words of a report: numbers with units; attacks, checks, metrics and models explained.
 
-What each attack does, in words for readers who have never heard its name.
-
-What the checks on a release look at, in plain words and with units.
-
-What the metrics of a comparison with the original mean, and their units.
-
-What a privacy model promises about classes of records, in a sentence for readers who have never heard of it.
+Explanations are for readers who have never heard the names.
 """
 
 from __future__ import annotations

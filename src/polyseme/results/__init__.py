@@ -1,4 +1,6 @@
-"""What the verbs return: what a result is, how it is stored, how it shows itself. What it says is computed elsewhere.
+"""What the verbs return: results, how they are stored, and how they show themselves.
+
+What a result says is computed elsewhere.
 
 plan          what a policy comes to
 verification  what became of the promises

@@ -1,14 +1,12 @@
-"""Attackers who guess at a protected value, and how often each of them is right.
+"""Attackers who guess at a protected value, how often each is right, and attack findings.
 
-    reference    shares the prior that the sets were made for: the 1/l of a balanced design is promised to him
+    reference    shares the prior that the sets were made for: a balanced design promises 1/l here
     marginal     knows how the values are distributed among all people
     conditional  knows how they are distributed given untouched columns
     combined     knows also how they go with the values of other protected attributes, and reads all sets of a record
 
-Everybody knows the mechanism and sees the set. Those who have learned are no spies: a release is published so that
-distributions can be learned from it.
-
-What the attackers found.
+Every attacker knows the mechanism and sees the set. Learning is the purpose of a release, so attackers who have learned
+need no other source.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the same object, `nonfinite` says which number it was:
 
 A null that is not named there is a number that is not known.
 
-Values of attributes in a JSON document: what JSON does not have is written as text, with the name of its type.
+Values of attributes that JSON does not have are written as text, with the name of their type.
 """
 
 from __future__ import annotations

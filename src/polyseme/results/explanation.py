@@ -1,8 +1,7 @@
-"""Some records before and after: for the eyes of the owner, since they show the original.
+"""Why a method did what it did, class by class, and some records before and after.
 
-Why a method did what it did, class by class: a table for the owner of the data, never for publication.
-
-It tells of classes as they were before anything was done about them, and so of what must not be known.
+Both are for the data holder, never for publication: they show the original, and classes as they were before anything
+was done about them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What it says about a person to be left out of a release: for the data holder, never for publication.
+"""What a grouping method does to a table, and what absence from a release reveals.
 
-What a grouping method comes to on a table: part of a plan, and said after publishing.
+The former is part of a plan, and reported after publishing. The latter is for the data holder, never for publication.
 """
 
 from __future__ import annotations

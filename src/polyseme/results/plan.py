@@ -1,9 +1,9 @@
-"""What a learner's success costs in precision, over the settings of an attribute.
+"""What a policy means, before any record is touched, and the trade-off of its settings.
 
-What a policy comes to, before any record is touched.
-
-A plan that was just made also knows the mechanisms that it speaks of. They are not stored: a plan that was read from a
+A plan that was just made also has the mechanisms that it describes. They are not stored: a plan that was read from a
 document says and shows everything, but nothing can be published, and no grid of settings computed, from it.
+
+The trade-off is what a learner's success costs in precision.
 """
 
 from __future__ import annotations

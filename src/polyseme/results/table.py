@@ -1,7 +1,4 @@
-"""Small results that follow from an estimated table.
-
-An estimated table as it is written and read: its numbers, and the ways out of them.
-"""
+"""An estimated table as it is written and read, its exports, and small results from it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How far estimates are from the truth.
-
-What became of everything that was promised.
-"""
+"""The verdict on every promise, and how far estimates are from the truth."""
 
 from __future__ import annotations
 

@@ -1,15 +1,4 @@
-"""The maximal coupling of a stratum's sets with proposals made from those of its parent.
-
-Completing what is left of the parent's set, where all sets of the domain are alike: no list is needed.
-
-When every l values are equally likely, so is every completion: the proposal given v has the law K_s of the stratum when
-the parent told the truth and B_s when it did not. Only the truth probabilities may differ.
-
-Proposing the parent's set itself: sets coincide as often as those of two mechanisms can.
-
-Completing what is left of the parent's set, where all sets can be listed.
-
-Sticky sets of people whose stratum changes: as far the same as the mechanisms allow.
+"""Sticky sets of people whose stratum changes: as far the same as the mechanisms allow.
 
 Values that are impossible for a record give it a mechanism of its own (see `strata`), and another mechanism draws other
 sets. The sets of a person in two strata could be intersected, so the sets of a stratum are not drawn afresh but made
@@ -32,6 +21,9 @@ exactly, whatever the proposal, and one further draw a record is expected at mos
   likely: nothing is gained beyond knowing what is impossible. Its law is a sum over subsets, so sets are listed. Of a
   set of two with an impossible member only the truth is left, so there it is better to keep more sets whole.
 - `Even`: the same where all sets are alike, in closed form, for domains of any size.
+
+For `Even`: when every l values are equally likely, so is every completion: the proposal given v has the law K_s of the
+stratum when the parent told the truth and B_s when it did not. Only the truth probabilities may differ.
 """
 
 from __future__ import annotations

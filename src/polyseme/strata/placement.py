@@ -1,4 +1,4 @@
-"""To which stratum a record belongs: conditions on its untouched columns, turned into tables that are looked up.
+"""To which stratum a record belongs: conditions on untouched columns, as lookup tables.
 
 Columns are looked at one after the other. What is known after some of them is a *state*: which conditions can still be
 fulfilled. A column's text takes a state to the next one, and texts that no condition can tell apart are one *class*. So

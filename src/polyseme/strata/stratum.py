@@ -1,7 +1,4 @@
-"""A stratum, and all those of an attribute.
-
-Groups of people that untouched columns tell apart, and how many of each group have each value.
-"""
+"""The strata of an attribute, and groups of people by untouched columns with their values."""
 
 from __future__ import annotations
 

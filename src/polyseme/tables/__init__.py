@@ -1,6 +1,1 @@
-"""The data plane: reading, coding, shuffling, writing and counting tables, in Arrow record batches.
-
-Values as codes of a domain.
-
-Counting records of tables of any size.
-"""
+"""Tables in Arrow record batches: read, coded, shuffled, written and counted at any size."""

@@ -1,4 +1,4 @@
-"""Columns to codes and codes to columns: the only place that knows how values of a table become places in a domain."""
+"""Columns to codes and back: the only place that knows how values become codes of a domain."""
 
 from __future__ import annotations
 

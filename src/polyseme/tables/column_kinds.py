@@ -1,4 +1,4 @@
-"""Few kinds of the values of a column: what tells groups of records apart without telling every value apart."""
+"""Few kinds of a column's values: they distinguish groups without single values."""
 
 from __future__ import annotations
 

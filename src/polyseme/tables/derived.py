@@ -1,8 +1,7 @@
-"""Tables with columns of combinations: what several columns say together, as one label.
+"""Tables with derived columns: combinations as one label, row numbers, recoded columns.
 
-Tables with a column that numbers their rows, for looking at single records; never for what is published.
-
-Tables in which some columns show something else: by a rule for any record, or decided for each record before.
+Row numbers are for looking at single records; never for what is published. A column is recoded by a rule for any
+record, or as decided for each record before.
 """
 
 from __future__ import annotations

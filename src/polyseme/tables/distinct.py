@@ -1,16 +1,13 @@
-"""Records recognized by their columns: eight bytes each, so that a table of any length can be matched with another.
+"""Distinct rows with counts, fingerprints of records, and tallies in bounded memory.
 
-A fingerprint is a hash of 64 bits. Two of n different combinations have the same one with a probability below
-n^2 / 2^64, one in two thousand for a hundred million; then some person is taken for another, or not found.
+Rows come one by one or counted already. As many columns as memory allows are counted in one reading.
 
-How often each fingerprint occurs, in bounded memory: beyond a limit they wait in files, apart by their value.
+Records are recognized by fingerprints: eight bytes each, so that a table of any length can be matched with another. A
+fingerprint is a hash of 64 bits. Two of n different combinations have the same one with a probability below n^2 / 2^64,
+one in two thousand for a hundred million; then some person is taken for another, or not found.
 
-Eight bytes a record and no more than `HELD_BYTES` of them in memory; on counting, one file at a time is read, which is
-a 256th of all of them: 31 MB for a thousand million records.
-
-Distinct rows with how many records have each, for tables whose rows come one by one or counted already.
-
-What is found out about many columns in as few readings as memory allows.
+Beyond a limit fingerprints wait in files, apart by their value. No more than `HELD_BYTES` of them are in memory; on
+counting, one file at a time is read, which is a 256th of all of them: 31 MB for a thousand million records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables whose cells are sets: their expansion, and the equivalence classes for one attribute.
+"""Tables whose cells are sets: their expansion, and equivalence classes for an attribute.
 
 A table of sets (its *aggregated expression*) stands for its *expansion*: for every record all combinations of its
 candidates. A class for an attribute S_j is made of the rows of the expansion that agree in all attributes except S_j

@@ -1,4 +1,7 @@
-"""Counting tables of any size: identical rows are grouped while they stream by, so memory follows the distinct ones."""
+"""Counting tables of any size: identical rows are grouped while they stream by.
+
+Memory follows the distinct rows.
+"""
 
 from __future__ import annotations
 

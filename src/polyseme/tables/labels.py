@@ -1,8 +1,8 @@
-"""Labels of a column as codes of a domain, for tables that anyone may have written.
+"""Labels of a column as codes of a domain, and dictionary columns that reveal nothing else.
 
 A verifier cannot count on types: a domain declared as 1, 2, 3 may come back from a file as '1' or 1.0.
 
-Columns stored as dictionaries: the list of categories must not tell more than the rows that are published.
+A dictionary's list of categories must not reveal more than the rows that are published.
 
 It may hold values of records that were left out, and its order may be that of the rows. So values are written out
 before rows are dropped and shuffled, and lists of categories are rebuilt from what is left.

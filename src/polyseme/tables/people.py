@@ -1,6 +1,6 @@
-"""Whether a record key names persons, and what is refused when records of one person give away what they share.
+"""People of a table or a population: record keys, and who fits what classes show.
 
-People of a population who fit what classes show of the quasi-identifiers.
+A record key names persons; what their records share may give a value away, and is then refused.
 
 A class shows labels. A person fits a label that is the person's value itself, that stands for it, or that is one of the
 forms in which hierarchies write what they stand for:

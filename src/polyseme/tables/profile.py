@@ -1,4 +1,4 @@
-"""A table that is read once: what was read is held, and later questions are answered from there.
+"""A table that is read once: what was read is held, to answer later questions.
 
     known = Profile(table)
     known.hold(["age", "sex"])     # one pass over these columns

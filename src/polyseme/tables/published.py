@@ -1,8 +1,6 @@
-"""Published sets of candidates as counts of distinct sets.
+"""Published sets of candidates as counts of distinct sets, and the order of sets and rows.
 
-The order in which sets stand in a release: of the candidates within a set, and of the rows.
-
-A set in another order than the domain's can tell which candidate is true, and so can the order of the rows. Rows are
+A set in another order than the domain's can reveal which candidate is true, and so can the order of the rows. Rows are
 looked at while they are counted: how often each value occurs in each block of neighboring rows, and how many candidates
 the rows of a pair of neighbors share.
 """

@@ -1,19 +1,16 @@
-"""Record keys as texts that are the same wherever the table is stored.
+"""Columns of the original as a release shows them: keys, weights, types and strangers.
+
+A policy may have texts read as numbers, dates, truth values or missing values, and a text file shows every type as
+text. So the same value can look different in the two tables.
+
+*Record keys* become texts that are the same wherever the table is stored.
 
 A key that changes between two releases gives a person new decoys, and what both sets have in common is the truth. One
 file holds 5, another 5.0 (a column with a gap becomes floats), a third "5 " or 005: all of them are the same person
 (`polyseme.kernel.spelling.spelled_key`).
 
-Survey weights as numbers: how many people of a population each record stands for.
-
-The original as its release shows it.
-
-A policy may have texts read as numbers, dates, truth values or missing values, and a text file shows every type as
-text. So the same value can look different in the two tables.
-
-Where some values of a column are: the way from a series to sightings.
-
-What the values of a column are that have no place in a domain: no numbers, infinite, no dates, or merely outside.
+*Survey weights* are numbers: how many people of a population each record stands for. *Strangers* are values without a
+place in a domain: no numbers, infinite, no dates, or merely outside; sightings say where they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Sets as numbers: the place of an ascending set among all sets of its size, in lexicographic order.
+"""Sets as codes: list columns of candidate labels, and sets as single numbers.
+
+The number of an ascending set is its place among all sets of its size, in lexicographic order:
 
     number(c_1 < ... < c_l)  =  C(F, l) - 1 - sum_i C(F - 1 - c_i, l - i + 1)
 
@@ -7,8 +9,6 @@ where
 
 This is the combinatorial number system: every number from 0 to C(F, l) - 1 is one set, so a number holds a set in as
 few bits as possible.
-
-List columns of candidate labels, as codes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The distributions of values and the designs that studies of coverage choose from.
-
-How often intervals hold the truth, simulated over what people ask.
+"""How often intervals hold the truth, simulated over the questions that analysts ask.
 
 A scene is a table of people (a distribution of values, groups, strata, records) and a design; a question is what an
 analyst asks of its release. Each scene is released many times, with the people fixed and the sets redrawn, and for

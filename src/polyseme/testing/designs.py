@@ -1,6 +1,7 @@
-"""Laws of what a design says of itself: every answer against the channel, written out set by set.
+"""Laws of designs: probabilities against enumeration, samples against probabilities.
 
-Laws of designs: probabilities against enumeration, samples against probabilities. For domains of a dozen values.
+They are for domains of a dozen values. Every answer of a design about itself is compared with the channel, written out
+set by set.
 
 A sampler is judged by Pearson's statistic on `RECORDS` sets at the level `LEVEL`, which rejects sets whose
 probabilities are 2% off (`distorted` makes such a near miss, and the package's own tests show that it is rejected).

@@ -1,4 +1,4 @@
-"""Laws of privacy models, judged on a random table with quasi-identifiers `q` and `r` and a sensitive `s`."""
+"""Laws of privacy models, on a random table with quasi-identifiers `q`, `r` and secret `s`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,11 @@
-"""How often the intervals of weighted tables hold the truth, simulated.
-
-Weights are lognormal, and may lean on the value. About the people in a table, these and their weights stay the same and
-only sets are redrawn; about a population, people and weights are redrawn too, and the truth is what they are
-expected to add up to.
-
-How often intervals hold the truth, record by record: large domains, weights, repeated people, pairs, all levels.
+"""How often intervals hold the truth, record by record: large domains, weights, pairs.
 
 As in `coverage`, each scene is released many times with the same people and other sets. Here every record is drawn by
 itself, so that it can have a weight, share its set with other records of a person, and have a second attribute.
+
+In weighted tables, weights are lognormal, and may lean on the value. About the people in a table, these and their
+weights stay the same and only sets are redrawn; about a population, people and weights are redrawn too, and the truth
+is what they are expected to add up to.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A table as an engine that counts elsewhere hands it over: distinct rows with counts, in any order.
+"""Workers in this process, and tables as an engine that counts elsewhere gives them.
 
-Law: who reads `counted` finds exactly the same in a source and in its compressed form.
+Workers find in the plainest way what those of an engine must find. Law: on the same sample, every engine's workers come
+to the same release as these.
 
-Workers that are this process: what those of an engine must find, in the plainest way to find it.
-
-Law: on the same sample, every engine's workers come to the same release as these.
+A compressed table has distinct rows with counts, in any order. Law: a reader of `counted` finds exactly the same in a
+source and in its compressed form.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What browsers are served: ES modules, pages and styles. Data of the package, and one function that hands it out.
+"""What browsers are served: ES modules, pages and styles, and a function that returns them.
 
 The modules are plain JavaScript with types in comments. Comments are for those who read the source; they are more than
 a third of it, so they are left out of what is served.

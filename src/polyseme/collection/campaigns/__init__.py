@@ -1,7 +1,7 @@
-"""Campaigns: a policy and its questions become the pinned document from which devices draw their own sets.
+"""Campaigns: a policy and its questions become the document from which devices draw.
 
-`making.py` plans and refuses, `cautions.py` warns, `questions.py` reads what people are asked, `columns.py` is the way
-back: the columns of a release of what was collected. `signing.py` puts a detached signature beside a document.
+`document.py` plans, refuses and warns, `questions.py` reads the questions, `columns.py` is the way back: the columns of
+a release of what was collected. `overview.py` puts a detached signature beside a document.
 """
 
 from polyseme.collection.campaigns.columns import columns_of, manifest_of

@@ -1,9 +1,9 @@
-"""How a record's codes lead to its stratum: the tables of `polyseme.strata`, by code instead of by spelling.
-
-From a campaign document to the columns and the manifest of a release of what was collected.
+"""From a campaign document to the columns and the manifest of a release.
 
 The parameters of each design are made from its sampling document, so that analysts estimate with the weights from which
 devices drew.
+
+A record's codes lead to its stratum by the tables of `polyseme.strata`, by code instead of by spelling.
 """
 
 from __future__ import annotations

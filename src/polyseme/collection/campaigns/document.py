@@ -1,9 +1,8 @@
-"""Warnings for the maker of a campaign before people answer it.
+"""From a policy and questions to the pinned campaign document: planned and checked.
 
-From a policy and questions to the pinned document: planned, checked, and refused where it would disappoint later.
-
-All problems are found at once: what the policy promises and cannot keep, what could not be estimated from the planned
-number of answers, what devices cannot draw, what is not asked or not said in every language.
+All problems are found at once: promises of the policy that cannot be kept, what could not be estimated from the planned
+number of answers, what devices cannot draw, questions that are missing or not translated. Warnings for the author of a
+campaign come before people answer it.
 """
 
 from __future__ import annotations

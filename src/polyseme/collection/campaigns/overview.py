@@ -1,12 +1,10 @@
-"""A campaign on the disk: `campaign.json` with the exact bytes, and beside it perhaps `campaign.sig`.
+"""A campaign on the disk, its signature, and an overview from its document alone.
 
-A detached signature of a campaign document: Ed25519 over its exact bytes.
+On the disk a campaign is `campaign.json` with the exact bytes, and optionally `campaign.sig`: a detached Ed25519
+signature over these bytes. The id in a link already pins the document. A signature names its author to people who know
+the public key.
 
-The id in a link already pins the document. A signature says who stands behind it, to people who know the public key.
-
-What a campaign comes to, from its document alone: promises as devices check them, and the error to expect.
-
-A campaign on the terminal.
+The overview has the promises as devices check them, and the error to expect; it can be shown on the terminal.
 """
 
 from __future__ import annotations

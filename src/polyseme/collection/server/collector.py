@@ -1,4 +1,4 @@
-"""What the endpoints share: the campaigns that are known here, the writer, and who may do what."""
+"""What the endpoints share: known campaigns, the writer, and who may do what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two endpoints that devices write to, as plain ASGI applications: a framework would take half of the time."""
+"""The two endpoints that devices write to, as plain ASGI applications for speed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The pages and modules that the wheel brings: nothing comes from another host, and browsers are told so.
+"""The public listener: documents, states, the respondent's page, two endpoints to write to.
 
-The public endpoints as an OpenAPI document, for people and programs that write another client.
-
-The public listener: documents, states, the respondent's page, and the two endpoints that take something.
+Pages and modules come from the wheel, none from another host, and headers say so to browsers. The endpoints are
+described as an OpenAPI document, for authors of other clients.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Answers that say what is wrong, as RFC 9457 has them; none of them repeats anything of what was sent.
+"""Requests and problem answers: bodies read within limits, errors as in RFC 9457.
 
-Reading what was sent: not longer than allowed, of the right media type, and not for ever.
+A body must not be longer than allowed, must have the right media type, and must arrive in time. No answer repeats
+anything of what was sent.
 """
 
 from __future__ import annotations

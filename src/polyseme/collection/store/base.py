@@ -1,11 +1,12 @@
-"""What every store can do, and the words in which it answers.
+"""What every store can do, the words in which it answers, and its migrations.
 
 A store keeps campaigns, their reports, the hashes of invitations and the hashes of the tokens of its operators. It has
 no clock: no row says when it came. A report's place is its random id, so the order of rows says nothing either.
 
 One object serves one thread at a time; open two for two threads.
 
-Numbered steps from an empty database to the present tables, one SQL file each; they are never changed afterwards.
+Migrations are numbered steps from an empty database to the present tables, one SQL file each; they are never changed
+afterwards.
 """
 
 from __future__ import annotations

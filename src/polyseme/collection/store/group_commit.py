@@ -1,4 +1,4 @@
-"""Group commit: whatever is waiting goes into the store in one transaction, and is acknowledged when it is there.
+"""Group commit: waiting reports are stored in one transaction, then acknowledged.
 
 There is no timer. While a transaction is on its way to the disk reports gather, and they are the next one: a single
 report does not wait, and many share the cost of one sync. What cannot be stored now is refused at once, by

@@ -1,12 +1,10 @@
-"""The codes of a set as they travel: several in one number, as many as fit.
+"""Columns on their way through Spark: packed codes of sets, and wider types.
 
-A row of Spark takes eight bytes for each of its columns, however small what is in them, and is copied several times on
-its way to its place.
+Several codes of a set travel in one number, as many as fit. A row of Spark takes eight bytes for each of its columns,
+however small what is in them, and is copied several times on its way to its place.
 
-What Arrow columns become on their way through Spark, which has fewer types.
-
-Values stay what they are: a type becomes a wider one, and what would be cut off or has no counterpart is refused before
-anything is drawn.
+Spark has fewer types than Arrow. Values stay what they are: a type becomes a wider one, and what would be cut off or
+has no counterpart is refused before anything is drawn.
 """
 
 from __future__ import annotations

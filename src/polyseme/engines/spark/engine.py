@@ -1,9 +1,7 @@
-"""Rows as they travel become rows as they are published: labels in place of codes, the users' names, no places.
-
-The Spark engine: the same map as on one machine, in many workers; the rest in Spark's own words.
+"""The Spark engine: the same map as on one machine, in many workers.
 
     a table of files   (check ─►) draw ─► order ─► write        the workers read the files themselves
-    a frame            draw ─► write ─► order ─► write          what a frame gives is asked for once
+    a frame            draw ─► write ─► order ─► write          a frame is computed once
 
 A lazy frame that is computed twice draws twice, and two sets of one person can be intersected. In a table of files
 every record has a place, and what is drawn for it follows from that place: a worker that dies, a task that is tried
@@ -12,6 +10,8 @@ so there the drawn rows are written first, where Spark keeps exactly one attempt
 reads them from there.
 
 Rows are put in order by 64 bits from the secure stream: they choose the file of a row and its place in it.
+
+Rows as they travel become rows as they are published: labels in place of codes, the users' names, no places.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""A Spark frame as a table: counted by Spark, read row by row only where that is asked for.
+"""A Spark frame as a table, a release counted by Spark, and the small combinations in it.
 
-A release whose sets are counted by Spark; everything that is made of the counts is made here, as always.
+Spark counts; rows are read one by one only where that is required. Everything that is made of the counts is made here,
+as always.
 
-How many records share what can tell them apart, for those who watch rows on their way out.
-
-Spark counts what stands in the files. Which of that is the same value (30.0 and "30 ", a word for "missing" and none at
-all) is said by the same code as on one machine, once for each combination that Spark has found.
+Spark counts what stands in the files. Which of these are the same value (30.0 and "30 ", a word for "missing" and none
+at all) is decided by the same code as on one machine, once for each combination that Spark has found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Groups over all workers: records are ranked in an order that was drawn, and ranks say who is in which group.
+"""Groups over all workers: records are ranked in a drawn order, and ranks give the group.
 
     drawn ─► rank in a cell ─► group ─► values of the group ─► rows in an order of their own
 

@@ -1,8 +1,8 @@
-"""What goes wrong in Spark, in words of our own: its messages quote rows of the table, and are pages long.
+"""Spark jobs: tasks over the parts of a table, stopping them, and errors in our own words.
 
-What Spark is asked to do can be stopped from outside.
+Spark's own messages quote rows of the table, and are pages long. A job can be stopped from outside.
 
-A table that the workers read themselves, as tasks: which parts of it each of them reads, and where their rows begin.
+Workers read a table themselves, as tasks: which parts of it each of them reads, and where their rows begin.
 
 A task is one row of a frame with one partition for each row, so that it always reads the same parts and its records
 keep their places in the table, on whatever machine and at whatever attempt.

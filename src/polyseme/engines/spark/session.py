@@ -1,6 +1,6 @@
-"""Where Spark is: looked at before it is asked, since Spark itself takes minutes to say that nothing is there.
+"""The Spark session: one that is given or runs already, or a new one for an address.
 
-The Spark session: the one that is handed in or runs already, or a new one for an address.
+An address is checked first, since Spark itself takes minutes to report that nothing is there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What workers do: check their part of a table, draw its sets, tell what they counted.
+"""What Spark's workers do: check, draw and count their part of a table, and cut classes.
 
 Everything here is pickled, sent to workers and called there with an iterator of Arrow batches. What a record becomes
 depends on the job's keys and on its place in the table alone.
 
-Spark's workers for verbs that work where the rows are: it samples, sums up and puts together, they count and cut.
+For grouping methods Spark samples, sums up and collects; the workers count and cut.
 
     rows ─► codes (workers) ─► alike ones summed ─► put together by part ─► cut, one part at a time (workers) ─► here
 

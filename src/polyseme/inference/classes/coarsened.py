@@ -1,6 +1,4 @@
-"""What the labels of a generalized column stand for, in codes.
-
-From records that show a label in the place of each value: generalized columns, and columns as they are.
+"""Tables from records with labels: generalized columns, and columns as they are.
 
     L(x) = prod_r sum_{v in A_r} x(c_r, v),      x(c, v) <- sum_{r: c_r = c} [v in A_r] x(c, v) / sum_{u in A_r} x(c, u)
 
@@ -16,7 +14,7 @@ the even spread. The step on the right is expectation maximisation; it starts fr
 labels tell apart keep equal parts, about which the likelihood says nothing: so does everything where classes do not
 overlap.
 
-Records in groups, as rows of a cross-tabulation with further columns that are known.
+Records in groups are rows of a cross-tabulation with further columns that are known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of records that were put into classes or groups: exact where their values are known."""
+"""The table of records in classes or groups: exact where their values are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Between the even spread and the largest likelihood: how far the steps of expectation maximisation are trusted.
+"""Between the even spread and the largest likelihood: tables from labels, shrunk.
 
     x  =  w step(x) + (1 - w) even      maximises      log L(x)  +  s sum_v even_v / n log x_v,      w = n / (n + s)
 
@@ -12,7 +12,8 @@ So w = 1 is the largest likelihood and w = 0 the even spread, and whatever lies 
 out as well: what is known exactly stays exact, and margins that both tables keep are kept. The weight is the one under
 which records that were left out of the fit are most likely.
 
-Records that show labels, each attribute by itself: what labels of other records say about the values of a label.
+Records that show labels are fitted with each attribute by itself: the labels of other records say how the values of a
+label are distributed.
 
     x(c, v)  =  S [ w step(x)(c, v) + (1 - w) even(c, v) ]
 
@@ -20,7 +21,7 @@ where
     x     records of cell c with value v of one attribute
     step  each record shared out among the values of its label in proportion to x
     even  the even spread
-    w     how far the likelihood is trusted, see `mixing`
+    w     how far the likelihood is trusted, see above
     S     a moving average over neighbors, for numbers in ascending order; else nothing
 
 Attributes are taken one by one, as if they had nothing to do with one another within a cell; so does the even spread.

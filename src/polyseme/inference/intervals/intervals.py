@@ -1,6 +1,6 @@
 """Intervals for every cell and every sum of cells of an estimated table.
 
-How wrong a maximum-likelihood table can be because no cell may be negative.
+They include the error of a maximum-likelihood table that comes from the constraint that no cell may be negative.
 
 Where cells are zero in truth, the constraint x >= 0 turns the noise of these cells into a bias: each of them can only
 be estimated too high, and everything else too low. A single cell hardly notices. A sum that collects many such biases

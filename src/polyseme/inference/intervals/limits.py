@@ -1,4 +1,7 @@
-"""Interval limits of likelihood estimates: by profile likelihood, or from `inverse` where a table is too large."""
+"""Interval limits of likelihood estimates, by profile likelihood or from `inverse`.
+
+The latter is for tables that are too large.
+"""
 
 from __future__ import annotations
 

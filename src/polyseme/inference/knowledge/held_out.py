@@ -1,7 +1,8 @@
-"""How often a rule for guessing is right, told from published sets alone: without bias, and with its standard error.
+"""How often an attacker who knows the distribution in each group guesses right.
 
-A rule names a value from a published set R and a kind q of record. Its own certainty proves nothing: an attacker who
-picks the highest estimate picks its error too. But its chance for a person with the value v is known,
+The number is estimated from a release, without bias and with its standard error. A rule names a value from a published
+set R and a kind q of record. Its own certainty proves nothing: an attacker who picks the highest estimate picks its
+error too. But its chance for a person with the value v is known,
 
     s(q, v) = sum over R of P(R | v) [the rule names v]
 
@@ -18,12 +19,10 @@ other way round, so the same product of two chances is counted twice. Where noth
 candidates that doubles the variance, elsewhere it does nothing. The standard error reckons with the former (measured,
 with three folds and all candidates alike: 1.35 times that of independent records, and 1.41 are reckoned with).
 
-How often an attacker who knows the distribution in each group guesses right, estimated from a release.
-
-To put estimated shares in place of the true ones misleads either way: where they are drawn towards everybody's they are
-too much alike (income at (3, 4), 20,000 records in 20 groups: 71.4% instead of 75.4%), and where they are not, chance
-makes them differ. So what was learned from some records is judged by others (`estimators/judging.py`), which tells
-without bias how often *that* is right. An attacker who knows the truth is right a little more often, by
+To put estimated shares in place of the true ones misleads either way: where they are drawn towards the shares of all
+people they are too much alike (income at (3, 4), 20,000 records in 20 groups: 71.4% instead of 75.4%), and where they
+are not, chance makes them differ. So what was learned from some records is judged by others, which says without bias
+how often *that* is right. An attacker who knows the truth is right a little more often, by
 
     regret = V(pi) - V(pi, guessing by shares learned from so many records)
 
@@ -31,9 +30,9 @@ which is computed for releases drawn from the estimated shares, as if these were
 
     between success - z error and success + regret + z error
 
-Columns that tell something may seem to tell nothing where records are few. So the upper limit is not below that of an
-attacker who takes as many columns as groups can have, whether they seem to tell something or not, nor below that of one
-who combines all columns (`attacks/definetti.py`). Where records say next to nothing, no upper limit is below one.
+Informative columns may seem to say nothing where records are few. So the upper limit is not below that of an attacker
+who takes as many columns as groups can have, whether they seem informative or not, nor below that of one who combines
+all columns (`polyseme.scrutiny.attacks.definetti`). Where records say next to nothing, no upper limit is below one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What published sets reveal about groups of people: which columns tell groups apart, and their shares.
+"""What published sets reveal about groups: which columns distinguish them, and shares.
 
 The shares of a group are those under which its sets are most likely, with some people like everybody else added:
 

@@ -1,4 +1,4 @@
-"""`plan --frontier` and `plan --advise`: what a learner's success costs, and the cheapest setting that keeps it."""
+"""`plan --frontier` and `plan --advise`: the cost of a learner's success, cheapest setting."""
 
 from __future__ import annotations
 

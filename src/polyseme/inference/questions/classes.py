@@ -1,4 +1,4 @@
-"""Questions to a release whose records were put into classes or groups: what each record shows, counted."""
+"""Questions to a release of classes or groups: what each record shows, counted."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Questions about the members of joint attributes: sums over the combinations that were published.
+"""Published sets counted within cells of untouched columns; sums for joint attributes.
 
-The published sets of a release, counted within cells of its untouched columns.
+A question about members of joint attributes is a sum over the combinations that were published.
 """
 
 from __future__ import annotations

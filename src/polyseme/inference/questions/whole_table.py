@@ -1,4 +1,6 @@
-"""From published records to the whole table, of which some records are left out because of what they are.
+"""From published records to the whole table, of which some records are left out.
+
+They are left out because of their values.
 
     x(c, v) in [low(c, v), high(c, v) + S],      share(c, v) in [low / (n(c) + S), (high + S) / (n(c) + S)]
 

@@ -1,4 +1,4 @@
-"""How often an attacker is right who reads all sets of a record (`estimators/associations.py` has what he knows).
+"""How often an attacker who reads all sets of a record is right.
 
 What he knows comes from other records than those he guesses at: each fold is judged by what was learned from the rest.
 From true values his chance is then known for every record,
@@ -7,8 +7,8 @@ From true values his chance is then known for every record,
 
 by going through all pairs of sets where they are few, otherwise for sets S that are drawn, with the error of that. From
 published sets it is estimated without bias: once x is known, R says nothing more about S, so the set S is a part of the
-kind of a record in `estimators/judging.py`. An attacker who knows the true shares does a little better, by a regret
-that is computed for releases drawn from the learned ones.
+kind of a record in `inference.knowledge.held_out`. An attacker who knows the true shares does a little better, by a
+regret that is computed for releases drawn from the learned ones.
 
 More than two attributes are combined as if they were independent given the value that is guessed. The attacker takes
 the best of some teams, the most telling attribute alone among them, so this is a lower bound of what can be done.

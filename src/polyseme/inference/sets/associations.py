@@ -1,4 +1,4 @@
-"""How the values of protected attributes go together, and what that says about a record whose sets are all read.
+"""How the values of protected attributes relate, and what all sets of a record reveal.
 
 Sets are drawn independently for each attribute, but true values are not independent. An attacker who knows how the
 values of two attributes go together reads the set S of one as a hint about the other, like one more untouched column:

@@ -1,6 +1,4 @@
-"""The simpler table that `shrink` draws towards: what the attributes say one by one.
-
-How strongly to shrink: as far as it makes reports that were left out of the fit more likely.
+"""How strongly to shrink: as far as it makes reports left out of the fit more likely.
 
 Leaving out one report of set R changes the fitted table by `M a_R / f_R`, to first order, where `M` is the inverse
 curvature of the penalized likelihood among the tables of the same total. So the log-likelihood of all reports, each
@@ -17,7 +15,7 @@ where
     K  the cells that are not zero; without a penalty K - 1 parameters are left
 
 The simpler table m was itself made from the reports, so leaving one out moves it too. With the response T of m to a
-report, see `simpler`, and the share r of a group in all records that is a further
+report, see `simpler_table`, and the share r of a group in all records that is a further
 
     r tr(M diag(s / x) T)
 
@@ -27,7 +25,8 @@ That is a statement about many records. With few of them for each cell, parts of
 the rest is fitted again, which then costs little; so are, with one part, tables with too many cells for a matrix. The
 simpler table is then remade from the rest, unless the part held out is small beside all reports.
 
-Halves of reports, each with what a set adds to an unbiased estimate as the other half and other parts settle it.
+The simpler table m is what the attributes say one by one. Reports are halved: each half has what a set adds to an
+unbiased estimate as the other half and other parts settle it.
 """
 
 from __future__ import annotations

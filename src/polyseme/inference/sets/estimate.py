@@ -1,4 +1,4 @@
-"""The answer to a question: a table of estimated counts with intervals, and what follows from it."""
+"""The answer to a question: a table of estimated counts with intervals, and its results."""
 
 from __future__ import annotations
 

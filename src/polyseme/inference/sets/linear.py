@@ -1,4 +1,6 @@
-"""Estimators that are linear in the containment counts: `simple`, `existing`, `paper`, `inverse`, `valueadding`.
+"""Estimators linear in containment counts: `simple`, `existing`, `paper`, `inverse`, ...
+
+Also `valueadding`.
 
     x = (A_1 x ... x A_q) w
 
@@ -116,7 +118,7 @@ class Existing(Linear):
 
 
 class Paper(Linear):
-    """Algorithm 2 of the journal paper: `x = (Q^T)^-1 w` with Equation 2 for Q, see `analysis/equation_two.py`.
+    """Algorithm 2 of the journal paper: `x = (Q^T)^-1 w` with Equation 2 for Q, see `privacy.analysis.precision`.
 
     Exact for `l = 2` where decoys are drawn evenly, as the simple algorithm does; biased otherwise.
     """

@@ -1,21 +1,19 @@
-"""What varies slowly along an attribute: functions of its values, each with the size it has when nothing is known.
-
-For values that stand on a line these are the straight slope, and bends: the principal functions of a cubic smoothing
-spline, that is of a line whose slope drifts at random. Around a circle they are the waves of the periodic spline. Bends
-and waves get small fast, the k-th like 1/k^4, so that a few of them are all. Values that stand nowhere differ each in
-its own way.
-
-The weights of a smooth table, and what they do.
+"""Smooth log-linear tables: functions that vary slowly along attributes, and their weights.
 
     log x_cv = sum_w  g_cw F_v,k(w)  w,    up to what all v of one c have in common
 
 where
     c  a group of records whose number is known: a cell of the untouched attributes, or a part of one
     v  a combination of true values
-    F  functions of the values: main effects and interactions, see `splines`
+    F  functions of the values: main effects and interactions, see below
     g  how far a weight counts in a group: everywhere alike, or as a difference between groups
 
 No column of length (groups x values) is ever written down.
+
+Each function F has the size that is expected when nothing is known. For values that stand on a line these are the
+straight slope, and bends: the principal functions of a cubic smoothing spline, that is of a line whose slope drifts at
+random. Around a circle they are the waves of the periodic spline. Bends and waves get small fast, the k-th like 1/k^4,
+so that a few of them are all. Values without an order differ each in its own way.
 """
 
 from __future__ import annotations

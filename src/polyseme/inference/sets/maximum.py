@@ -1,8 +1,31 @@
-"""The design effect of one group, where people have several records with the same decoys.
+"""Likelihood estimators on sets: `ml`, `shrink`, and `bayes` on containment counts.
 
-The manifest states one design effect for the whole table. The people of one group may have more records than others,
-and then its errors are larger than that says. It shows in the sets: records of one draw come in clumps, so counts of
-sets spread more widely around what is expected of them,
+`ml` is maximum likelihood on the sets, `bayes` the composite likelihood of containment counts. `shrink` is maximum
+likelihood drawn towards a simpler table, as far as the release itself says it should be:
+
+    x  maximizes  sum_i c_i log f_i  +  strength * sum_v m_v log x_v
+
+where
+    m         the simpler table, see `Simpler`: the product of the margins of the attributes; for one attribute in
+              several groups its distribution over all of them; for one ordered attribute alone the neighbors' average;
+              else uniform
+    strength  in records: as many further records as if drawn from m
+
+The penalty is that of a Dirichlet prior, so it acts like further reports whose true value is known, and the solver is
+that of `ml`. The strength is the one under which reports left out of the fit are most likely, see `cross_validation`;
+it is never set by stopping the search early. Strength zero is `ml`, and the same criterion chooses between the two.
+
+`x` is about the population that the records were drawn from: it is pulled towards m even where the records themselves
+differ from it. The people in the table are estimated by what the reports say of each of them when x is the prior,
+
+    sum_i c_i A[i, v] x_v / f_i  =  (n + strength) x_v - strength m_v      for the proportions x_v
+
+so that only the doubt about a report is settled by m, never the report itself.
+
+*Design effects.* People may have several records with the same decoys. The manifest states one design effect for the
+whole table. The people of one group may have more records than others, and then its errors are larger than that says.
+It shows in the sets: records of one draw come in clumps, so counts of sets spread more widely around what is expected
+of them,
 
     phi = sum_R (c_R - e_R)^2 / e_R / freedom
 
@@ -20,29 +43,6 @@ w a weight, n_w how many records have it, and f_R how likely the set R is among 
     phi = sum_w w^2 sum_R (c_wR - n_w f_R)^2  /  sum_w w^2 n_w (1 - sum_R f_R^2)
 
 which is 1 for independent records, and the mean of w^2 m^2 over that of w^2 m for people with m records each.
-
-`ml`: maximum likelihood on the sets, and `bayes`: the composite likelihood of containment counts.
-
-`shrink`: maximum likelihood drawn towards a simpler table, as far as the release itself says it should be.
-
-    x  maximises  sum_i c_i log f_i  +  strength * sum_v m_v log x_v
-
-where
-    m         the simpler table, see `simpler`: the product of the margins of the attributes; for one attribute in
-              several groups its distribution over all of them; for one ordered attribute alone the neighbors' average;
-              else uniform
-    strength  in records: as many further records as if drawn from m
-
-The penalty is that of a Dirichlet prior, so it acts like further reports whose true value is known, and the solver is
-that of `ml`. The strength is the one under which reports left out of the fit are most likely, see `strength`; it is
-never set by stopping the search early. Strength zero is `ml`, and the same criterion chooses between the two.
-
-`x` is about the population that the records were drawn from: it is pulled towards m even where the records themselves
-differ from it. The people in the table are estimated by what the reports say of each of them when x is the prior,
-
-    sum_i c_i A[i, v] x_v / f_i  =  (n + strength) x_v - strength m_v      for the proportions x_v
-
-so that only the doubt about a report is settled by m, never the report itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The estimators by name: those of the package and those of plugins.
+"""The estimators by name, of the package and of plugins, and the choice when none is named.
 
-Which likelihood estimator, when none is named: the one under which reports left out of the fit are most likely.
+The chosen likelihood estimator is the one under which reports left out of the fit are most likely.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums of cells from what each report adds to them, without the bias of estimates that cannot be negative.
+"""Sums of cells from what each report adds to them, without the bias of non-negativity.
 
 A likelihood estimate of a cell near zero can only be too high, and everything else is then too low. One cell hardly
 notices; a mean over hundreds of values does, and so does a difference of groups that are drawn towards each other. So a

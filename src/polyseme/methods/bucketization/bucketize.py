@@ -1,9 +1,10 @@
-"""Records in order of their kind, and within a kind in an order that is drawn.
+"""From records to groups: count, compose, draw who takes which place, and leave records out.
 
-One sort of whole words does both: the kind, then random bits, then the number of the record. Records of a kind that
-drew the same bits are put in a fresh random order, so every order is equally likely, as if all had been shuffled first.
+Records are put in order of their kind, and within a kind in an order that is drawn. One sort of whole words does both:
+the kind, then random bits, then the number of the record. Records of a kind that drew the same bits are put in a fresh
+random order, so every order is equally likely, as if all had been shuffled first.
 
-Leaving out records so that a record's absence does not tell its value.
+Records are left out so that a record's absence does not reveal its value.
 
 Groups need as many records of other values as of any one, so that it is a frequent value whose records find no place.
 Suppressing as few as possible suppresses only those, and a person who was in the table and is not in the release then
@@ -20,16 +21,14 @@ A smaller share costs records: with g groups n(c) <= g + s(c) <= (N - S) / l + s
 
     (share * N - n(c)) / (share - 1 / l)
 
-records can be placed, and none when the share is n(c) / N, what an attacker is right in without any release. A share of
-1 / l, which groups themselves keep, cannot be reached: records of which no cluster has more than 1 / l form groups, and
+records can be placed, and none when the share is n(c) / N, the success of an attacker without any release. A share of 1
+/ l, which groups themselves keep, cannot be reached: records of which no cluster has more than 1 / l form groups, and
 would not be left out.
 
 Clusters: K records can be placed, in K // l groups, exactly if between the fewest (n(c) - share * S) and the most
 (min(n(c), g), one less where a cluster has to be among the l) of each cluster there is room for K. The largest such K
 is found by trying from above, so no grouping with both properties suppresses fewer. Otherwise, one record of each value
 that is missing among l compatible ones is taken away, and the rest is grouped: `gap` says what that may have cost.
-
-From records to groups: count, compose, and draw who takes which place.
 """
 
 from __future__ import annotations
@@ -282,7 +281,7 @@ def bucketize(
                `dissimilar(distance, e)` for (l, e)
     stream     decides who takes which place; seeded for experiments only
     left_out   the largest share that a kind of values may have of the suppressed records, of which there are then at
-               least l kinds: see `left_out.py`; None suppresses as few records as possible, of whichever values
+               least l kinds: see above; None suppresses as few records as possible, of whichever values
 
     Refuses an l for which no group exists. The number of suppressed records is for the caller to judge.
 

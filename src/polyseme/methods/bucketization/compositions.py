@@ -1,33 +1,22 @@
-"""Clusters and lines in closed form.
+"""Which kinds share a group, and how often: closed forms, a linear program, the paper's way.
 
-With g groups, at most g records of a cluster, or of a window of the line narrower than d, can be placed. Let f(g) be
-the most records that can be placed under this rule:
+*Clusters and lines in closed form.* With g groups, at most g records of a cluster, or of a window of the line narrower
+than d, can be placed. Let f(g) be the most records that can be placed under this rule:
 
     clusters  f(g) = sum over clusters of min(size, g)
     line      f(g) = what is placed when values are taken from one end to the other, as many of each as the rule admits
 
 g groups of at least l records exist exactly if f(g) >= l g. Necessary, since each group takes at most one record of a
-cluster or window. Sufficient, since the placed records in order (of clusters, of positions) can be dealt to the groups
-in turn: two records of one group are g or more places apart, so they share no cluster and no window, and sizes of
-groups differ by one at the most.
+cluster or window. Sufficient, since the placed records in order (of clusters, of positions) can be assigned to the
+groups in turn: two records of one group are g or more places apart, so they share no cluster and no window, and sizes
+of groups differ by one at the most.
 
 f is concave with f(0) = 0 (it is the value of a linear program whose right-hand side grows with g; its matrix of
 intervals is totally unimodular, so whole numbers attain it). So f(g) / g falls, the condition holds up to some g* and
 never after, and as f grows, g* is both the most groups and the least suppression. f(g*) < l (g* + 1), so that no group
 has 2 l records.
 
-What may share a group, as the structures that distances have; and sets of values that may.
-
-Maximal-bucket first: the algorithm of the (l, e) paper, for comparison.
-
-As long as l buckets have records, a group takes one record of each of the l largest. What remains joins any group that
-it fits, and is suppressed otherwise. (The paper joins the nearest in quasi-identifiers; the first that fits is as good
-for the count, and says nothing about them.)
-
-Where similarity is not transitive there are no buckets: each value is one, and a group takes the largest that fit those
-it has. Ties go to the smaller code.
-
-Similarity that is not transitive: the configuration linear program.
+*Similarity that is not transitive: the configuration linear program.*
 
     maximize   sum over S of |S| y(S)     subject to     sum over S with v in S of y(S) <= n(v)   for every v,   y >= 0
 
@@ -43,6 +32,12 @@ forms the last groups of each set again. `gap` is the bound, rounded down, minus
 
 Values with the same neighbors that may not share a group are one kind. Each set also counts for a little less than any
 record, so that of equally good solutions the one with more groups is preferred.
+
+*Maximal-bucket first*, the algorithm of the (l, e) paper, for comparison. As long as l buckets have records, a group
+takes one record of each of the l largest. What remains joins any group that it fits, and is suppressed otherwise. (The
+paper joins the nearest in quasi-identifiers; the first that fits is as good for the count, and says nothing about
+them.) Where similarity is not transitive there are no buckets: each value is one, and a group takes the largest that
+fit those it has. Ties go to the smaller code.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The places of groups: how many records of which kind each group takes, before the records are chosen.
+"""The places of groups: how many records of which kind each takes, before any is chosen.
 
     places = compose(counts, structure, l)
     places.group_of(codes, ranks)       # the group of records with these values that have these ranks in their kind

@@ -1,15 +1,15 @@
-"""Tables at the levels of a node, each made from a smaller table below it where there is one.
+"""The lattice of levels, tables at its nodes, and the check of one node.
 
-A row stands for all records with the same groups and the same sensitive values, and of the same person where people
-are counted. Going up only merges rows, so a node's
-table follows from that of any node below it. Tables that are clearly smaller than what they were made from are kept.
+The lattice has one axis a quasi-identifier and one node a choice of levels. Sets of nodes are arrays of booleans in the
+shape of the lattice, what lies below or above a node is a slice of them. A lattice of more nodes than can be kept is
+*thinned*: some levels between the first and the last are left out.
 
-Checking one node: is it admissible, how many records does it cost, and does it rule out all that is below it?
+A row of a node's table stands for all records with the same groups and the same sensitive values, and of the same
+person where people are counted. Going up only merges rows, so a node's table follows from that of any node below it.
+Tables that are clearly smaller than what they were made from are kept.
 
-The lattice of levels: one axis a quasi-identifier, one node a choice of levels.
-
-Sets of nodes are arrays of booleans in the shape of the lattice, what lies below or above a node is a slice of them. A
-lattice of more nodes than can be kept is *thinned*: some levels between the first and the last are left out.
+The check of a node says whether it is admissible, how many records it costs, and whether it rules out all that is below
+it.
 """
 
 from __future__ import annotations

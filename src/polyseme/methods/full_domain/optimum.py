@@ -1,14 +1,12 @@
-"""Why no node is admissible: the least suppression that would do, and the model in the way.
+"""Full-domain generalization for a policy: the levels of least loss, and their table.
 
-Local recoding: what would be suppressed is generalized by itself, further than the rest, again and again.
+Where no node is admissible, it finds the least suppression that would do, and the model in the way.
+
+Local recoding generalizes further what would be suppressed, by itself, again and again.
 
 Every round looks for the levels of least loss at which at least half of the records that are left can be shown; then
 for those at which any can. It looks at a limited number of nodes: nothing is proved of a table that is recoded locally.
 A round counts only if all that is then published fulfills the goal, compared with itself.
-
-The verb: the levels of least loss, and the table that they make.
-
-Full-domain generalization as a policy asks for it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Where to look next: a rough model of how many records violate at each node.
-
-The logarithm of their number is fitted by ridge regression on what each quasi-identifier still tells at its level (the
-entropy of its groups). The fit only decides which node is looked at, never what is found there.
-
-The node of least loss among those that are admissible: exact, and at any moment with a bound on what is left.
+"""The admissible node of least loss: exact, and at any moment with a bound on the rest.
 
 A set of *candidates* shrinks until it is empty:
 
@@ -14,6 +9,10 @@ A set of *candidates* shrinks until it is empty:
 The node that is looked at, candidate or not, is the one that can be expected to take away most. Ties: least loss, then
 fewest records suppressed, then the lowest level of the first quasi-identifier, of the second, and so on. Losses that
 differ by less than one part in 10^12 are equal: they were summed in another order.
+
+A rough model of how many records violate at each node says where to look next. The logarithm of their number is fitted
+by ridge regression on what each quasi-identifier still says at its level (the entropy of its groups). The fit only
+decides which node is looked at, never what is found there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Cutting many classes at once, each along one axis.
+"""Cuts of many classes at once, each along one axis, and whether the parts fulfill a goal.
 
-Whether parts of classes fulfill a goal, which may compare them with the whole table.
+A goal may compare parts with the whole table.
 """
 
 from __future__ import annotations

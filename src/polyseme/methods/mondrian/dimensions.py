@@ -1,4 +1,4 @@
-"""Axes: a quasi-identifier as Mondrian sees it, along which classes have a width, can be cut and are shown."""
+"""Axes: quasi-identifiers in Mondrian, along which classes have a width, are cut and shown."""
 
 from __future__ import annotations
 

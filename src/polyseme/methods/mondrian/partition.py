@@ -1,7 +1,4 @@
-"""The search: classes of a depth are cut together, along their widest axes first.
-
-Mondrian as a policy asks for it.
-"""
+"""Mondrian for a policy: classes of a depth are cut together, along their widest axes first."""
 
 from __future__ import annotations
 

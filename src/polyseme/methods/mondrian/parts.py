@@ -1,22 +1,22 @@
-"""A table in parts, each of which Mondrian can cut by itself: for tables that no machine holds.
+"""A table in parts that Mondrian cuts one by one: for tables that no machine holds.
 
     division = divided(sample, parts)           # cuts of a sample: boxes with about equally many records
     division.parts_of(leaves)                   # the part of any record
     settled(division, parts, goal)              # parts that do not reach the goal joined, by exact counts
-    cut_part(part, goal of the part, totals)    # wherever the records of the part are: see `grafting`
+    cut_part(part, goal of the part, totals)    # wherever the records of the part are
 
 A sample decides only where the first cuts are. Every part reaches the goal as one class, counted exactly, and is then
 cut as a whole table would be, so that every class does. What is lost against cutting the whole table is that the first
 cuts are near to the middle, and not the nearest.
 
-Parts of a table that were cut where their records are become one tree, as if one machine had cut them all.
+Parts that were cut where their records are become one tree, as if one machine had cut them all.
 
     branch = cut_part(part, goal of the part, totals)   # on whatever machine; it holds no record
     made = grafted(division, branches, ladders)         # on one: a rule for any record of the table
 
 A branch is the cuts of one part and how far each of its classes reaches. It depends on the records of the part and on
-nothing else: who computes it again comes to the same. What classes show, and under which labels, is decided when all of
-them are known.
+nothing else: computed again, it is the same. What classes show, and under which labels, is decided when all of them are
+known.
 """
 
 from __future__ import annotations

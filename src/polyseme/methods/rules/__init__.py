@@ -1,4 +1,4 @@
-"""Semantic rules: classes that are diverse and still give something away are merged, generalized or suppressed.
+"""Semantic rules: diverse classes that still reveal something are merged or suppressed.
 
     E is vulnerable   if some rule `never-all A` is effective on it: a record in E meets A and none contradicts it
 

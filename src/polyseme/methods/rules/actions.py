@@ -1,6 +1,7 @@
-"""Merging: two classes show the lowest groups that hold the cells of both. Local recoding, so other classes stay.
+"""Actions: merging two classes, and removing or changing sensitive values.
 
-Actions on sensitive values: taking some away, or, only where it was asked for by name, changing them.
+Merged classes show the lowest groups that hold the cells of both. This is local recoding, so other classes stay. Values
+are changed only where the policy names that action.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What merging costs, in records.
+"""Which classes are merged with which, at the least cost in records.
+
+Every vulnerable class is in one pair, or has another action:
+
+    minimize    sum of cost over the pairs and other actions that are taken
+    subject to  every vulnerable class in exactly one of them, every other class in at most one pair
 
     cost(v, u) = (|v| + |u|) * loss(v + u) - |v| * loss(v) - |u| * loss(u)
     loss(E)    = mean over quasi-identifiers of (leaves of the cell - 1) / (leaves of the ladder - 1)
@@ -8,11 +13,6 @@ where
     v + u  what both show together: of each quasi-identifier the lowest group that holds both cells
 
 The loss of a class is 0 where single values are shown and 1 where nothing is, so a suppressed record costs 1.
-
-Which classes are merged with which: every vulnerable class is in one pair, or has another action, at the least cost.
-
-    minimize    sum of cost over the pairs and other actions that are taken
-    subject to  every vulnerable class in exactly one of them, every other class in at most one pair
 
 `exact` solves the integer program, `greedy` takes the cheapest that still fits, again and again. Greedy is not exact:
 a class may take the partner that another one needs more.

@@ -1,4 +1,4 @@
-"""From classes on which rules are effective to classes on which none is, by the cheapest actions that are allowed."""
+"""From classes with effective rules to classes with none, by the cheapest allowed actions."""
 
 from __future__ import annotations
 

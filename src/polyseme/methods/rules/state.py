@@ -1,10 +1,9 @@
-"""What a policy asks of the method: where to start, which actions may be taken.
-
-The table between two actions: its classes, its sensitive values, and which rules are effective.
+"""The table between two actions: classes, values, effective rules; the request, and the log.
 
 A `never-all` rule is *effective* on a class when some members meet its condition and no member says otherwise.
 
-What is written down on the way: which rule was effective on which class, what could be done and what was.
+A policy says where to start and which actions may be taken. The log says which rule was effective on which class, what
+could be done and what was.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Figures 8 to 10: histograms of age, sex and the sensitive value, original and estimated by every pair of "
-"algorithms.
+"""Figures 8 to 10: histograms of age, sex and the sensitive value, original and estimated.
+
+Every pair of algorithms estimates them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the promise of 1/l breaks: exact worst posteriors of the paper's algorithms and of the balanced design."""
+"""Where the promise of 1/l breaks: exact worst posteriors of the papers' and our designs."""
 
 from __future__ import annotations
 

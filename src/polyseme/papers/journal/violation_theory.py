@@ -1,4 +1,6 @@
-"""How often decoys of plain l-diversity violate (l, d)-semantic diversity: Equations 11 to 17, exactly.
+"""How often decoys of plain l-diversity violate (l, d)-semantic diversity, exactly.
+
+Equations 11 to 17, Figure 6, and Theorems 5.1 and 5.2: which of them hold.
 
 On F values in a row, any l - 1 of the other values are equally likely decoys. A set is valid when any two of its values
 are d or more apart. Valid sets of l that hold value i (from 1):
@@ -8,8 +10,6 @@ are d or more apart. Valid sets of l that hold value i (from 1):
 with a of the decoys below i and b above: a values among n places, d or more apart, can be chosen in
 C(n - (a-1)(d-1), a) ways. The violation of value i is 1 - valid(i) / C(F-1, l-1); Equation 11 is that of the first
 value.
-
-Figure 6, Theorems 5.1 and 5.2: what holds of them, exactly.
 """
 
 from __future__ import annotations

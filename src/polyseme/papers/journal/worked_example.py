@@ -1,6 +1,7 @@
-"""The journal paper's Tables 1 to 5, 7 and 11, Figure 4, and the examples of section 5.4.
+"""The journal paper's printed tables, figures and examples.
 
-Tables 8 to 10 and Equation 19: a thousand people, five levels, l = 2, d = 2.
+Tables 1 to 5, 7 and 11, Figure 4, and the examples of section 5.4. Tables 8 to 10 and Equation 19 are about a thousand
+people, five levels, l = 2, d = 2.
 """
 
 from __future__ import annotations

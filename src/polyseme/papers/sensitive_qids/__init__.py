@@ -1,1 +1,1 @@
-"""The experiments of the paper on sensitive quasi-identifiers, (l1..lq)-diversity and (t1..tq)-closeness."""
+"""The experiments of the sensitive-QID paper, (l1, ..., lq)-diversity and closeness."""

@@ -1,9 +1,10 @@
-"""The sensitive-QID paper's Tables I to IV, and its Examples 2 and 3 and that of section II.
+"""The sensitive-QID paper's tables: printed ones, the complete Adult records, the US Census.
 
-Tables of many attributes, those of the 45,222 complete Adult records, and what each method makes of some of them.
+Printed are its Tables I to IV, its Examples 2 and 3 and that of section II.
 
-Continuous columns stand in classes; the paper does not say which, only that domains have 2 to 41 values. Ages and hours
-stand in classes of 5, fnlwgt in classes of 50,000, gains in classes of 1,000 and losses in classes of 250.
+*Adult.* Tables of many attributes are those of the 45,222 complete records. Continuous columns stand in classes; the
+paper does not say which, only that domains have 2 to 41 values. Ages and hours stand in classes of 5, fnlwgt in classes
+of 50,000, gains in classes of 1,000 and losses in classes of 250. Each method makes of them:
 
 | name          | sets by                                      | table by                                |
 |---------------|----------------------------------------------|-----------------------------------------|
@@ -14,7 +15,7 @@ stand in classes of 5, fnlwgt in classes of 50,000, gains in classes of 1,000 an
 | Random        | none                                         | records thrown into cells               |
 | ours          | the sets of the Proposal                     | maximum likelihood on the sets          |
 
-The US Census table of 1990 (UCI): read from its file where that is given, else a generated table of its shape.
+*The US Census table of 1990 (UCI)* is read from its file where that is given, else a table of its shape is generated.
 
 The file is `USCensus1990.data.txt`: a header, 2,458,285 records, a number of the case and 68 attributes of 2 to 18
 values. It is checked by its size and its SHA-256 before it is read. Studies use some of its records, drawn at random.

@@ -1,4 +1,4 @@
-"""Figures 1 to 4: distances of reconstructed tables over l and over t, for questions about random attributes."""
+"""Figures 1 to 4: distances of reconstructed tables over l and t, on random attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 5 and 6: how long anonymizing and reconstructing take, on a generated table of the shape of the US Census."""
+"""Figures 5 and 6: times of anonymizing and reconstructing, on a table like the US Census."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first policy for a table that is not described yet: every guess is written down with its reason.
+"""A first policy for an undescribed table: every guess is written down with its reason.
 
 The draft works as it stands, and publishes little rather than much: what it does not know is generalized. It is a
 starting point for a person all the same: names and shapes of columns say little about what an attacker knows.

@@ -1,4 +1,4 @@
-"""How a quasi-identifier may be generalized: a hierarchy for its values, and what to change about it."""
+"""How a quasi-identifier may be generalized: a hierarchy, and what to change about it."""
 
 from __future__ import annotations
 

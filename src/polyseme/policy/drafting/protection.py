@@ -1,4 +1,4 @@
-"""How a sensitive column may be protected: a domain, a distance where there is one, a promise that can be kept."""
+"""How a sensitive column may be protected: domain, distance, and a promise to keep."""
 
 from __future__ import annotations
 

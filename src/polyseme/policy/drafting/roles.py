@@ -1,10 +1,10 @@
-"""Columns whose values are recognized: a built-in taxonomy knows them, or they are dates in a form of their own.
+"""What a column may be: a guess from its name and its values, with the reason.
 
-What a column may be: a guess from its name and from what is in it, with the reason.
+A column that is not recognized is a quasi-identifier: the guess that publishes least.
 
-Whatever is not recognized is a quasi-identifier: the guess that publishes least.
+Values are recognized by a built-in taxonomy, or as dates in a form of their own.
 
-The column that says whose each row is, where one repeats like an identifier: 929 values in 1,858 rows.
+The column that says whose each row is repeats like an identifier: 929 values in 1,858 rows.
 
 A column is proposed that looks like the number of a person, has a value in every row, and repeats; and within whose
 values what does not change about a person does not change: sex and date of birth, and most quasi-identifiers.

@@ -1,7 +1,7 @@
 """How often an attacker who has learned the distribution of the values guesses right.
 
 A release is published so that analysts learn distributions from it. An attacker who knows the distribution in each
-group of people (the untouched columns tell groups apart) guesses, from a published set R, the likeliest value:
+group of people (the untouched columns distinguish groups) guesses, from a published set R, the likeliest value:
 
     V = sum_q P(q) sum_R max_v pi(v | q) P(R | v)          without a release: sum_q P(q) max_v pi(v | q)
 
@@ -15,9 +15,9 @@ For a design `P(R)` the sum over R is the expectation of `max(c, max over v in R
     a_v = pi_v (p / rho_v + 1 - p)         c = (1 - p) max_v pi_v
 
 because a value outside the set has `(1 - p) pi_v`, which is at most what it has inside. So all it takes is which member
-has the highest score (`designs/leading.py`), and no list of sets.
+has the highest score (`polyseme.designs.leaders`), and no list of sets.
 
-Thin groups borrow from everybody: numbers of people by group and value, drawn towards the margin.
+*Thin groups* borrow from all people: numbers by group and value are drawn towards the margin.
 
 A number is known with an error, and the people of a group are a sample of all who are like them. Where a group differs
 from the margin by no more than these two explain, the margin is the better guess. With
@@ -30,7 +30,7 @@ from the margin by no more than these two explain, the margin is the better gues
 the shares of a group are `m + (1 - S_q / D_q) (n_q. / n_q - m)`, and `m` where chance explains it all, as James and
 Stein have it.
 
-How often an attacker guesses the right range: the benefit of distance.
+*Ranges*: how often an attacker guesses the right range shows the benefit of distance.
 
 A range is a set of neighboring values: on a line or a circle a window narrower than d, in a tree a branch. An attacker
 who guesses a range W from a set R is right with `sum over v in W of pi_v P(R | v)`, so the success is

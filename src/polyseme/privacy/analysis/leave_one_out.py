@@ -1,4 +1,4 @@
-"""How often an attacker guesses right who learns the distribution of a group from the group's other records.
+"""The success of an attacker who learns a group's distribution from its other records.
 
 To count a record when its own value is guessed is trivial in small groups: ten records of a group "know" themselves.
 So each record is guessed at from the others, shrunk toward the whole table:

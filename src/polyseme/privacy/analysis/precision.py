@@ -1,4 +1,24 @@
-"""Equation 2 of the journal paper: what its estimator takes the inclusion matrix to be.
+"""How well the shares of the true values can be recovered from N reports.
+
+Where the true values are distributed as the design expects (`pi = rho / l`), everything follows from the joint
+inclusion `Pi`: with `D = diag(rho)` and `X = D Pi^-1 D` the limit is
+
+    (tr I^-1 - 1) / (F N),   tr I^-1 = (tr X - (1 - p^2) sum pi^2) / p^2
+
+and the inverse estimator reaches it. (Put `I = p^2 X^-1 + (1 - p^2) 11'`, use `Pi 1 = l rho` and Sherman-Morrison; the
+same algebra gives the variance of the inverse estimator.) On an evenly spaced circle `tr X = (l / F) sum 1 / lambda_k`
+with the eigenvalues of the circulant `Q`; over clusters `tr X = l - sum_c (sum of s_v^2 in c) (A Q_c^-1)[c, c]` with
+`A = Pi_c - diag(rho_c)`, by Woodbury's identity.
+
+Elsewhere the sets are gone through one by one; where these are too many, `polyseme.designs.information` has the limit
+of a design of maximum entropy. One by one: with `m_R = sum_v pi_v P(R | v)`
+
+    I = sum_R P(R | .) P(R | .)' / m_R         Cov(w) = N (sum_R m_R 1_R 1_R' - Q' diag(pi) Q)
+
+The variance of `inverse` is `Q^-T Cov(w) Q^-1`; that of `paper` the same with Equation 2 in place of Q (see below), and
+its bias is what it makes of `Q' pi`.
+
+*Equation 2 of the journal paper* is what its estimator takes the inclusion matrix to be:
 
     Q[v, u] = p * q(v, u) + (1 - p) * l / F
     q(v, v) = 1,   q(v, u) = (l - 1) / |extract(S, {v}, d)|  for compatible u, else 0
@@ -11,27 +31,7 @@ where
 Every compatible value counts as an equally likely decoy. That is exact for `l = 2` with the simple algorithm; from
 `l = 3` on it is not, because later decoys must be far from each other too.
 
-Can the true values be distinguished? Rank and condition of `Q`; designs know their own: `designs/spectrum.py`.
-
-How well the shares of the true values can be recovered from N reports.
-
-Where the true values are distributed as the design expects (`pi = rho / l`), everything follows from the joint
-inclusion `Pi`: with `D = diag(rho)` and `X = D Pi^-1 D` the limit is
-
-    (tr I^-1 - 1) / (F N),   tr I^-1 = (tr X - (1 - p^2) sum pi^2) / p^2
-
-and the inverse estimator reaches it. (Put `I = p^2 X^-1 + (1 - p^2) 11'`, use `Pi 1 = l rho` and Sherman-Morrison; the
-same algebra gives the variance of the inverse estimator.) On an evenly spaced circle `tr X = (l / F) sum 1 / lambda_k`
-with the eigenvalues of the circulant `Q`; over clusters `tr X = l - sum_c (sum of s_v^2 in c) (A Q_c^-1)[c, c]` with
-`A = Pi_c - diag(rho_c)`, by Woodbury's identity.
-
-Elsewhere the sets are gone through one by one; where these are too many, `designs/information.py` has the limit of a
-design of maximum entropy. One by one: with `m_R = sum_v pi_v P(R | v)`
-
-    I = sum_R P(R | .) P(R | .)' / m_R         Cov(w) = N (sum_R m_R 1_R 1_R' - Q' diag(pi) Q)
-
-The variance of `inverse` is `Q^-T Cov(w) Q^-1`; that of `paper` the same with Equation 2 in place of Q (see
-`equation_two.py`), and its bias is what it makes of `Q' pi`.
+*Rank and condition of Q* say whether the true values can be distinguished; designs know their own (`Spectrum`).
 """
 
 from __future__ import annotations

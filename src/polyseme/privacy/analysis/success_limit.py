@@ -1,19 +1,19 @@
 """Keeping a learner's success below a promise, at the least expected error.
 
-Two dials lower it: the strength alpha of the reference prior (`designs/tempered.py`), and the truth probability p. For
-each stratum, people who share a mechanism, and each alpha
+Two parameters lower it: the strength alpha of the reference prior (`polyseme.designs.balanced`), and the truth
+probability p. For each stratum, people who share a mechanism, and each alpha
 
 - the success `V(p)` is convex and never falls with p, so the largest p that keeps the promise is found by bisection;
 - the expected error falls with p, so that p is the best one for this alpha;
 
-and the best alpha is searched. Strata are calibrated one by one: the promise is kept in each, and the squared errors
-of the shares of everybody add up,
+and the best alpha is searched. Strata are calibrated one by one: the promise is kept in each, and the squared errors of
+the shares of all people add up,
 
     mean squared error = sum_q P(q) e_q / (F N),        e_q = tr I_q^-1 - 1
 
 with `I_q` the Fisher information of a report about the shares of its stratum.
 
-Risk against error: what each setting of the two dials of `calibrating` comes to.
+The trade-off of risk against error lists what each setting of the two parameters comes to.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ need more than a table of sets or a dense matrix of moderate size is None, and `
 With `I` the Fisher information of one report, the limit of any estimator is `(tr I^-1 - 1) / (F N)`: the Cramér-Rao
 bound less the multinomial variance, because the records of the table are all there is to estimate.
 
-Risk against precision over the settings (l, d), and the settings nearest to one that does not work.
+The frontier is risk against precision over the settings (l, d), and the settings nearest to one that does not work.
 """
 
 from __future__ import annotations

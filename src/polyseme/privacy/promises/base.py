@@ -1,14 +1,12 @@
-"""How sets are going to be drawn, before their size and the truth probability are chosen.
-
-What every promise answers for itself.
+"""What every promise answers for itself, and how sets are going to be drawn.
 
     declared   `parameters`, the declaration, and one field for each
-    calibrated `least_size`, `fixed_size` and `spacing` ask something of the sets, `odds` limits how often they are
+    calibrated `least_size`, `fixed_size` and `spacing` require something of the sets, `odds` limits how often they are
                drawn around the true value
     checked    `candidates` is what every published set must offer; `reached` is what a published mechanism comes to,
                against `limit`
     attacked   `bounds`: what no attacker may exceed
-    said       `sentence` for readers of a report; `reasoning` and `warnings` for readers of a plan
+    stated     `sentence` for readers of a report; `reasoning` and `warnings` for readers of a plan
 
 A promise is read before the size of its domain is known. It stays what it was declared to be; what depends on the
 domain takes the size as an argument.

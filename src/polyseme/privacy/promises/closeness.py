@@ -1,4 +1,4 @@
-"""`closeness: {t, ground, size}`: no published set moves the distribution of the attribute by more than t.
+"""`closeness: {t, ground, size}`: no set moves the attribute's distribution by more than t.
 
 How far it moves is the earth mover's distance on a ground; how that limits the odds of truth is worked out in
 `polyseme.privacy.analysis.closeness`. With a reference distribution the promise is about attackers with that prior,

@@ -1,14 +1,15 @@
-"""What the promises that limit the truth probability have in common.
+"""`ldp: {epsilon, size}`: a limit on how likely a set is under different true values.
 
-Such a promise looks at the sets that are going to be drawn, and at what is publicly known about the values, and says
-how often a set may be drawn around the true value; a finished mechanism is checked from its channel.
-
-`ldp: {epsilon, size}`: no published set is more than e^epsilon times likelier under one true value than another.
+No published set is more than e^epsilon times likelier under one true value than another.
 
     P(R | v) <= e^epsilon P(R | u)      for all sets R and values u, v
 
 The largest ratio of a channel is between a member with the smallest inclusion probability rho and any value outside,
 so it is kept exactly when the odds of truth are at most (e^epsilon - 1) min rho.
+
+Promises that limit the truth probability share this: they look at the sets that are going to be drawn, and at what is
+publicly known about the values, and say how often a set may be drawn around the true value; a finished mechanism is
+checked from its channel.
 """
 
 from __future__ import annotations

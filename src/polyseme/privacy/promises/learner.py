@@ -1,4 +1,6 @@
-"""`learner: {success, truthful, tolerance, size}`: who knows the distribution guesses right with at most `success`.
+"""`learner: {success, truthful, tolerance, size}`: a limit on an informed attacker.
+
+An attacker who knows the distribution guesses right with at most `success`.
 
 A release is published so that distributions are learned from it. This promise is made against an attacker who has
 learned them: the attacker knows the declared distribution given the untouched columns it is declared by, and names the

@@ -1,8 +1,7 @@
-"""All promises by the policy's names. A new one is its file and its line here.
+"""All promises by the policy's names, their one reader, and the promises of an attribute.
 
-All promises of one attribute, and what they come to together.
-
-The one reader of promises: from the names and parameters of a policy or a manifest to typed promises.
+A new promise is its file and its line here. The reader takes names and parameters of a policy or a manifest to typed
+promises.
 """
 
 from __future__ import annotations

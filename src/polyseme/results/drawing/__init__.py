@@ -1,4 +1,4 @@
-"""Charts of distributions and of estimated tables: one way to draw them, for terminals, notebooks and reports.
+"""Charts of distributions and estimated tables, for terminals, notebooks and reports.
 
     distribution  the numbers of one attribute, in all records or in a group of them
     look          colors, fonts, axes

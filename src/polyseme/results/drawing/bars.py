@@ -1,15 +1,10 @@
-"""What a chart of one attribute shows, as numbers.
+"""Charts as SVG, made without any network: bars of distributions, and heat maps.
 
-How charts look.
+A distribution has one bar a value, with the published candidates and the estimate with its interval. A heat map shows
+two columns against each other, as squares that are the darker the more records there are.
 
 Colors are the ones of a light page. An inline SVG on a page is recolored by its style sheet, which looks them up by
 exactly these values.
-
-Two columns against each other, as squares that are the darker the more records there are.
-
-Charts as SVG, made without any network.
-
-A distribution as bars: one bar a value, with the published candidates and the estimate with its interval.
 """
 
 from __future__ import annotations

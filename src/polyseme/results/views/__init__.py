@@ -1,4 +1,4 @@
-"""How results show themselves: rows of text in `tables`, drawn for the terminal and for notebooks.
+"""How results show themselves: text rows in `tables`, drawn for terminal and notebooks.
 
 Nothing is imported here: each of them is loaded when something is shown.
 """

@@ -1,6 +1,6 @@
-"""How often each attacker guesses right before and after a release, as text for notebooks and terminals.
+"""The tables of a plan, its neighboring settings and its attackers, as text.
 
-The tables of a plan and of the settings beside it, as text; notebooks and terminals draw them.
+Notebooks and terminals draw them.
 """
 
 from __future__ import annotations

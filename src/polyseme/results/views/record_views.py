@@ -1,7 +1,4 @@
-"""Ledgers and what they come to, for terminals and notebooks.
-
-Records before and after, for terminals and notebooks.
-"""
+"""Ledgers, and records before and after, for terminals and notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The risks of a table, for terminals and notebooks: every number with what it means, within 80 columns."""
+"""The risks of a table, for terminals and notebooks: numbers with meanings, in 80 columns."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What the numbers of a table mean, in a line each.
+"""The tables of verdicts, attacks and metrics as text, with a line on what numbers mean.
 
-What a view needs to know of what it shows.
-
-The contents of the tables of verdicts, attacks and metrics, as text; notebooks and terminals draw them.
+Notebooks and terminals draw them. Protocols say what a view needs to know of what it shows.
 """
 
 from __future__ import annotations

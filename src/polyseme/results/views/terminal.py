@@ -1,6 +1,6 @@
-"""Tables that fit the terminal: no word is cut. Where not even the words fit side by side, each row becomes a block.
+"""Tables for the terminal that fit it. Loaded only when something is shown.
 
-Tables for the terminal. Loaded only when something is shown; in a pipe they are plain text.
+No word is cut: where the words do not fit side by side, each row becomes a block. In a pipe tables are plain text.
 
 What matters is printed plainly, what is wrong in red. Views with `explain` add a dim legend: what each row means.
 """

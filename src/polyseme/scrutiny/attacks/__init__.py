@@ -1,7 +1,7 @@
 """Attacks: one attacker a file, each with the same signature.
 
-They work on published sets, or on values that are published with their class or group; `limits.py` has the bounds for
-the latter.
+They work on published sets, or on values that are published with their class or group; `class_limits.py` has the bounds
+for the latter.
 """
 
 from polyseme.results.attackers import Finding

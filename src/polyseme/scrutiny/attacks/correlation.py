@@ -11,7 +11,7 @@ where
 
 Success is the observed share of right guesses, judged by what was promised for those who learn. Nothing is claimed
 without the original: an estimated distribution fits the records it was estimated from too well, so the attacker's own
-confidence says little. `estimators/all_sets.py` says what can be known without it.
+confidence says little. `inference.sets.all_sets` says what can be known without it.
 """
 
 from __future__ import annotations

@@ -3,11 +3,11 @@
 Anyone can fit a naive Bayes model to a release (Kifer 2009): `naive_bayes.py`.
 
 With the original, success is the observed share of right best guesses. Without, each third of the records is judged by
-what was learned from the other two, and how often that is right is estimated without bias (`estimators/judging.py`): it
-exceeds the bound when three standard errors above it. The attacker's own confidence is never held against a promise:
-who fits and guesses from the same sets is too sure (0.511 where 0.503 is right). It is shown as a detail: that of the
-three fits, each in the two thirds it was learned from. Where valid sets are too many to go through it is that of a fit
-to all records, is shown as the success, and judges nothing.
+what was learned from the other two, and how often that is right is estimated without bias
+(`inference.knowledge.held_out`): it exceeds the bound when three standard errors above it. The attacker's own
+confidence is never held against a promise: who fits and guesses from the same sets is too sure (0.511 where 0.503 is
+right). It is shown as a detail: that of the three fits, each in the two thirds it was learned from. Where valid sets
+are too many to go through it is that of a fit to all records, is shown as the success, and judges nothing.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ tell apart. An attacker who has estimated them has a better prior than the refer
 where
     share(q, v)  estimated from the published sets of the group, with a few people like everybody else added
 
-The groups are those of the columns that tell most about the candidates (`estimators/learnt.py`), as long as a group has
+The groups are those of the columns that tell most about the candidates (`scrutiny.knowledge`), as long as a group has
 enough records. With the original, success is the observed share of right guesses. Without, each third of the records is
 judged by shares estimated from the other two, and how often that is right is estimated without bias
-(`estimators/judging.py`): it exceeds the bound when three standard errors above it. Where valid sets are too many to go
-through, the attacker's own mean confidence is shown, and judges nothing.
+(`inference.knowledge.held_out`): it exceeds the bound when three standard errors above it. Where valid sets are too
+many to go through, the attacker's own mean confidence is shown, and judges nothing.
 """
 
 from __future__ import annotations

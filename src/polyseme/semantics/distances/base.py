@@ -1,4 +1,4 @@
-"""What a distance looks like at a threshold: which values may share a set.
+"""The interface of a semantic distance, and which values may share a set at a threshold.
 
 A distance says how far apart any two values are; a threshold `d` turns that into "compatible or not". Four shapes cover
 everything, and a design needs nothing else:
@@ -9,8 +9,6 @@ everything, and a design needs nothing else:
 - `Graph`: anything else, as a boolean matrix.
 
 Values are named by their codes 0 ... F-1 everywhere.
-
-The interface of a semantic distance.
 """
 
 from __future__ import annotations

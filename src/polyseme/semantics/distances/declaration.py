@@ -12,7 +12,7 @@
 Files are looked up in the policy's own folder, and never quoted. Problems say where they are within the declaration,
 such as `tree.file`.
 
-The values that a declared distance brings along: the leaves of a tree, the header of a matrix.
+Some distances bring values along: the leaves of a tree, the header of a matrix.
 """
 
 from __future__ import annotations

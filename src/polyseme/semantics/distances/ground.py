@@ -1,21 +1,8 @@
-"""A tree with a height at every node, and the cost of moving probability through it.
-
-Two values are as far apart as their lowest common ancestor is high. Whatever a subtree has too much or too little of
-has to pass the edge above it, and nothing else needs to, so that
-
-    EMD = sum over nodes n of w_n |extra mass of n|,   w_n = (height of the parent of n - height of n) / 2
-
-where
-    extra mass of n   the difference of the two distributions, summed over the values below n
-
-(Mass that goes from u to v passes the edges from u up to their lowest common ancestor and those from there down to v:
-its height on either side, half of which counts.)
-
-Ground distances, and the earth mover that works on them.
+"""Ground distances, and the earth mover's distances on them.
 
 The earth mover's distance between two distributions `a` and `b` is the least cost of turning one into the other, where
 moving probability from one value to another costs their *ground distance*. For the three grounds of t-closeness (Li, Li
-and Venkatasubramanian 2007) it needs no optimisation, only the difference `b - a`:
+and Venkatasubramanian 2007) it needs no optimization, only the difference `b - a`:
 
     equal          1:                                        half the sum of |b_v - a_v|, the total variation
     ordered        |i - j| / (F - 1) for places i and j:     sum of |running total of b - a| / (F - 1)
@@ -28,8 +15,19 @@ where
             two children, so that two values which meet only there are 1 apart, however many nodes are written above it
 
 All are at most 1, so each earth mover's distance is at most the total variation. Promises, models, attacks and metrics
-all ask here. A ground answers in two ways: `work` takes differences over the whole domain, `of_classes` the counts of
+all use these. A ground answers in two ways: `work` takes differences over the whole domain, `of_classes` the counts of
 equivalence classes, in time proportional to the different values per class.
+
+In a tree with a height at every node, two values are as far apart as their lowest common ancestor is high. Whatever a
+subtree has too much or too little of has to pass the edge above it, and nothing else needs to, so that
+
+    EMD = sum over nodes n of w_n |extra mass of n|,   w_n = (height of the parent of n - height of n) / 2
+
+where
+    extra mass of n   the difference of the two distributions, summed over the values below n
+
+(Mass that goes from u to v passes the edges from u up to their lowest common ancestor and those from there down to v:
+its height on either side, half of which counts.)
 """
 
 from __future__ import annotations

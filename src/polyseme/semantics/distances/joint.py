@@ -1,4 +1,4 @@
-"""Distance between combinations of values, from the distances of the attributes they are made of."""
+"""Distance between combinations of values, from the distances of their attributes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Lists of numbers as a manifest, which is not trusted, stores them.
+"""The kinds of distances by name, of the package and of plugins, and from manifests.
 
-Distances from their parameters as a manifest, which is not trusted, stores them.
-
-The kinds of distances by name: those of the package and those of plugins.
+A manifest is not trusted: parameters and lists of numbers are checked.
 """
 
 from __future__ import annotations

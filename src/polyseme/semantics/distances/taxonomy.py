@@ -1,4 +1,4 @@
-"""Taxonomies that come with the package: trees of public classifications, looked up by code or by name.
+"""Taxonomies of the package: trees of public classifications, found by code or name.
 
 Each is a small table of ours in `data/`: the upper levels only. Codes below them are found by their structure, so that
 `J45.0` has its place without a list of every code. See `taxonomy_names` for what there is.

@@ -1,8 +1,8 @@
-"""Rules: how any value generalizes, whichever values a column has.
+"""Builders of hierarchies: rules for any value, and hierarchies that are written out.
 
 A rule gives the labels of values at each level between the value itself and `*`, null where a value has no place.
 
-Hierarchies that are written out: rows of a file as ARX has them, or a nested tree.
+Written out are rows of a file in the format of ARX, or a nested tree.
 """
 
 from __future__ import annotations

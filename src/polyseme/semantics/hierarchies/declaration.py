@@ -1,4 +1,4 @@
-"""What a policy says of a hierarchy: read and checked without any file or table, then opened as a rule."""
+"""A policy's declaration of a hierarchy: checked without files, then opened as a rule."""
 
 from __future__ import annotations
 

@@ -1,12 +1,13 @@
-"""A rule and a column: which values have a place, and the hierarchy of those that there are.
+"""The hierarchy of a column's values by a rule, and the values that a label may stand for.
 
-Which values a published label may stand for, read from the label alone: for those who have no hierarchy.
+Values without a place in the hierarchy are found. For readers without a hierarchy a label alone says what it may stand
+for:
 
-*, (missing)        any value; a missing one
-[30, 35)  [18, 24]  from the first to the last, which is in or not; of numbers, or of dates as ISO 8601 writes them
-81**                all that begin so
-2024-03, 2020s      the days of a period
-Norway              what the manifest lists for it, or the value itself
+    *, (missing)        any value; a missing one
+    [30, 35)  [18, 24]  from the first to the last, which is in or not; of numbers, or of dates as ISO 8601 writes them
+    81**                all that begin so
+    2024-03, 2020s      the days of a period
+    Norway              what the manifest lists for it, or the value itself
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A taxonomy: named categories in levels, and the rule by which codes below them find their place.
+"""Taxonomies: named categories in levels, and the rule that places codes below them.
 
-Paths of values through a tree, from the forms in which people write trees.
+Paths of values through a tree come from the forms in which people write trees.
 
 A path is a tuple of labels, the value first, the root last, as they are written. `Places` lists every path a tree has
 for the spelling of a label, so that a value that is there twice, as 30 and as 30.0, is noticed.

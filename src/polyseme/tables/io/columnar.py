@@ -1,12 +1,7 @@
-"""Columns of view types, which many Arrow functions do not know yet, as columns of plain ones.
+"""Columnar tables: Arrow IPC and Parquet files, frames in memory, and their types.
 
-Arrow IPC files and streams.
-
-Parquet files, row group by row group.
-
-Tables in memory, each row for itself or with how often it occurs.
-
-Whole numbers from files that know only floating-point ones.
+Parquet is read row group by row group. Columns of view types, which many Arrow functions do not know yet, become plain
+ones. Whole numbers are recovered from files that know only floating-point ones.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""What several files that are one table must have in common, and what may differ between them.
+"""A table that is stored in several files: its rows are those of one file after the other.
 
 Columns may stand in another order. A text is a text whether a file keeps it as a dictionary or plainly, with short or
 long offsets; whole numbers may be wider in one file than in another; a column of which a file has no values has the
-type that it has in the others. Everything else that differs is told at once.
-
-A table that is stored in several files: its rows are those of one file after the other.
+type that it has in the others. Everything else that differs is reported at once.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 They are read as what they mean in the columns that hold numbers or dates, before anything else sees the table, so bins,
 periods, hierarchies and types need to know one way of writing only. All other columns stay text as it stands.
-
-A table whose numbers and dates are written as its dialect has them, read in the one way that everybody knows.
 """
 
 from __future__ import annotations

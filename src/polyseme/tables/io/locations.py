@@ -1,9 +1,10 @@
-"""Where files are: on this machine, or in an object store under an address such as `s3://bucket/folder`.
+"""Where files are, and which files a folder or a pattern stands for.
 
-Stores are reached through the file systems of Arrow, and credentials come from the environment. What an address says of
-keys and options is never shown.
+Files are on this machine, or in an object store under an address such as `s3://bucket/folder`. Stores are reached
+through the file systems of Arrow, and credentials come from the environment. What an address says of keys and options
+is never shown.
 
-Which files a folder or a pattern stands for, in the order of their paths, and what their folders say of them.
+Files are in the order of their paths, with the values of their partition folders.
 
 Names that begin with `.` or `_` are notes of the programs that wrote a folder (`_SUCCESS`, `_metadata`), and are left
 out, unless they are partitions (`_year=2024`). A link that leads nowhere, or to what is there already, is refused:

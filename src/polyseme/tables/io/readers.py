@@ -1,9 +1,8 @@
-"""Files of Stata, SPSS and SAS as Arrow tables.
+"""Tables as a caller gives them: an object in memory, a file, a folder or a name pattern.
 
-Values that have a label are read as that label, and values that the file declares missing are missing, so that the
-table says what its questionnaire said. Messages of the reader are not passed on.
-
-Tables as a caller gives them: an object in memory, a file, a folder or a pattern of names.
+Files of Stata, SPSS and SAS become Arrow tables. Values that have a label are read as that label, and values that the
+file declares missing are missing, so that the table says what its questionnaire said. Messages of the reader are not
+passed on.
 """
 
 from __future__ import annotations

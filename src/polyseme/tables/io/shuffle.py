@@ -1,9 +1,4 @@
-"""Many hands: pieces of work are prepared in other threads while the last one is used.
-
-Arrow, polars, numpy and the cipher work outside the interpreter's lock most of the time, so threads fill the cores. In
-each case only a few pieces wait, however many there are.
-
-A uniform random order for a table of any size, in bounded memory.
+"""A uniform random order for a table of any size, in bounded memory, and prefetching.
 
 Rows wait in memory. When they become too many they go to a temporary file, in runs: the rows of a run are put together
 by the *part* of the table that each is drawn into, independently and uniformly. At the end the rows of one part are
@@ -12,6 +7,9 @@ order within each, make every order of the whole table equally likely.
 
 A part is small enough for its rows to be in the cache while they change places. The file has no name where the system
 allows that: even a process that is killed leaves no row behind.
+
+Batches are prefetched in background threads. Arrow, polars, numpy and the cipher work outside the interpreter's lock
+most of the time, so threads fill the cores. In each case only a few pieces wait, however many there are.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""What has to be known about a file before it can be read.
-
-Pieces of a table that can be read one without the others, by another thread, process or machine.
-
-Tables as streams of Arrow record batches, whatever they are stored in, and tables that are made of others.
+"""Tables as streams of Arrow record batches, however stored, and tables made of others.
 
 Messages of the readers underneath are never passed on, because they quote the data.
+
+Options say what must be known about a file before it can be read. A part of a table can be read without the others, by
+another thread, process or machine.
 """
 
 from __future__ import annotations

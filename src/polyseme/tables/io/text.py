@@ -1,14 +1,12 @@
-"""Text tables that are compressed: known by their first bytes, read as streams and never unpacked onto the disk.
-
-Stray quotes in text tables.
-
-One quote too many makes a single cell of all that follows, up to the next quote or to the end of the file: names and
-secrets of other records, in a column that may be published as it is.
-
-Text tables.
+"""Text tables, also compressed, with a check for stray quotes.
 
 Text files have no types: a CSV column is read as text and stays exactly as it stands (leading zeros too), unless the
 policy declares its type.
+
+Compressed files are known by their first bytes, read as streams and never unpacked onto the disk.
+
+One quote too many makes a single cell of all that follows, up to the next quote or to the end of the file: names and
+secrets of other records, in a column that may be published as it is.
 """
 
 from __future__ import annotations

@@ -1,13 +1,11 @@
-"""Texts that a spreadsheet does not take for formulas.
+"""Sheets of workbooks (Excel, OpenDocument) as tables, and texts safe from formulas.
+
+A workbook has no columns with types, only cells. A column is as narrow as all its cells allow: whole numbers stay
+whole, days without a time are dates, and a column that mixes kinds is text. Messages of the reader are not passed on.
 
 A spreadsheet runs a cell of a CSV file that begins with `=`, `+`, `-` or `@`. Such a text is written with an apostrophe
 in front, which spreadsheets know as the sign for text. A text that begins with an apostrophe gets another one, so that
 reading is exact: one apostrophe in front is taken away, and nothing else is. Plain numbers stay as they are.
-
-Sheets of workbooks (Excel, OpenDocument) as tables in memory.
-
-A workbook has no columns with types, only cells. A column is as narrow as all its cells allow: whole numbers stay
-whole, days without a time are dates, and a column that mixes kinds is text. Messages of the reader are not passed on.
 """
 
 from __future__ import annotations
