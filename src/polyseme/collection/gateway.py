@@ -336,7 +336,10 @@ _FAILED = Response(500)
 
 
 class SmallServer(ThreadingHTTPServer):
-    """Answers requests with a function of their method, path, media type and body; of nothing else."""
+    """Answers requests with a function of their method, path, media type and body.
+
+    It looks at nothing else.
+    """
 
     daemon_threads = True
     request_queue_size = 128

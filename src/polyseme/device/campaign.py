@@ -88,7 +88,9 @@ class Campaign:
 
     @classmethod
     def read(cls, data: bytes, id: str | None = None) -> Campaign:  # noqa: A002 - the contract's own word
-        """Check the hash, the format and every number; raises `CampaignError` with all that is wrong.
+        """Check the hash, the format and every number.
+
+        Raises `CampaignError` with all that is wrong.
 
         id  what the link says; None where it is not pinned
         """

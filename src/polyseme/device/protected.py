@@ -236,7 +236,10 @@ REPORTED = {
 
 
 def told(tokens: str, relay: str | None, language: str) -> list[str]:
-    """What a respondent reads about the way an answer takes and how often it counts; English where unknown."""
+    """What a respondent reads about the way an answer takes and how often it counts.
+
+    English where unknown.
+    """
     texts = [TOLD[channel_of(relay)], TOLD[_known(tokens)]]
     return [text.get(language, text["en"]) for text in texts]
 

@@ -53,7 +53,9 @@ def treat_counted(
     hire: Hire | None = None,
     seed: int | None = None,
 ) -> Treated | Dealt:
-    """Decide from counts what records show; refuses a method that has to look at each record by itself.
+    """Decide from counts what records show.
+
+    Refuses a method that has to look at each record by itself.
 
     earlier  a release whose levels of generalization are taken over, so that nothing is searched
     hire     finds those who work where the rows are, for tables that are cut in parts

@@ -23,7 +23,9 @@ __all__ = ["refuse_existing", "require_place", "reserve", "turn", "whole_file", 
 
 
 def reserve(file: Path) -> None:
-    """Make an empty file for a program that would let everybody read what it makes; one that is there becomes private.
+    """Make an empty file for a program that would let everybody read what it makes.
+
+    One that is there becomes private.
 
     What SQLite keeps beside a database has the permissions of the database.
     """

@@ -76,7 +76,10 @@ class Cancellation:
         self._others = others
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the work to stop; the first reason stays. It is shown to people, so it must not hold data."""
+        """Ask the work to stop; the first reason stays.
+
+        It is shown to people, so it must not hold data.
+        """
         if self._reason is None:
             self._reason = reason
 

@@ -290,7 +290,10 @@ def _relax(stratum: StratumPlan) -> str:
 
 
 def sets_of(item: AttributePlan, from_data: bool = False) -> Sets:
-    """How a planned attribute will be published; some stratum may have no mechanism, and is then left out."""
+    """How a planned attribute will be published.
+
+    Some stratum may have no mechanism, and is then left out.
+    """
     mechanisms = [(Key(), item.mechanism), *((stratum.key, stratum.mechanism) for stratum in item.strata)]
     members = tuple(Stratum.of(item.attribute, key, made) for key, made in mechanisms if made is not None)
     return Sets(

@@ -36,7 +36,10 @@ __all__ = ["MODELS", "background_of", "ground_of", "is_about", "read_spec", "spe
 
 
 def ground_of(counts: Counts, background: Background, name: str) -> Ground | None:
-    """The ground that closeness names, for one attribute; None where it needs a hierarchy and there is none."""
+    """The ground that closeness names, for one attribute.
+
+    None where it needs a hierarchy and there is none.
+    """
     if name != "hierarchical":
         return ground_from(name)
     hierarchy = _hierarchy(counts, background)

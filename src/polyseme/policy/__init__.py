@@ -158,7 +158,10 @@ class Policy:
 
     @classmethod
     def loads(cls, text: str, folder: str | Path = ".", allow_outside: bool = False) -> Policy:
-        """Read a policy from YAML text; files it names are below `folder`, or anywhere if that is allowed."""
+        """Read a policy from YAML text.
+
+        Files it names are below `folder`, or anywhere if that is allowed.
+        """
         if not isinstance(text, str):
             raise PolicyError(f"expected the text of a policy, not {type(text).__name__}", _WAYS_IN)
         return cls.from_dict(parse(text), folder, allow_outside)

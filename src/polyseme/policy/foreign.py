@@ -77,7 +77,10 @@ def _holds_dates(item: AttributePolicy) -> bool:
 
 
 def population_of(policy: Policy) -> Source | None:
-    """The table of the population that was given beside the policy, or that k-map names; None without one."""
+    """The table of the population that was given beside the policy, or that k-map names.
+
+    None without one.
+    """
     if policy.population is not None:
         return open_for(policy.population, policy)
     given = {name for model in policy.models if isinstance(name := model.parameters.get("reference"), str)}

@@ -169,7 +169,10 @@ def _file_problems(policy: Policy) -> list[Problem]:
 
 
 def match_columns(policy: Policy, source: Source) -> Policy:
-    """The policy with its attributes in the order of the table's columns; both sides must name each other."""
+    """The policy with its attributes in the order of the table's columns.
+
+    Both sides must name each other.
+    """
     columns = source.schema.names
     named = {*policy.by_name, *(policy.protect_all_but or ())}
     if not source.typed and 2 * len(named & set(columns)) < len(named):

@@ -77,7 +77,9 @@ UNBALANCED = ("simple", "duplicate", "least-risk")
 
 
 def promised_posterior(design: str, l: int, reached: float | None) -> float:
-    """The posterior that is never exceeded: 1/l, or what the least-risk design reaches; infinite if none is promised.
+    """The posterior that is never exceeded: 1/l, or what the least-risk design reaches.
+
+    Infinite if none is promised.
 
     >>> promised_posterior("balanced", 4, 0.25), promised_posterior("simple", 2, 0.727)
     (0.25, inf)
@@ -231,7 +233,10 @@ class Choice:
 
     @property
     def estimable(self) -> bool:
-        """Whether the sets say anything about the values at all; the design may still hide some of them."""
+        """Whether the sets say anything about the values at all.
+
+        The design may still hide some of them.
+        """
         return self.size == 1 or (self.p > 0.0 and self.l < self.size)
 
     def expected_l2(self, records: int) -> float | None:
@@ -491,7 +496,10 @@ def _silent(drawing: Drawing, eta: int, binding: str, line: str) -> Choice:
 
 
 def mechanism_for(choice: Choice, labels: Sequence[object] | None = None) -> Mechanism:
-    """The mechanism of a choice; `ImpossibleError` when no such design exists, naming values by their labels."""
+    """The mechanism of a choice.
+
+    `ImpossibleError` when no such design exists, naming values by their labels.
+    """
     if choice.obstacle is not None:
         raise choice.obstacle
     return Mechanism(choice.made or choice.drawing.build(choice.l, labels), choice.p)

@@ -157,7 +157,10 @@ def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]
 
 
 def attribute_line(published: Column, groups: Collection[str] = ()) -> AttributeLine:
-    """How a column is published; `groups` are the columns that tell which records belong together."""
+    """How a column is published.
+
+    `groups` are the columns that tell which records belong together.
+    """
     role = published.attribute.role.value
     if not isinstance(published, Sets):
         secret = published.attribute.role.is_secret

@@ -187,7 +187,9 @@ def _example(label: str | None, stands_for: Mapping[str, Sequence[str]]) -> str:
 
 
 def class_size_table(sizes: Ints) -> ClassSizes:
-    """How many classes have how many records; in ranges where there are many sizes, which double where some are huge.
+    """How many classes have how many records.
+
+    In ranges where there are many sizes, which double where some are huge.
 
     >>> class_size_table(np.array([2, 2, 5])).labels
     ('2', '5')

@@ -49,7 +49,10 @@ class Evaluation(Result):
     learning: Mapping[str, Mapping[str, Preserved]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `evaluate --json`: the metrics by name; of several tables, by question first."""
+        """The document of `evaluate --json`: the metrics by name.
+
+        Of several tables, by question first.
+        """
         documents = {question: self._document(question) for question in self.tables}
         if len(documents) != 1:
             return documents

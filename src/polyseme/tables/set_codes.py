@@ -29,7 +29,10 @@ __all__ = ["SetColumn", "SetNumbers", "code_labels", "code_sets"]
 
 
 class SetNumbers:
-    """The numbers of all sets of `width` codes below `size`; `count` of them, which must fit 62 bits."""
+    """The numbers of all sets of `width` codes below `size`.
+
+    `count` of them, which must fit 62 bits.
+    """
 
     def __init__(self, size: int, width: int) -> None:
         self.size, self.width = size, width

@@ -57,7 +57,10 @@ def _large_odds(campaign: Campaign) -> Iterator[str]:
 
 
 def tempered_offer(column: Protected) -> str:
-    """How to stay below the factor for which people have to agree; nothing where the prior is uniform."""
+    """How to stay below the factor for which people have to agree.
+
+    Nothing where the prior is uniform.
+    """
     priors = [[max(share, _RAREST) for share in member.prior] for member in column.strata if member.prior]
     steepest = max((max(prior) / min(prior) for prior in priors), default=1.0)
     if steepest <= ODDS_WITH_CONSENT:

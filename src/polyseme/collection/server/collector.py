@@ -21,7 +21,7 @@ from polyseme.kernel.errors import InvalidInput, StoreUnavailable
 __all__ = ["Collector", "Known"]
 
 FRESH = 1.0
-"""Seconds for which a state that may change is taken from memory; whether a report is taken is looked up in the store."""
+"""Seconds for which a state that may change is taken from memory; whether a report is taken is read in the store."""
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _LATER = 3_600.0
 
@@ -123,7 +123,10 @@ class Collector:
         return self._known[campaign]
 
     def forget(self, campaign: str) -> None:
-        """Look at a campaign again before it is next used; its checker stays, for what is on its way."""
+        """Look at a campaign again before it is next used.
+
+        Its checker stays, for what is on its way.
+        """
         found = self._known.get(campaign)
         if found is not None:
             self._known[campaign] = Known(found.kept, found.checker, 0.0)

@@ -169,7 +169,10 @@ class SparkEngine(Engine):
         return lambda release: read_by(spark, release, rows=run.outcome.rows)
 
     def workers(self, source: Source, cancellation: Cancellation, columns: Sequence[str]) -> SparkWorkers | None:
-        """Who works where the rows of a table are; None where Spark has no type for one of these columns."""
+        """Who works where the rows of a table are.
+
+        None where Spark has no type for one of these columns.
+        """
         spark = session(self.spark, self.master)
         if any(carried_type(source.schema.field(name).type) is None for name in columns):
             return None

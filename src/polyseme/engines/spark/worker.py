@@ -61,7 +61,10 @@ class Layout:
 
     @property
     def packings(self) -> tuple[Packing | None, ...]:
-        """How the codes of each column of the job travel; None for a column that travels as it is published."""
+        """How the codes of each column of the job travel.
+
+        None for a column that travels as it is published.
+        """
         long = self.job.form == "long"
         return tuple(
             Packing(item.domain.size, 1 if long else item.l)

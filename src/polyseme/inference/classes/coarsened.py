@@ -112,7 +112,10 @@ class Coarse(Protocol):
 
     @property
     def open(self) -> Bools:
-        """Whether records may or may not belong to each place of the table; the others are counted exactly."""
+        """Whether records may or may not belong to each place of the table.
+
+        The others are counted exactly.
+        """
         ...
 
     @property

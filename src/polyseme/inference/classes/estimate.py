@@ -30,7 +30,10 @@ _NOT_CONVERGED = "the steps did not converge: the table is not quite that of the
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoarseEstimate(Estimate):
-    """A table with the records it was made from; margins are made from these, as if asked for directly."""
+    """A table with the records it was made from.
+
+    Margins are made from these, as if asked for directly.
+    """
 
     coarse: Coarse | None = field(default=None)
 

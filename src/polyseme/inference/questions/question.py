@@ -94,7 +94,10 @@ def check_size(targets: Sequence[Column], groups: int = 1) -> None:
 
 
 def size_note(release: Release, of: Sequence[str]) -> str:
-    """What to expect of a question that has very many cells, to be said before the work; empty for others."""
+    """What to expect of a question that has very many cells, to be said before the work.
+
+    Empty for others.
+    """
     columns = {item.name: item for item in release.manifest.columns if has_domain(item)}
     cells = cells_of([columns[name] for name in of if name in columns])
     if cells <= MANY_CELLS:

@@ -77,7 +77,10 @@ class WholeTable(Estimate):
         return _whole(shares, shares.values, low, high, shares.totals)
 
     def mean(self, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
-        """The mean of a numeric attribute in each cell; its interval holds every value of the missing records."""
+        """The mean of a numeric attribute in each cell.
+
+        Its interval holds every value of the missing records.
+        """
         table, places = self.published._numeric(of, positions)
         found = table.mean(of, positions)
         missing = of_whole_table(table)._missing
@@ -136,7 +139,10 @@ class WholeTable(Estimate):
 
 
 def of_whole_table(table: Estimate) -> WholeTable:
-    """The estimate of a table with the records that are left out; refuses questions that have no interval then."""
+    """The estimate of a table with the records that are left out.
+
+    Refuses questions that have no interval then.
+    """
     problems = []
     if table.weight is not None:
         what = "the weights of records that are left out are not known"

@@ -236,7 +236,9 @@ class Estimate(Table):
         return table._summary(*table.sums((cells * share)[:, :, None] * places, given=True))
 
     def quantile(self, q: float = 0.5, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
-        """The smallest value that at least a share q of the records do not exceed; limits from those of the shares.
+        """The smallest value that at least a share q of the records do not exceed.
+
+        Limits from those of the shares.
 
         The interval holds every value at which the share of records up to it may be q (Woodruff's method).
         """
@@ -498,7 +500,10 @@ def _groups(
 
 
 def reached(shares: Floats, places: Floats, q: float) -> float:
-    """The first of ascending places at which the cumulative share is at least q; nan where shares are not known."""
+    """The first of ascending places at which the cumulative share is at least q.
+
+    Nan where shares are not known.
+    """
     if np.isnan(shares).any():
         return float("nan")
     reached = np.flatnonzero(shares >= q - _ROUNDING)

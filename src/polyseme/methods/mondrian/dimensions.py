@@ -117,7 +117,10 @@ class Ordered(Axis):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchical(Axis):
-    """Nodes of the hierarchy. The extent of a class is the level and the group of the lowest node above its values."""
+    """Nodes of the hierarchy.
+
+    The extent of a class is the level and the group of the lowest node above its values.
+    """
 
     @cached_property
     def _groups(self) -> Ints:

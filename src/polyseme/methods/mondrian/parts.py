@@ -181,7 +181,10 @@ def grafted(
     ladders: tuple[Ladder, ...],
     ordered: Mapping[str, bool] | None = None,
 ) -> Grafted:
-    """One tree of the first cuts and those of all parts; there is a branch for each part, by its number."""
+    """One tree of the first cuts and those of all parts.
+
+    There is a branch for each part, by its number.
+    """
     trunk, number = division.trunk()
     pieces, count = [trunk], len(trunk) + 1
     ends: list[Ints] = []

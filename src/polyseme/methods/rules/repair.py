@@ -168,7 +168,10 @@ class _Work:
     # -- class by class --------------------------------------------------------------------------------------------
 
     def locally(self, state: State, others: Goal, book: Book) -> tuple[State | None, list[Problem]]:
-        """Rounds of merging; what then has no partner loses values or records. None, and why, where that is not so."""
+        """Rounds of merging; what then has no partner loses values or records.
+
+        None, and why, where that is not so.
+        """
         while True:
             self.task.cancellation.check()
             vulnerable = state.vulnerable

@@ -61,7 +61,10 @@ def paper_matrix(mechanism: Mechanism) -> Floats:
 
 
 def paper_cluster_matrix(clusters: Clusters, l: int) -> Floats:
-    """`q` summed over the values of each cluster, for a true value of each cluster: (C, C); without `p`."""
+    """`q` summed over the values of each cluster, for a true value of each cluster: (C, C).
+
+    Without `p`.
+    """
     sizes = np.bincount(clusters.labels, minlength=clusters.count).astype(np.float64)
     expected: Floats = (l - 1) * sizes[None, :] / np.maximum(clusters.size - sizes, 1.0)[:, None]
     np.fill_diagonal(expected, 1.0)

@@ -406,7 +406,10 @@ def learner_frontier(
     truths: Iterable[float],
     strata: Ints | None = None,
 ) -> list[Point]:
-    """Risk against error for every pair of dials. At alpha = 0 there is one mechanism for all, and one stratum."""
+    """Risk against error for every pair of alpha and p.
+
+    At alpha = 0 there is one mechanism for all, and one stratum.
+    """
     parts, chances = parts_of(population, strata), list(truths)
     points: list[Point] = []
     for alpha in alphas:

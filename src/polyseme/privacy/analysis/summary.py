@@ -189,7 +189,10 @@ def _setting(
 
 
 def thresholds(distance: Distance) -> list[float]:
-    """The distances that occur, ascending; in a large domain those among some evenly chosen values."""
+    """The distances that occur, ascending.
+
+    In a large domain those among some evenly chosen values.
+    """
     codes = np.unique(np.linspace(0, distance.size - 1, min(distance.size, _PAIRS)).astype(np.int64))
     between = distance.between(codes[:, None], codes[None, :])
     found = np.unique(between[between > 0]).tolist()

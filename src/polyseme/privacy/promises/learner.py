@@ -58,7 +58,9 @@ class Learner(TruthPromise):
     def serve(
         self, values: Values, l: int, d: float, shares: Floats, labels: Sequence[object] | None = None
     ) -> Calibration:
-        """The mechanism with the least expected error that keeps the promise; `ImpossibleError` says what would.
+        """The mechanism with the least expected error that keeps the promise.
+
+        `ImpossibleError` says what would.
 
         shares  the distribution that is declared for the people it serves
         labels  names of the values for messages

@@ -147,7 +147,9 @@ class _File:
 
 
 class FilesSource(Source):
-    """The files of a folder or of a pattern as one table; folders such as `year=2024` are a column `year`.
+    """The files of a folder or of a pattern as one table.
+
+    Folders such as `year=2024` are a column `year`.
 
     first  the table in the first of the files
 
