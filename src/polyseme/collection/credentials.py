@@ -132,7 +132,10 @@ def code_hash(campaign: str, text: str) -> bytes | None:
 
 
 def hash_lines(campaign: str, codes: Iterable[str]) -> str:
-    """The hashes of codes as a text file, sorted: their order says nothing about who got which code."""
+    """The hashes of codes as a text file, sorted.
+
+    Their order says nothing about who got which code.
+    """
     hashes = (code_hash(campaign, code) for code in codes)
     return "".join(sorted(f"{found.hex()}\n" for found in hashes if found is not None))
 

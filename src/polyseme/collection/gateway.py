@@ -213,7 +213,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def with_gateway(application: Application, gateway: Gateway) -> Application:
-    """The application with a gateway in front: its own two paths are answered here, all else passes."""
+    """The application with a gateway in front, which answers its own two paths."""
     keys = Response(200, (("content-type", KEYS_TYPE), ("cache-control", "no-store")), gateway.configurations())
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

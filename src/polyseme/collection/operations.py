@@ -128,7 +128,7 @@ def standings(store: Store) -> list[Standing]:
 
 
 def invite(store: Store, campaign: str, count: int) -> Sequence[str]:
-    """Fresh invitations; the store keeps only their hashes, so this is the only time that they are seen."""
+    """Fresh invitations, seen only this once: the store keeps only their hashes."""
     kept = store.campaign(campaign)
     if Survey.read(kept.document).tokens != "invitation":
         raise CollectionError(Problem(f"campaign {campaign}", "it does not ask for invitations"))

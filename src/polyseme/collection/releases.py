@@ -62,7 +62,7 @@ class Expected:
     error: float | None
 
     def at(self, reports: int) -> float | None:
-        """The expected error of a share after so many reports: errors shrink with the root of the number."""
+        """The expected error of a share after so many reports; it shrinks with their root."""
         return None if self.error is None or reports < 1 else float(self.error / np.sqrt(reports))
 
     def to_dict(self, reports: int, planned: int) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _require_column(word: str, name: str, names: list[str]) -> None:
 
 
 def shares(survey: Survey, release: Release, of: str, by: str | None = None) -> dict[str, Any]:
-    """The shares of a protected column with their intervals, by group where an open column is named."""
+    """The shares of a protected column with their intervals, by group where one is named."""
     campaign, table = survey.campaign, estimate(release, [of], [] if by is None else [by])
     return {
         "of": of,

@@ -248,7 +248,7 @@ def _candidates(given: Any, l: int, size: int) -> list[int]:
 
 
 def read_id(given: Any) -> bytes:
-    """The id of a report: 16 bytes as base64url without padding, written in the one way that is canonical."""
+    """The id of a report: 16 bytes as canonical base64url without padding."""
     try:
         found = base64.urlsafe_b64decode(f"{given}==") if type(given) is str and len(given) == 22 else b""
     except (ValueError, binascii.Error):

@@ -144,7 +144,7 @@ def income_table(records: int = 100_000, seed: int = 0) -> pl.DataFrame:
 
 
 def income_population(years: int = 1) -> Population:
-    """The distribution of income given age and sex that the generator draws from: exact, not a sample.
+    """The exact distribution of income given age and sex that the generator draws from.
 
     years  how many years of age make one group; groups are ordered by age, men before women
 
@@ -174,7 +174,7 @@ def with_age_bands(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def income_statistics() -> str:
-    r"""What a statistical office could publish: people of each sex, age band and income, rounded, as a CSV file.
+    r"""Public statistics as a CSV file: people of each sex, age band and income, rounded.
 
     They come from the law that incomes are drawn from, not from any table.
 

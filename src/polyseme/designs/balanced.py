@@ -73,7 +73,7 @@ def proper_prior(prior: Floats | None, size: int) -> Floats:
 def balanced(
     structure: Structure, l: int, prior: Floats | None = None, labels: Sequence[object] | None = None
 ) -> MaximumEntropy:
-    """The design of maximum entropy with inclusion `l * prior`, under which every posterior is 1/l."""
+    """The maximum-entropy design with inclusion `l * prior`: every posterior is 1/l."""
     pi = proper_prior(prior, structure.size)
     even = prior is None or float(np.ptp(pi)) <= _EVEN
     if isinstance(structure, Circle) and structure.spacing is not None and even:
@@ -172,7 +172,7 @@ def tempered_prior(shares: Floats, alpha: float) -> Floats:
 
 
 def tempered(structure: Structure, l: int, shares: Floats, alpha: float, reach: float = REACH) -> MaximumEntropy:
-    """The design balanced for `shares ** alpha`, or one towards it where there is none (see above)."""
+    """The design balanced for `shares ** alpha`, or one towards it if there is none (see above)."""
     prior = tempered_prior(shares, alpha)
     try:
         return balanced(structure, l, prior)
@@ -183,7 +183,10 @@ def tempered(structure: Structure, l: int, shares: Floats, alpha: float, reach: 
 
 
 def near_floor(structure: Structure, l: int, shares: Floats, step: float) -> MaximumEntropy:
-    """A design whose learner is right about as seldom as truthful sets allow, `step` (0 to 1) away from that edge."""
+    """A design near the lowest learner's success that truthful sets allow.
+
+    `step` (0 to 1) is the distance from that edge.
+    """
     prior = tempered_prior(shares, 1.0)
     plain = _plain(structure, l, prior)
     target = (1.0 - step) * floor_inclusion(reach_of(structure, l), prior) + step * plain

@@ -77,7 +77,7 @@ class Design(ABC):
 
     @abstractmethod
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
-        """Sets for true values `codes` (n,) from `uniforms` (draws, n): an (n, l) array, rows ascending."""
+        """Sets for true values `codes` (n,) from `uniforms` (draws, n): (n, l), rows ascending."""
 
     @abstractmethod
     def sample_blind(self, uniforms: Floats) -> Ints:
@@ -118,14 +118,17 @@ class Design(ABC):
 
     @abstractmethod
     def worst_posterior(self, prior: Floats, p: float) -> float:
-        """The largest `P(v | R)` over every value and every possible set, for an attacker with this prior. Exact."""
+        """The largest `P(v | R)` over values and possible sets, for an attacker with this prior.
+
+        Exact.
+        """
 
     @abstractmethod
     def parameters(self) -> Mapping[str, Any]:
         """What, beside structure and l, is needed to build the same design again, ready for JSON."""
 
     def portable(self, p: float = 1.0) -> dict[str, Any]:
-        """The sampling document of this design at a truth probability: whole numbers from which devices draw."""
+        """The sampling document of this design at a truth probability, in whole numbers for devices."""
         raise ImpossibleError(
             f"the design '{self.name}' cannot be drawn on devices: it has no document of whole numbers",
             "use `mechanism: balanced`, which keeps 1/l exactly",
@@ -146,14 +149,14 @@ class Design(ABC):
             return np.asarray(np.log(self.blind_likelihood(sets)), dtype=np.float64)
 
     def weights(self, sets: Ints, p: float) -> tuple[Floats, Floats]:
-        """`P(R | v)` up to a factor of the set: for each member (n, l), and for every value outside (n,)."""
+        """`P(R | v)` up to a factor of the set: for members (n, l), and for values outside (n,)."""
         inside, blind = self.likelihood(sets), self.blind_likelihood(sets)
         outside = (1.0 - p) * blind
         return p * inside + outside[:, None], outside
 
     @property
     def even(self) -> bool:
-        """Whether its parameters say that any l values make a set, and that all these sets are equally likely."""
+        """Whether by its parameters any l values make a set, all sets equally likely."""
         return False
 
     def has_at_most(self, sets: int) -> bool:
@@ -178,15 +181,18 @@ class Design(ABC):
         return None
 
     def least_inclusion(self) -> float | None:
-        """`min rho_v` where sets follow one distribution, and so one over the largest `K(R | v) / B(R)`; else None."""
+        """`min rho_v` where sets follow one distribution; else None.
+
+        It is one over the largest `K(R | v) / B(R)`.
+        """
         return None
 
     def matches(self, prior: Floats) -> bool:
-        """Whether sets drawn for true values with this distribution are distributed as `B`: `rho = l pi`."""
+        """Whether sets for true values with this distribution are distributed as `B`: `rho = l pi`."""
         return False
 
     def inclusion_given(self, codes: Ints, p: float) -> Floats:
-        """`P(u in R | v)` at truth probability p, for the given true values and every u: (len(codes), F)."""
+        """`P(u in R | v)` at truth probability p, for given true values, every u: (len(codes), F)."""
         given = p * self.conditional_inclusion(codes)
         return given if p == 1.0 else given + (1.0 - p) * self.blind_inclusion()
 
@@ -211,7 +217,7 @@ class Design(ABC):
         return None
 
     def least_error(self, prior: Floats, p: float = 1.0) -> float | None:
-        """`tr I^-1 - 1`, with `I` the Fisher information of a report about true values distributed as `prior`.
+        """`tr I^-1 - 1`, with `I` the Fisher information of a report on values with this `prior`.
 
         Infinite where some values cannot be distinguished; None where it is not computed.
         """
@@ -240,7 +246,7 @@ class Design(ABC):
         return log(1.0 + p * float(highest) / (1.0 - p))
 
     def leading(self, score: Floats, least: float = -inf) -> Floats | None:
-        """For each value, the probability that it has the highest score of a set drawn from P, and one above `least`.
+        """For each value, the probability to have the highest score of a set from P, above `least`.
 
         Ties go to any one of the tied. In a domain of very many values neighboring scores may be taken together, so
         that an expected score comes out too high, never too low. None where sets would have to be listed and are too
@@ -249,7 +255,7 @@ class Design(ABC):
         return None
 
     def success(self, shares: Floats, belief: Floats, p: float) -> float | None:
-        """How often the likeliest value given the set is the true one, for true values distributed as `shares`.
+        """How often the likeliest value given the set is true, for values distributed as `shares`.
 
         belief  what the guesser takes their distribution to be
 
@@ -268,7 +274,7 @@ class Design(ABC):
 
 
 def heaviest_outside(prior: Floats, sets: Ints) -> Floats:
-    """For each set, the largest prior probability of a value that is not in it (0 when all values are in it)."""
+    """For each set, the largest prior probability of a value that is not in it (0 without one)."""
     heaviest = np.argsort(-prior, kind="stable")[: sets.shape[1] + 1]
     out = np.zeros(len(sets))
     for value in heaviest[::-1]:

@@ -211,7 +211,10 @@ class Rooted:
         return total
 
     def walk(self, places: Ints, uniforms: Floats) -> Ints:
-        """Sets that hold the given places, one draw for each other member, going round once: rows of places."""
+        """Sets that hold the given places, going round once: rows of places.
+
+        One draw for each other member.
+        """
         rows = np.empty((len(places), self.l), dtype=np.int64)
         rows[:, 0] = places
         start = np.zeros(len(places), dtype=np.int64)
@@ -242,7 +245,7 @@ def fit_rooted(circle: Circle, l: int, target: Floats, name: str = "balanced") -
 
 
 class RootedDesign(MaximumEntropy):
-    """`P(R)` proportional to the product of `exp(log_weights)` over the valid sets of a circle, for l >= 2."""
+    """`P(R)` proportional to the product of `exp(log_weights)`, on a circle, for l >= 2."""
 
     structure: Circle
 

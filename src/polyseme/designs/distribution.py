@@ -267,7 +267,7 @@ class MaximumEntropy(SetDistribution):
 
     @abstractmethod
     def joint(self, codes: Ints) -> Floats:
-        """`Pi[v, u]`, the probability that v and u are both in the set, for the given v: (len(codes), F)."""
+        """`Pi[v, u]`, the probability that v and u are both in the set: (len(codes), F)."""
 
     @cached_property
     def _blind(self) -> Inverse:
@@ -289,7 +289,9 @@ class MaximumEntropy(SetDistribution):
         return given
 
     def worst_posterior(self, prior: Floats, p: float) -> float:
-        """The largest of `(p c_v + (1-p) pi_v) / (p sum_R c + 1-p)` with `c = pi / rho`: the lightest set counts.
+        """The largest of `(p c_v + (1-p) pi_v) / (p sum_R c + 1-p)` with `c = pi / rho`.
+
+        The lightest set counts.
 
         A value outside the lightest set of all has `(1-p) pi_v / (p min_R sum c + 1-p)`; one that is in every such set
         has more as a member.

@@ -57,7 +57,7 @@ _EVEN = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Crowd:
-    """Values that are mutually too close to share a set, and how much of the prior they hold together."""
+    """Values that are mutually too close to share a set, and their share of the prior."""
 
     codes: Ints
     mass: float
@@ -253,7 +253,9 @@ def programme(cost: Floats, **conditions: Any) -> Floats:
 
 
 def least_posterior(structure: Structure, prior: Floats) -> float:
-    """No mechanism over valid sets, of whatever kind, keeps the worst posterior below this: the heaviest crowd's mass.
+    """The lower bound on the worst posterior of any mechanism over valid sets.
+
+    It is the mass of the heaviest group of values that are too close to share a set.
 
     Of a crowd a set holds at most one value, so an attacker who always bets on that one is right with the crowd's mass
     on average, and at least as often for some set.

@@ -113,7 +113,9 @@ def tilted_sums(chain: Chain, labels: Ints, shares: Floats, score: Floats) -> Su
 
 
 def exponentials(low: float, high: float) -> tuple[Floats, Floats]:
-    """Rates and weights with `sum_k w_k exp(-r_k m) = 1 / m` for `low <= m <= high`, to a relative `_ACCURACY`.
+    """Rates and weights with `sum_k w_k exp(-r_k m) = 1 / m` for `low <= m <= high`.
+
+    To a relative `_ACCURACY`.
 
     >>> rates, weights = exponentials(0.5, 2.0)
     >>> abs(float(weights @ np.exp(-rates * 0.8)) - 1 / 0.8) < 1e-8

@@ -36,7 +36,9 @@ Within = Callable[[Floats], Floats]
 
 
 def peeled(score: Floats, least: float, unit: Ints, share: Floats, within: Within, work: int) -> Floats:
-    """For each value, the probability that it leads with a score above `least`: taken away from the highest score down.
+    """For each value, the probability that it leads with a score above `least`.
+
+    Values are taken away from the highest score down.
 
     Where that would be too much work (`_WORK`) neighboring scores are taken together and the highest of them is named.
 

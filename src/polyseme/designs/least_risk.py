@@ -62,7 +62,7 @@ _MARGIN = 4.0
 
 
 def lower_risk(reach: Reach, prior: Floats, rho: Floats, floor: float) -> Floats:
-    """Inclusion probabilities from `rho` on downhill, until no step helps or the `floor` is reached."""
+    """Inclusion probabilities downhill from `rho`, until no step helps or `floor` is reached."""
     trust, failed, worst = _TRUST, 0, reach.worst_posterior(prior, rho)
     members, sets = _lightest(reach, prior, rho)
     size = max(len(prior), reach.expand.shape[1] // 20)
@@ -153,7 +153,7 @@ _NAME = "least-risk"
 
 
 def least_risk(structure: Structure, l: int, prior: Floats | None = None) -> MaximumEntropy:
-    """Balanced where that exists; else the best trade between worst posterior and expected error (see above)."""
+    """Balanced where that exists; else the best trade of worst posterior and error (see above)."""
     try:
         design = balanced(structure, l, prior)
         design.name = _NAME

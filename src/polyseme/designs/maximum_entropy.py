@@ -65,7 +65,7 @@ class Family(Protocol):
 def fit(
     family: Callable[[Floats], Family], target: Floats, tolerance: float = TOLERANCE, start: Floats | None = None
 ) -> Floats:
-    """The log weights at which `family` has inclusion probabilities `target`, which must be within reach.
+    """The log weights at which `family` has the reachable inclusion probabilities `target`.
 
     start  log weights to begin with, those of a target nearby
 
@@ -200,7 +200,7 @@ class ListedFamily:
         return both.reshape(self.size, self.size)
 
     def sums(self, per_set: Floats) -> tuple[float, Floats, Floats]:
-        """The expectation of `per_set`: over all sets, over those with each value, over those with each pair."""
+        """The expectation of `per_set`: over all sets, those with each value, those with each pair."""
         weighted = self.probability * per_set
         return float(weighted.sum()), self._spread(weighted), self._spread_pairs(weighted)
 

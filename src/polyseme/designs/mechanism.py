@@ -89,7 +89,7 @@ class Mechanism:
         return np.asarray(np.logaddexp(truthful, np.log1p(-self.p) + self.design.log_blind(sets)), dtype=np.float64)
 
     def weights(self, sets: Ints) -> tuple[Floats, Floats]:
-        """`P(R | v)` up to a factor of the set: for each member (n, l), and for any value outside (n,)."""
+        """`P(R | v)` up to a factor of the set: for members (n, l), and for values outside (n,)."""
         return self.design.weights(sets, self.p)
 
     def never_drawn(self, sets: Ints) -> int:
@@ -121,7 +121,9 @@ class Mechanism:
         return self.design.has_at_most(numbers // self.size)
 
     def information(self, shares: Floats) -> Floats | None:
-        """`sum_R P(R | v) P(R | u) / P(R)`, the Fisher information of a report about shares that are positive: (F, F).
+        """`sum_R P(R | v) P(R | u) / P(R)`: (F, F).
+
+        The Fisher information of a report about shares that are positive.
 
         None where there are too many sets to list, and the structure of the design does not give it either.
         """

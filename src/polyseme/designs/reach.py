@@ -42,7 +42,7 @@ class Reach(ABC):
 
     @abstractmethod
     def conditions(self, extra: int) -> dict[str, Any]:
-        """Conditions on `y` followed by `extra` free unknowns, as `scipy.optimize.linprog` takes them."""
+        """Conditions on `y` and `extra` free unknowns, in the form of `scipy.optimize.linprog`."""
 
     @abstractmethod
     def lightest_sets(self, cost: Floats) -> Ints:

@@ -216,7 +216,7 @@ def as_line(structure: Line | Clusters) -> Line:
 
 
 def clockwise(circle: Circle) -> Ints:
-    """For each place of a circle, the first place further on whose arc from here is at least the threshold."""
+    """For each place of a circle, the first place further on at least the threshold away."""
     size = circle.size
     places = np.arange(size, dtype=np.int64)
     if circle.spacing is not None:
@@ -260,7 +260,7 @@ def whole(log_weights: Floats) -> list[int]:
 
 
 def document(kind: str, l: int, p: float, **fields: Any) -> dict[str, Any]:
-    """A sampling document; fields come in the order of their kind, and those that are None are left out."""
+    """A sampling document; fields in the order of their kind, None left out."""
     head: dict[str, Any] = {"kind": kind, "l": l, "p53": round(p * ONE)}
     return {**head, **{key: value for key, value in fields.items() if value is not None}}
 
@@ -423,7 +423,7 @@ def cluster_trace(chain: Chain, labels: Ints, shares: Floats) -> float:
 
 
 def alike_trace(count: int, l: int, shares: Floats) -> float:
-    """The same where all clusters are drawn alike: `Q_c` has eigenvalues l and `1 - (l-1)/(C-1)`."""
+    """The same for clusters drawn alike: `Q_c` has eigenvalues l and `1 - (l-1)/(C-1)`."""
     rho, inner = l / count, 1.0 - (l - 1) / (count - 1)
     # A = rho (Q_c - I), so the mean diagonal of A Q_c^-1 is rho times the mean of 1 - 1/eigenvalue.
     diagonal = rho * (1.0 - (1.0 / l + (count - 1) / inner) / count)

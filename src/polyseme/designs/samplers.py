@@ -52,7 +52,7 @@ at once up to twice.
 
 
 def alias_cells(weights: Floats) -> tuple[Floats, Ints]:
-    """For each cell the share of it that keeps its own outcome, and the outcome that gets the rest.
+    """For each cell the share that keeps its own outcome, and the outcome of the rest.
 
     The sweep that hands the excess of heavy outcomes to light ones, as prefix sums: with cumulative deficits `D_i` of
     the light and cumulative excesses `E_j` of the heavy, light i is filled by the first heavy j with
@@ -75,7 +75,7 @@ def alias_cells(weights: Floats) -> tuple[Floats, Ints]:
 
 
 class SetTable:
-    """Draws a listed set that holds a given value, with probability proportional to the set's own."""
+    """Draws a listed set that holds a given value, in proportion to the set's probability."""
 
     def __init__(self, sets: Ints, probability: Floats, size: int) -> None:
         self.l = sets.shape[1]
@@ -154,7 +154,10 @@ class Sampler(Protocol):
 
 
 def sort_rows(rows: Ints) -> Ints:
-    """Each row in ascending order, in place; a network of column swaps is faster than a sort for short rows."""
+    """Each row in ascending order, in place, by a network of column swaps.
+
+    For short rows that is faster than a sort.
+    """
     width = rows.shape[1]
     if width > _NETWORK:
         rows.sort(axis=1)

@@ -35,14 +35,14 @@ _TABLE_CELLS = 1 << 25
 
 
 class Extensions(Protocol):
-    """The candidates of a partial set: values compatible with all its members from which `l` can still be reached."""
+    """The candidates of a partial set: compatible with all members, and `l` can be reached."""
 
     def degree(self, members: Ints) -> Ints:
         """How many candidates each partial set (n, k) has: (n,)."""
         ...
 
     def extend(self, members: Ints, uniforms: Floats) -> Ints:
-        """Each partial set (n, k), rows ascending, with one uniformly chosen candidate: (n, k + 1), rows ascending."""
+        """Each partial set (n, k) with one uniformly chosen candidate: (n, k + 1), rows ascending."""
         ...
 
 

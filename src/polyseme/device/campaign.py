@@ -46,7 +46,7 @@ def compact(value: Any) -> bytes:
 
 
 def fingerprint(attribute: str, labels: Sequence[str | int | bool], document: Mapping[str, Any]) -> str:
-    """SHA-256 of `[attribute, labels, document]` in hexadecimal, the document's fields in their order.
+    """SHA-256 of `[attribute, labels, document]` in hexadecimal, fields in their order.
 
     The attribute is part of it: two questions with the same answers and the same integers would otherwise have the same
     sticky sets wherever the answers are the same, and their sets would not be independent.
@@ -118,7 +118,7 @@ class Campaign:
         return {**opened, **{item.name: item.labels for item in self.protected}}
 
     def require_promises(self) -> None:
-        """Refuse where the device itself finds that some set tells more than is promised, or than any set may."""
+        """Refuse where the device finds that some set reveals more than promised, or than any may."""
         problems = list[Problem]()
         for column in self.protected:
             try:
@@ -130,7 +130,7 @@ class Campaign:
 
     @property
     def needs_consent(self) -> bool:
-        """Whether some set changes the odds between two candidates so much that a person has to agree first."""
+        """Whether some set changes the odds of two candidates so much that a person must agree."""
         return any(column.odds > ODDS_WITH_CONSENT * (1.0 + SLACK) for column in self.protected)
 
 

@@ -147,7 +147,7 @@ class Chain:
         return max(sums[self.high[place]] - sums[self.low[place]], 0)
 
     def splits(self, place: int) -> list[int]:
-        """For each r, the total weight of the other places of sets in which r of them stand before this one."""
+        """For each r, the total weight of the other places of sets with r of them before this one."""
         return [self.before(r, place) * self.after(self.l - 1 - r, place) for r in range(self.l)]
 
     @property
@@ -156,7 +156,10 @@ class Chain:
         return self.onward[self.l - 1][self.first_end]
 
     def given(self, place: int, stream: KeyStream) -> list[int]:
-        """A chain that holds this place: how many stand before it, then those from the nearest on, then those after."""
+        """A chain that holds this place.
+
+        Drawn are how many stand before it, then those from the nearest on, then those after.
+        """
         r = stream.pick(self.splits(place))
         earlier, here = list[int](), place
         for column in range(r - 1, -1, -1):
@@ -189,7 +192,7 @@ class Chain:
         return [one + other for one, other in zip(cost, self._others(cost, add))]
 
     def partners(self, values: Sequence[float]) -> list[float]:
-        """For each place, the largest of the positive values of the other places of all chains that hold it."""
+        """For each place, the largest positive value of the other places of chains that hold it."""
         return [-least for least in self._others([-value for value in values], _smaller)]
 
     def _others(self, cost: Sequence[float], join: Callable[[float, float], float]) -> list[float]:

@@ -60,7 +60,7 @@ class Transport(Protocol):
 
 
 def transport_of(campaign: Campaign) -> Transport:
-    """The way that the reports of a campaign take: through its relay where it names one, else straight."""
+    """The transport of a campaign's reports: through its relay where it names one, else direct."""
     asked = campaign.collection
     if asked.relay is None:
         return Direct()

@@ -48,7 +48,7 @@ Export = Callable[[bytes, int], bytes]
 
 
 class Sealed(NamedTuple):
-    """A message for the holder of a key, and the way to secrets that its sender shares with that holder."""
+    """A message for the holder of a key, and the source of secrets that both share."""
 
     encapsulated: bytes
     ciphertext: bytes

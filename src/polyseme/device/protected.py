@@ -71,7 +71,7 @@ def worst_posterior(sampling: Sampling, prior: Sequence[float] | None = None) ->
 
 
 def largest_odds(sampling: Sampling) -> float:
-    """The largest factor by which any set changes the odds between two of its values, for every prior."""
+    """The largest factor by which any set changes the odds of two of its values, for any prior."""
     p = sampling.p
     factors = [p / rho + 1.0 - p for rho in sampling.inclusion]
     best = sampling.kind.partners(factors)
@@ -152,11 +152,11 @@ class Protected:
 
     @property
     def odds(self) -> float:
-        """The largest factor by which a set of any stratum changes the odds between two of its candidates."""
+        """The largest factor by which a set of any stratum changes the odds of two candidates."""
         return max(member.odds for member in self.strata)
 
     def require_promise(self) -> None:
-        """Refuse where the device itself finds that a set tells more than is promised, or than any set may."""
+        """Refuse where the device finds that a set reveals more than promised, or than any may."""
         if problems := [Problem(where, what, _TELL) for where, what in self._objections()]:
             raise CampaignError(problems)
 

@@ -55,7 +55,7 @@ class Asked:
     drawn: str
 
     def adds_to(self, earlier: Asked) -> bool:
-        """Whether a set for this question, after one for an earlier question, could be intersected with it."""
+        """Whether a set for this question could be intersected with one for an earlier question."""
         return self._same(earlier) and not (self.drawn and self.drawn == earlier.drawn)
 
     def _same(self, other: Asked) -> bool:
@@ -181,7 +181,7 @@ class Queue:
             )
 
     def repeats(self, campaign: Campaign, report: Report) -> list[str]:
-        """The columns whose sets could be intersected with those that this device sent to other campaigns."""
+        """The columns whose sets could be intersected with those sent to other campaigns."""
         with self._writing() as connection:
             return _repeats(connection, campaign.id, asked_by(campaign, report))
 

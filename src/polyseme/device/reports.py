@@ -59,7 +59,7 @@ def answer(
     token: str | None = None,
     consent: bool = False,
 ) -> Report:
-    """The report of a record: for each column of the campaign its label, or a number that falls into a bin.
+    """The report of a record: for each column its label, or a number that falls into a bin.
 
     key      32 secret bytes of this device, for campaigns with sticky sets: the same answer then gives the same set
     token    that the campaign asks for

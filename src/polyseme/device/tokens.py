@@ -54,7 +54,9 @@ _PSS = padding.PSS(mgf=padding.MGF1(hashes.SHA384()), salt_length=_SALT_BYTES)
 
 @dataclass(frozen=True)
 class Blinding:
-    """What a device has to remember between asking for a signature and having it; as secret as the report.
+    """What a device keeps between a request for a signature and the answer.
+
+    It is as secret as the report.
 
     message  what is signed: the campaign and 32 random bytes
     inverse  takes the blinding off
@@ -66,7 +68,7 @@ class Blinding:
     blinded: bytes
 
     def stored(self) -> dict[str, str]:
-        """As JSON, for the queue: it must be on disk before the request to the issuer, who signs once."""
+        """As JSON, for the queue: on disk before the request to the issuer, who signs once."""
         return {
             "message": to_text(self.message),
             "inverse": to_text(self.inverse.to_bytes(len(self.blinded), "big")),
@@ -124,7 +126,7 @@ def ask_issuer(issuer: str, campaign: str, invitation: str, blinding: Blinding, 
 
 
 def verify_token(key: bytes, campaign: str, token: bytes) -> bytes | None:
-    """The id that a report with this token must have, or None where the token is not good for the campaign."""
+    """The id that a report with this token must have; None where the token is not valid here."""
     public, nonce, signature = read_public_key(key), token[:NONCE_BYTES], token[NONCE_BYTES:]
     try:
         public.verify(signature, token_message(campaign, nonce), _PSS, hashes.SHA384())
@@ -139,7 +141,7 @@ def report_id(token: bytes) -> bytes:
 
 
 def token_message(campaign: str, nonce: bytes) -> bytes:
-    """What is signed. The campaign is in it, so that a token is good for no other one of the same issuer's key."""
+    """What is signed: it names the campaign, so that a token is good for no other."""
     return b"polyseme-token-1\n" + campaign.encode("ascii") + b"\n" + nonce
 
 

@@ -47,7 +47,7 @@ class Watch(Protocol):
         """Some more rows."""
 
     def counted(self, rows: int, small: Mapping[int, int]) -> None:
-        """In place of rows: how many there are, and how many combinations have each number of rows that is unsafe."""
+        """In place of rows: their number, and how many combinations have each unsafe size."""
 
 
 class Target(Protocol):
@@ -67,7 +67,9 @@ class Target(Protocol):
 
 
 class Engine(ABC):
-    """Publishes a run: rows in random order go to the target, the watch sees them, the outcome is filled.
+    """Publishes a run: rows in random order go to the target, and the outcome is filled.
+
+    The watch sees the rows.
 
     An engine states what else it can do; what it does not state, it cannot.
     """
@@ -106,7 +108,7 @@ def engine_named(name: str) -> Engine:
 
 
 def engine_given(engine: object) -> Engine:
-    """The engine that a caller names or hands in; a function is one without further capabilities."""
+    """The engine that a caller names or gives; a function has no further capabilities."""
     if isinstance(engine, str):
         return engine_named(engine)
     if isinstance(engine, Engine):

@@ -70,7 +70,7 @@ class Job:
 
     @property
     def needed(self) -> list[str]:
-        """The columns that a batch must have: those that are published, and those that name a person or a group."""
+        """The columns that a batch must have: published ones, and those that name people or groups."""
         named = [] if self.record_key is None else [self.record_key]
         return list(dict.fromkeys([*(item.name for item in self.columns), *named, *self.groupings]))
 
@@ -96,7 +96,7 @@ class Job:
 
     @cached_property
     def untouched(self) -> tuple[Column, ...]:
-        """The columns that are published as they come: nothing was done to them, or it was done before."""
+        """The columns that are published as they come: unchanged, or changed before."""
         return tuple(item for item in self.columns if not isinstance(item, Sets))
 
     @property
@@ -124,7 +124,7 @@ class Job:
 
 
 def publish_batch(job: Job, batch: pa.RecordBatch, stream: RecordStream) -> tuple[pa.RecordBatch, BatchTally]:
-    """A batch as it is published, one row for each record, in the same order, sets still as codes; and what it adds.
+    """A batch as it is published, one row a record, sets still as codes; and what it adds.
 
     job     what to do; all columns that it needs are in the batch
     stream  of all records of the batch, by their place in the whole table; sticky decoys do not need it

@@ -63,7 +63,7 @@ class Fulfilled:
 
 
 def unfulfilled(attributes: Iterable[Attribute], found: Fulfilled) -> list[Problem]:
-    """The conditions that no record meets, apart from those that may be empty, and priors that match no record."""
+    """Conditions and priors that no record meets, apart from those that may be empty."""
     attributes = tuple(attributes)
     return [*_impossible(attributes, found), *_priors(attributes, found)]
 
@@ -114,7 +114,7 @@ def _occurring(constraint: Constraint, name: str, found: Fulfilled) -> int:
 
 
 def absent_values(attributes: Iterable[Attribute], found: Fulfilled) -> list[str]:
-    """Remarks on lists of values of which some occur in the table and some do not: those may be written otherwise."""
+    """Remarks on listed values that do not occur in the table: they may be written otherwise."""
     remarks = []
     for constraint in (constraint for attribute in attributes for constraint in attribute.constraints):
         for name, listed in constraint.condition.when.items():

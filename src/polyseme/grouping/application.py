@@ -111,7 +111,7 @@ def promised(
 
 
 def asked_of_classes(policy: Policy, resolved: Resolved) -> list[dict[str, dict[str, Any]]]:
-    """The models that classes must reach: those about values that are published as sets are none of theirs."""
+    """The models that classes must reach; not those about values that are published as sets."""
     drawn = {item.name for item in resolved.schema.protected}
     asked = [{model.name: dict(model.parameters)} for model in policy.models]
     return [spec for spec in asked if not _about_any(spec, drawn)]
@@ -213,7 +213,7 @@ def _require_reached(
 
 
 def shared_groups(spec: MethodSpec, records: int, people: int) -> ImpossibleError:
-    """Refuses groups for people with several records: each record shows a group's values, and theirs intersect."""
+    """Refuses groups for people with several records: the values of their groups intersect."""
     what = (
         f"{records:,} records belong to {people:,} people: an attacker who knows the records of a person can intersect "
         "the values of their groups"

@@ -68,7 +68,7 @@ class ReadColumn:
 
 @dataclass(frozen=True)
 class Reading:
-    """How rows of a table are read: the words for a missing value, types, and which rows are left out. Pickles.
+    """How rows of a table are read: words for missing values, types, rows left out. Pickles.
 
     columns   what is read
     dropping  columns without whose value a row is left out
@@ -344,7 +344,7 @@ def read_values(policy: Policy, schema: Schema, source: Source) -> ReadTable:
 
 @dataclass(frozen=True, eq=False)
 class ReadColumns:
-    """What is known of a table when each of its columns was looked at by itself: how rows become codes.
+    """What single columns of a table say: how rows become codes.
 
     The fields are those of a `ReadTable`; the ladders are those of its microdata.
     """
@@ -357,7 +357,7 @@ class ReadColumns:
 
 
 def read_columns(policy: Policy, schema: Schema, source: Source) -> ReadColumns:
-    """How rows become codes, from counts of each column by itself: where too many rows differ to hold them."""
+    """How rows become codes, from counts of each column: where too many rows differ to hold."""
     items = (*_keys(policy), *_secret(policy))
     read = [_read(policy, schema, source, [item], distinct=True) for item in items]
     hierarchies = {name: found for part in read for name, found in part.coding.hierarchies.items()}

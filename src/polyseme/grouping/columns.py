@@ -109,7 +109,7 @@ class Treated(Decided):
 
 @dataclass(frozen=True, eq=False)
 class Generalizer:
-    """What any batch of a table shows once its method has decided: record by record, by no row number. Pickles.
+    """What any batch of a table shows once its method has decided, record by record. Pickles.
 
     coding    how rows become codes
     showing   which cells follow from the leaves of a record
@@ -349,7 +349,7 @@ def left_out_of_groups(attribute: str, spec: MethodSpec, places: Places, counts:
 
 
 def grouped_columns(keys: Sequence[str], sensitive: Sequence[Attribute], name: str, group: str) -> dict[str, Column]:
-    """Quasi-identifiers and other sensitive attributes as they are, the one of that name by group."""
+    """Quasi-identifiers and other sensitive attributes as they are, the named one by group."""
     columns: dict[str, Column] = {key: AsIs(Attribute(key, Role.QUASI_IDENTIFIER)) for key in keys}
     columns |= {item.name: Grouped(item, group) if item.name == name else AsIs(item) for item in sensitive}
     return columns | {group: AsIs(Attribute(group, Role.INSENSITIVE))}

@@ -56,7 +56,7 @@ Found = TypeVar("Found")
 
 
 class Work(Protocol):
-    """What becomes of any batch of a table: rows of whole numbers, the last of which is how often the others occur."""
+    """What becomes of any batch of a table: rows of whole numbers, the last one a count."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -78,7 +78,7 @@ class Workers(Protocol):
         """What comes of all batches; rows that are alike are put together, and their counts summed."""
 
     def finished(self, work: Work, finish: Callable[[pa.RecordBatch], Found], parts: int) -> Iterable[Found]:
-        """The same rows, put together by the first column, and what a function makes of all rows of each of its values.
+        """The same rows by their first column, and what a function makes of the rows of each value.
 
         parts  how many values there are, about
         """

@@ -119,7 +119,7 @@ class Dealt(Decided):
 
 
 class DealtSource(Wrapped):
-    """The records of a table on their way to groups: the attribute as codes, and a column where groups will stand.
+    """The records of a table on their way to groups: the attribute as codes, and a group column.
 
     It is for engines that deal. What it shows for the attribute are true values, under another name.
     """

@@ -124,7 +124,7 @@ class DenseMap(AxisMap):
 
 @dataclass(frozen=True, eq=False)
 class ClusterMap(AxisMap):
-    """The exact map when incompatibility is an equivalence: a system of clusters instead of one of values.
+    """The exact map when incompatibility is an equivalence: a system of clusters, not values.
 
     Within a cluster decoys fall on the values in fixed shares, for every true value, so with `W`, `X` counts by cluster
 
@@ -228,7 +228,7 @@ class ClusterMap(AxisMap):
 
 
 def inverted(matrix: Floats) -> tuple[Floats, bool]:
-    """The inverse, or the least-norm one when values cannot be distinguished, and whether they can."""
+    """The inverse, or the least-norm one when values cannot be distinguished; and whether so."""
     try:
         inverse: Floats = np.linalg.inv(matrix).astype(np.float64, copy=False)
         condition = np.linalg.norm(matrix, 1) * np.linalg.norm(inverse, 1)

@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """Released sets of the target attributes, identical ones grouped, in cells of the untouched attributes.
+    """Released sets of the target attributes, grouped, in cells of the untouched attributes.
 
     sets       one (n, l_j) array of codes for each target attribute j, rows ascending
     cell       which cell of the untouched attributes each row belongs to: (n,), values 0 ... cells-1
@@ -249,7 +249,7 @@ class EstimateOptions:
 
 
 def refuse_unknown(unknown: Mapping[str, object], *further: str) -> None:
-    """Raise for options that do not exist, naming those that do: these ones, and further ones of a verb."""
+    """Raise for options that do not exist, naming those that do, with further ones of a verb."""
     known = ", ".join([item.name for item in fields(EstimateOptions)] + list(further))
     if unknown:
         raise QuestionError(Problem(name, "there is no such option", f"known: {known}") for name in unknown)

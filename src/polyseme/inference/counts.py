@@ -106,7 +106,7 @@ def _dense(codes: Ints) -> bool:
 
 
 def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
-    """`w`: for each cell, how many reports contain each combination of values: (cells, F_1, ..., F_q).
+    """`w`: how many reports of each cell contain each combination: (cells, F_1, ..., F_q).
 
     where
         w[c, v_1, ..., v_q]  = number of reports in cell c whose j-th set contains v_j for every j
@@ -126,7 +126,7 @@ def containment(reports: Reports, mechanisms: Sequence[Mechanism]) -> Floats:
 
 
 def numbered(*columns: Ints) -> tuple[Ints, Ints]:
-    """The distinct rows of columns of numbers from 0 up, ascending, and which of them each row is."""
+    """The distinct rows of columns of numbers, ascending, and which of them each row is."""
     return distinct(np.column_stack(columns), max(int(column.max(initial=0)) for column in columns) + 1)
 
 

@@ -228,7 +228,7 @@ class SetLikelihood(RecordLikelihood):
 
 @dataclass(frozen=True, eq=False)
 class TensorLikelihood(RecordLikelihood):
-    """The likelihood of paired sets of several attributes, in tensor form: every combination of the sets that occur.
+    """The likelihood of paired sets of several attributes, in tensor form.
 
     channels  for each attribute (S_j, F_j): `P(R | v)` up to a factor of the set, for the S_j distinct sets
     members   the same with 1 where v is in R, else 0
@@ -294,7 +294,7 @@ def _pair_places(size: int) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Joined(Likelihood):
-    """Reports, and `weights[v]` further records whose true value is known to be v: a Dirichlet prior."""
+    """Reports, and `weights[v]` further records of known true value v: a Dirichlet prior."""
 
     inner: Likelihood
     weights: Floats
@@ -321,7 +321,7 @@ class Joined(Likelihood):
 
 
 def likelihood_of(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism]) -> RecordLikelihood:
-    """The likelihood of the reports of one cell, in record or in tensor form, whichever is cheaper."""
+    """The likelihood of one cell's reports, in record or tensor form, whichever is cheaper."""
     if len(mechanisms) > 1 and len(counts) > 1:
         found = [distinct(codes, mechanism.size) for codes, mechanism in zip(sets, mechanisms)]
         if _tensor_is_cheaper([len(rows) for rows, _ in found], len(counts), mechanisms):
@@ -362,7 +362,9 @@ def _tensor_is_cheaper(sets: Sequence[int], rows: int, mechanisms: Sequence[Mech
 
 @dataclass(frozen=True, eq=False)
 class ContainmentLikelihood(Likelihood):
-    """The composite likelihood of containment counts: each count as if drawn by itself, `f_u = sum_v x_v Q[v, u]`.
+    """The composite likelihood of containment counts, with `f_u = sum_v x_v Q[v, u]`.
+
+    Each count is taken as if drawn by itself.
 
     inclusion  `Q_j` for each attribute, counts the flattened count tensor `w`
     """

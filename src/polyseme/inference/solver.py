@@ -137,7 +137,7 @@ def _ratio(share: Floats, f: Floats) -> Floats:
 
 
 def shared_out(likelihood: Likelihood, x: Floats) -> Floats:
-    """Every report shared out over the values it can stand for, in proportion to `x` and their weights; in records."""
+    """Every report shared out over its values in proportion to `x` and weights; in records."""
     _, slopes = _slopes(likelihood, likelihood.counts, x)
     return x * slopes
 
@@ -225,7 +225,7 @@ def _objective(share: Floats, f: Floats) -> float:
 
 
 def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
-    """`argmin 1/2 y' M y - b' y` over `y >= 0`, by block principal pivoting from a guess of the positive entries.
+    """`argmin 1/2 y' M y - b' y` over `y >= 0`, by block principal pivoting from a guess.
 
     All entries with the wrong sign change sides at once; when that does not lessen their number three times in a row,
     only the last of them does, which cannot cycle.
@@ -257,7 +257,7 @@ def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Float
 
 
 def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
-    """`nonnegative_minimum` of many right-hand sides `linear` (n, size) at once, all from the same guess."""
+    """`nonnegative_minimum` of many right-hand sides `linear` (n, size), all from one guess."""
     rows, size = linear.shape
     passives = np.broadcast_to(passive, (rows, size)).copy()
     out, open_rows = np.zeros((rows, size)), np.arange(rows)

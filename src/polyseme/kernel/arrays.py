@@ -19,7 +19,7 @@ _FITTING = 3_000_000_000
 
 
 def multipliable(largest: int, *counts: Ints) -> tuple[Ints, ...]:
-    """Counts of which any two can be multiplied: as numbers of any length where 64 bits are not enough.
+    """Counts of which any two can be multiplied, as long numbers where 64 bits are too few.
 
     >>> multipliable(10**10, np.array([10**10]))[0] * 10**10
     array([100000000000000000000], dtype=object)

@@ -84,7 +84,7 @@ def as_folder(folder: Folder | Path | str) -> Folder:
 
 
 def content(file: Path) -> bytes:
-    """The bytes of a file; as long as it stays as it is, it is opened once, however often it is read."""
+    """The bytes of a file, opened once as long as it stays unchanged."""
     there = file.stat()
     if there.st_size > _LARGEST:
         return file.read_bytes()

@@ -182,7 +182,7 @@ class PolicyWarning(PolysemeWarning):
 
 
 def warn(text: str, category: type[PolysemeWarning]) -> None:
-    """Warn the caller of the library: the line that is shown is the first one outside of this package."""
+    """Warn the caller of the library: shown is the first line outside of this package."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "polyseme":
         frame, level = frame.f_back, level + 1

@@ -55,7 +55,7 @@ def write_once(file: Path, text: str) -> None:
 def whole_folder(
     target: Path, overwrite: bool = False, contents: Collection[str] = (), cancellation: Cancellation | None = None
 ) -> Iterator[Path]:
-    """A temporary folder beside `target` that takes its place when the block ends well, and vanishes otherwise.
+    """A temporary folder that becomes `target` when the block ends well, else vanishes.
 
     contents  what a folder must hold to be replaced, or else be a release: nothing but our own work is ever removed
 
@@ -202,7 +202,7 @@ def whole_file(
     ours: Callable[[Path], bool] | None = None,
     private: bool = False,
 ) -> Iterator[Path]:
-    """A temporary file beside `target` that takes its place when the block ends well, and vanishes otherwise.
+    """A temporary file that takes the place of `target` when the block ends well, else vanishes.
 
     ours     which files may be replaced; any when omitted
     private  whether only the owner may read it, also when it is whole
@@ -268,7 +268,7 @@ def _usual_mode(probe: Path, make: Callable[[Path], None], remove: Callable[[Pat
 
 @contextmanager
 def turn(path: Path) -> Iterator[None]:
-    """Wait until no other process has a turn at the file, and keep others waiting until the block ends.
+    """Wait for a turn at the file, and keep other processes waiting until the block ends.
 
     The system ends a turn with its process, so nothing is left behind by one that was killed. A process that takes a
     second turn inside its first waits for itself, for ever.

@@ -165,7 +165,7 @@ def _order(words: Words) -> NDArray[np.int64]:
 
 
 def discrete_laplace(scale: Fraction, count: int, stream: SystemStream) -> NDArray[np.int64]:
-    """Whole numbers x with probability proportional to `exp(-|x| / scale)`, exactly: nothing is rounded.
+    """Whole numbers x with probability proportional to `exp(-|x| / scale)`, exactly.
 
     Only uniform whole numbers are drawn. A coin that falls with probability `exp(-g)`, g up to 1, is the parity of how
     often coins of g, g/2, g/3 ... fall in a row; of such coins a geometric number is made, and a sign is put to it.
@@ -214,7 +214,7 @@ class _Coins:
 
 @dataclass(frozen=True)
 class StreamKey:
-    """The secret behind a family of independent streams: one for each partition, or one for the records of a table.
+    """The secret behind independent streams: one a partition, or one for a table's records.
 
     A stream depends on this key and what it was derived for, and on nothing else: whichever machine asks for it, and
     however often, the numbers are the same. A key cannot draw, and a stream derives no others, so that no two share
@@ -332,7 +332,7 @@ class StickyStream:
         return np.ascontiguousarray(self._tags[:, :8]).view("<u8")[:, 0].astype(np.uint64)
 
     def lane(self, purpose: bytes, rows: NDArray[np.int64], numbers: NDArray[np.int64] | None = None) -> StickyStream:
-        """Further numbers for some of the records, independent of all others with another purpose or number.
+        """Further numbers for some records, independent of those of other purposes or numbers.
 
         rows     the records, in any order and any number of times
         numbers  one for each of these rows, to tell several tries of the same record apart

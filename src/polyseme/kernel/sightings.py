@@ -24,7 +24,7 @@ Values: TypeAlias = Mapping[str, tuple[int, int]] | Mapping[str | None, tuple[in
 
 
 class Sightings:
-    """How many records, the first of them, and for each value how many have it and which is the first.
+    """How many records, the first of them, and the same for each value.
 
     rows  from 0; once they are numbered, as the table counts them
     unit  "row", or what else the numbers are

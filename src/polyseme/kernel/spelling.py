@@ -166,7 +166,7 @@ def spelled_key(series: pl.Series) -> pl.Series:
 
 
 def with_text(series: pl.Series) -> pl.Series:
-    """A column as it is, or as text where its values have none of their own: lists, structures, durations, bytes."""
+    """A column as it is, or as text where its type has no label: lists, structures, bytes, ..."""
     import polars as pl
 
     if not (series.dtype.is_nested() or series.dtype in (pl.Duration, pl.Binary)):

@@ -220,7 +220,7 @@ class Stage:
         self._context.check()
 
     def tell(self, state: State, fraction: float) -> None:
-        """Say how far this stage is to the listener, if there is one, and what that makes of the verb's work."""
+        """Report the progress of this stage, and of the verb's work, to the listener."""
         listener, verb = self._context.progress, self._context.verb
         if listener is None:
             return
@@ -340,7 +340,7 @@ class _Listening:
 
 
 def verb(**weights: float) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Mark a verb: it says how far it is, can be cancelled, and logs when it begins and how it ends.
+    """Mark a verb: it reports progress, can be cancelled, and logs its beginning and end.
 
     weights  the ids of its stages, in their order, with how long each takes in comparison; a verb that it calls is a
              stage by its name

@@ -166,7 +166,7 @@ class _Admin:
         return json_response({"invitations": list(codes)}, 201)
 
     async def precision(self, request: Request) -> Response:
-        """How exact the shares of each protected column are expected to be, now and at the planned number."""
+        """The expected error of the shares of each protected column, now and at the planned number."""
         campaign = request.path_params["campaign"]
         found = await self.collector.read(lambda store: standing(store, campaign))
         kept = await self.collector.read(lambda store: store.campaign(campaign))

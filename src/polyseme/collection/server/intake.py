@@ -124,7 +124,7 @@ class Reports(_Endpoint):
 
 
 class Withdrawals(_Endpoint):
-    """`POST /v1/campaigns/{campaign}/withdrawals`: the id of a report, as long as the campaign is open."""
+    """`POST /v1/campaigns/{campaign}/withdrawals`: withdraw a report by its id."""
 
     name = "withdrawals"
 

@@ -59,7 +59,7 @@ _HEADERS = {
 
 
 def policy_for(*others: str | None) -> str:
-    """The content security policy of a page: its own scripts and styles, and whom else its campaign names.
+    """The content security policy of a page: its own files, and the hosts its campaign names.
 
     others  addresses that the page may send to, such as that of a relay; None for none
     """
@@ -87,7 +87,7 @@ def respondent_page(known: Known) -> Response:
 
 
 def stray_page(status: int) -> Response:
-    """The same page where there is no campaign to answer: it says so to people, who cannot read problem documents."""
+    """The same page where there is no campaign to answer, with a message for people."""
     return _file("page", "index.html", policy_for(), status)
 
 

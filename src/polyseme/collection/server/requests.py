@@ -124,7 +124,10 @@ def media_type(scope: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
 
 
 async def read_body(scope: Mapping[str, Any], receive: Any, most: int) -> bytes:
-    """The whole body; `Refused` where it is longer than `most`, in a coding, or slow: then the sender may come back."""
+    """The whole body; `Refused` where it is longer than `most`, in a coding, or slow.
+
+    A slow sender may come back.
+    """
     if header(scope, b"content-encoding") not in ("", "identity"):
         raise Refused("media-type", "content codings are not taken")
     length = header(scope, b"content-length")

@@ -57,7 +57,10 @@ class State(Enum):
     PURGED = "purged"
 
     def leads_to(self, other: State) -> bool:
-        """Whether one step goes there: a draft may also be purged, and what is closed need not be released before."""
+        """Whether one step goes there.
+
+        A draft may also be purged, and what is closed need not be released before.
+        """
         return other in _STEPS[self]
 
 
@@ -216,7 +219,7 @@ class Store(Protocol):
 
 
 def rounds(entries: Sequence[Entry]) -> list[list[int]]:
-    """The numbers of the entries in groups within which no report and no invitation occurs twice.
+    """The entries in groups without a repeated report or invitation.
 
     Groups come one after the other, so that of two entries with the same id the first one is first; nearly always
     there is one group.

@@ -147,7 +147,7 @@ class SparkSource(Source):
 
 @dataclass(frozen=True, eq=False)
 class Rebased:
-    """What is done to the rows of a frame before they are published, as workers do it: batch by batch.
+    """What workers do to the rows of a frame before they are published, batch by batch.
 
     source   the table as it is read, over an empty one
     columns  of the frame, in the order in which batches come

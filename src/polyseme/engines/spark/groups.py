@@ -132,7 +132,7 @@ class CountCells:
 
 @dataclass(frozen=True, eq=False)
 class Veil:
-    """Hides the values of records that wait in files for their groups: such a file reveals none of them.
+    """Hides the values of records that wait in files for their groups.
 
     hidden  a key that is never written
     """
@@ -204,7 +204,7 @@ def dealt(
     mapped: Callable[[DataFrame, Callable[[Batches], Batches], pa.Schema], DataFrame],
     labels: pa.Array | None = None,
 ) -> DataFrame:
-    """Records with their groups, and with all values of it in the place of their own, in the order of the domain.
+    """Records with their groups, and all values of the group in place of their own.
 
     schema  of what was drawn
     starts  the rank with which each cell begins

@@ -91,7 +91,7 @@ def plain_errors() -> Iterator[None]:
 
 @contextmanager
 def told_by_workers() -> Iterator[None]:
-    """Around what workers do: problems that they find with a table come back as they are, through Spark's error."""
+    """Problems that workers find with a table come back as they are, through Spark's error."""
     try:
         yield
     except InvalidInput as error:

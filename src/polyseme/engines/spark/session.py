@@ -240,7 +240,7 @@ def settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def refuse_alike(spark: SparkSession, names: Sequence[str]) -> None:
-    """Raise for names that differ in their case only, which a session takes for one unless told otherwise."""
+    """Raise for names that differ in case only: a session takes them for one by default."""
     if str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
         return
     alike = [name for name, count in Counter(map(str.lower, names)).items() if count > 1]

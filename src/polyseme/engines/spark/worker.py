@@ -248,7 +248,7 @@ def prints_of(job: Job, tally: BatchTally) -> Iterator[pa.RecordBatch]:
 
 @dataclass(frozen=True, eq=False)
 class DrawOnce:
-    """Sets for records that have no place in their table: what one attempt drew, another would draw otherwise.
+    """Sets for records without a place in their table: another attempt would draw others.
 
     So its rows must be written, and read back from there, before any other step. What it counted comes as rows
     without a place.

@@ -132,7 +132,7 @@ class Coarse(Protocol):
         ...
 
     def shrunk(self, strength: float | None = None) -> Mixed:
-        """A table between these two, by the weight that records left out demand, or by so many further records."""
+        """A table between these two, by the weight that records left out demand, or as given."""
         ...
 
     def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
@@ -144,7 +144,10 @@ class Coarse(Protocol):
         ...
 
     def coarser(self, group: Ints, kept: Sequence[int]) -> Coarse:
-        """The same records in fewer cells (`group`: the new one of each; left out where -1) and attributes."""
+        """The same records in fewer cells and attributes.
+
+        `group` is the new cell of each; -1 leaves it out.
+        """
         ...
 
 

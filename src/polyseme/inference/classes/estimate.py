@@ -62,7 +62,7 @@ def estimate_coarse(
     by_cells: Mapping[str, Sequence[Any]],
     options: EstimateOptions,
 ) -> CoarseEstimate:
-    """The cross-tabulation of records that were put into classes or groups, within cells of other columns."""
+    """The cross-tabulation of records in classes or groups, within cells of other columns."""
     if problems := list(options.problems()):
         raise QuestionError(problems)
     chosen, open_ = _chosen(options), coarse.open

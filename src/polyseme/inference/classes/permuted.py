@@ -305,7 +305,7 @@ class Permuted:
         return fixed_point(self.dealt.step, even) if self.dealt.is_open else (even, True)
 
     def shrunk(self, strength: float | None = None) -> tuple[Floats, float, bool]:
-        """The table between the even spread and the largest likelihood, its weight, and whether the steps converged.
+        """The table between even spread and largest likelihood, its weight, and convergence.
 
         strength  in records; None takes the weight under which groups that were left out are most likely
         """

@@ -94,7 +94,10 @@ def intervals(fit: Fit, level: float = 0.95, population: Population = "finite") 
 def sum_intervals(
     fit: Fit, contrasts: Floats, level: float = 0.95, population: Population = "finite"
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Value, standard error and limits of `sum(contrast * values)` for each contrast (k, cells, F_1, ..., F_q)."""
+    """Value, standard error and limits of `sum(contrast * values)` for each contrast.
+
+    Contrasts are (k, cells, F_1, ..., F_q).
+    """
     values = np.tensordot(contrasts, fit.values, axes=fit.values.ndim)
     if fit.spread is None:
         missing = np.full(len(contrasts), np.nan)
@@ -143,7 +146,7 @@ def holding(values: Floats, low: Floats, high: Floats, clear: Bools, level: floa
 
 
 def project(values: Floats, totals: Floats) -> Floats:
-    """The nearest non-negative table, by Euclidean distance, with the same total in each cell of the first axis.
+    """The nearest non-negative table (Euclidean) with the same total in each cell.
 
     >>> project(np.array([[3.0, 2.0, -1.0]]), np.array([4.0]))
     array([[2.5, 1.5, 0. ]])
@@ -168,7 +171,7 @@ def _totals(fit: Fit) -> Floats:
 
 
 def possible_sums(fit: Fit, contrasts: Floats, population: Population) -> tuple[Floats, Floats] | None:
-    """The least and the largest value a sum can have, whatever the table: all records in one place of each cell.
+    """The least and the largest possible value of a sum: all records in one place of each cell.
 
     None about a population in which weights are drawn: what its people weigh together is estimated too.
     """
@@ -197,7 +200,7 @@ _SEED = 20_261_116
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Drawn errors of the table of one group, at one true table after the other: (draws, places) each."""
+    """Drawn errors of one group's table, one true table after the other: (draws, places) each."""
 
     draws: tuple[Floats, ...]
 
@@ -218,7 +221,7 @@ def _reaches(errors: Floats, level: float) -> tuple[Floats, Floats]:
 
 
 def boundary_errors(quadratic: Quadratic, population: Population, repeats: float) -> Errors | None:
-    """Errors of a fitted table, or None when no cell is near zero or the table is too large to draw them."""
+    """Errors of a fitted table; None when no cell is near zero or the table is too large."""
     x, size = quadratic.x, len(quadratic.x)
     draws = int(min(_DRAWS, _WORK / max(size, 1) ** 3))
     if draws < _FEWEST:

@@ -108,7 +108,7 @@ class Unbiased:
 
 @dataclass(frozen=True, eq=False)
 class CellFit:
-    """The fitted table of one cell of the untouched attributes, with the loss around it where it has a matrix.
+    """The fitted table of one cell, with the loss around it where it has a matrix.
 
     places     the cells of the flattened table that can hold records: the others are in no report
     ceiling    how many reports contain each place; no other record has that value when every set holds the truth
@@ -257,7 +257,7 @@ def cell_fit(
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodLimits(Limits):
-    """Limits of sums of cells; a sum over several cells of the untouched attributes adds independent parts."""
+    """Limits of sums of cells; a sum over several untouched cells adds independent parts."""
 
     fits: tuple[CellFit, ...]
     totals: Floats
@@ -347,7 +347,7 @@ class LinearLimits(Limits):
 
 
 def around(plain: Fit, values: Floats, expected: Floats, gap: float | None, notes: tuple[str, ...]) -> Fit:
-    """A fit that knows more than the reports say, by a penalty or by smoothness, which is no evidence.
+    """A fit that knows more than the reports, by a penalty or smoothness, which is no evidence.
 
     Its standard errors and limits are those of the plain fit, the limits widened to hold it.
     """

@@ -86,7 +86,7 @@ class UnbiasedMap:
         return np.asarray(rows @ self.inverse, dtype=np.float64)
 
     def pulled(self, tensor: Floats, axis: int) -> Floats:
-        """What numbers for each value along an axis become for `members`, with a last one for all values together.
+        """Numbers for each value along an axis, for `members`; the last is for all values together.
 
         So `k . y(R)` is the sum over the members of R of their weights times what k became.
         """
@@ -94,7 +94,7 @@ class UnbiasedMap:
         return np.concatenate([pulled, pulled.sum(axis=axis, keepdims=True)], axis=axis)
 
     def members(self, sets: Ints) -> tuple[Ints, Floats]:
-        """The members of each set and all values together, in codes, and their weights: (n, l + 1) each."""
+        """The members of each set and all values together, as codes, and weights: (n, l + 1) each."""
         codes = np.column_stack([sets, np.full(len(sets), self.mechanism.size)])
         if self.working is None:
             return codes, np.column_stack([np.ones(sets.shape), np.zeros(len(sets))])
@@ -125,7 +125,7 @@ def inverse_map(mechanism: Mechanism, assumed: Floats) -> UnbiasedMap:
 
 
 def assumed_covariance(maps: Sequence[UnbiasedMap]) -> Floats | None:
-    """The covariance that one record adds to the table of the people, if it were drawn from the assumed distribution.
+    """The covariance that one record of the assumed distribution adds to the table of people.
 
     `sum_v w_v (E[y y' | v] - e_v e_v')`, which is never negative; None where designs are too large to list.
     """
@@ -152,7 +152,7 @@ class Half:
 
     @cached_property
     def covariance(self) -> Floats | None:
-        """What one of its records adds to the covariance of the table, for each unit of squared weight."""
+        """What one of its records adds to the table's covariance, per unit of squared weight."""
         return assumed_covariance(self.maps)
 
 

@@ -180,7 +180,7 @@ class Judge:
         return np.divide(self.channel, expected, out=np.zeros_like(self.channel), where=expected > 0.0).T
 
     def chances(self, belief: Floats) -> Floats:
-        """`s(q, v)`, how often a guess about a person of the kind q with the value v is right: (kinds, F)."""
+        """`s(q, v)`, how often a guess about a person of kind q with value v is right: (kinds, F)."""
         found, step = np.zeros(belief.shape), max(_BLOCK // self.sets.size, 1)
         inside, outside = self.mechanism.weights(self.sets)
         for start in range(0, len(belief), step):
@@ -214,7 +214,7 @@ def _kept(mechanism: Mechanism) -> Judge | None:
 
 
 def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> tuple[list[Bools], Bools | None]:
-    """Whether the likeliest value given each set is the one at each place of it, for each kind of record: (S, kinds).
+    """Whether each place of a set holds its likeliest value, by kind of record: (S, kinds).
 
     And whether it is none of them but the likeliest of all values; None where that cannot be.
 

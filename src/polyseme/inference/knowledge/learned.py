@@ -154,7 +154,7 @@ def learnt_shares(
 
 
 def like_everybody(sets: Ints, group: Ints, drawn: Mechanism | Strata, places: Ints | None = None) -> float:
-    """How many people like everybody else suit the groups: under them, records that were left out are likeliest."""
+    """How many average people suit the groups: under them, left-out records are likeliest."""
     groups, left = int(group.max(initial=0)) + 1, np.arange(len(sets)) % _LEFT_OUT == 0
     places = np.zeros(len(sets), dtype=np.int64) if places is None else places
     kept, mine = ~left, group[left]
@@ -236,7 +236,7 @@ class _Seen:
 
 
 def repeated(again: Callable[[Floats], Floats], shares: Floats) -> Floats:
-    """Where repeating leads: two steps show the direction, and a longer one is taken along it (Varadhan 2008)."""
+    """Where repeating leads, by extrapolation of two steps (Varadhan 2008)."""
     for _ in range(_ROUNDS):
         check_cancelled()
         once = again(shares)

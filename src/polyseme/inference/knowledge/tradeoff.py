@@ -42,7 +42,7 @@ _EXACT = 1e-12
 
 
 def tradeoff(made: Plan) -> dict[str, list[Tried]]:
-    """A learner's success against the expected error over l, d, alpha and p, where a distribution is known."""
+    """A learner's success against the expected error over l, d, alpha and p."""
     found = {}
     for item in made.attributes:
         distance, groups = item.attribute.distance, item.groups

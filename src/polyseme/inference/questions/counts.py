@@ -93,7 +93,7 @@ class Combined:
         return found.reshape(cells, *self.shape)
 
     def answered(self, table: Estimate, given: bool = False) -> CombinedEstimate:
-        """An estimate of the columns as one of the question's axes: every number is a sum, with its own error.
+        """An estimate of the columns on the question's axes: every number is a sum with its error.
 
         given  as for sums
         """
@@ -130,7 +130,7 @@ class Combined:
         return Combined(tuple(self.columns[old] for old in needed), tuple(self.sizes[old] for old in needed), axes)
 
     def spread(self, contrasts: Floats) -> Floats:
-        """Contrasts of the question (k, cells, ...) as contrasts of the columns: (k, cells, F_1, ..., F_q)."""
+        """Contrasts of the question as contrasts of the columns: (k, cells, F_1, ..., F_q)."""
         flat = contrasts.reshape(*contrasts.shape[:2], -1)
         return flat[:, :, self.targets.ravel()].reshape(*contrasts.shape[:2], *self.sizes)
 
@@ -145,7 +145,7 @@ class Combined:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CombinedEstimate(Estimate):
-    """A table of members. Its sums, margins, means and differences are sums over the combinations that were published.
+    """A table of members: its numbers are sums over the combinations that were published.
 
     whole     the table of the published columns
     question  what it wants of them
@@ -275,7 +275,7 @@ Mark: TypeAlias = Strata | Kinds | CandidateKinds | Weights
 
 
 def marks_of(release: Release, targets: Sequence[Sets], using: Sequence[str]) -> dict[str, Mark]:
-    """What tells records apart beside the columns of `by`: strata with their own mechanisms, and columns that help."""
+    """What distinguishes records beside `by`: strata with own mechanisms, columns that help."""
     marks: dict[str, Mark] = {stratum_column(item): item.strata for item in targets if item.stratified}
     protected = {item.name: item for item in release.manifest.sets}
     untouched = [name for name in using if name not in protected]
@@ -347,7 +347,7 @@ def match_cells(
 def published_counts(
     release: Release, attribute: str, by: str | None = None, counts: SetCounts | None = None
 ) -> Floats:
-    """How often each value stands among the candidates, as a naive reader would count: (cells, F), cells sorted.
+    """How often each value stands among the candidates, as a naive reader counts: (cells, F).
 
     Counts are divided by l, so that a cell adds up to its number of records.
     """

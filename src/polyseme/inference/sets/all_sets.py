@@ -104,7 +104,7 @@ class Combined:
         return self.success - self.alone > 3.0 * self.gain
 
     def surely_above(self, bound: float) -> bool:
-        """Whether he is right more often by three standard errors, and the sets of other attributes are why."""
+        """Whether success is higher by three standard errors because of other attributes' sets."""
         return self.helping and self.success - 3.0 * self.error > bound
 
     def of_draws(self, repeats: float) -> Self:
@@ -379,7 +379,7 @@ def _values(shares: Floats, protected: Protected, random: np.random.Generator) -
 
 
 def composition(mine: Protected, others: Sequence[Protected], group: Ints) -> float:
-    """How often an attacker is right who knows which combinations of true values each group has, and how many of each.
+    """The success of an attacker who knows how many of each combination every group has.
 
     No attacker who reads the sets of a record and knows its group does better. For two attributes it is computed where
     pairs of sets are few; otherwise for sets that are drawn, with an error of about a point.

@@ -89,7 +89,7 @@ def alike(codes: Ints) -> list[Ints]:
 
 
 def information(values: Ints, size: int, others: Ints, other_size: int) -> float:
-    """How much a random candidate of one attribute says about one of another: mutual information, in nats.
+    """Mutual information of random candidates of two attributes, in nats.
 
     What pure chance would show in a table of this size is taken off (Miller and Madow).
     """
@@ -113,7 +113,7 @@ class Rule:
     tables: tuple[Floats, ...]
 
     def belief(self, kinds: Kinds) -> Floats:
-        """How likely each value is before its own set is seen, up to a factor of the kind: (kinds, F)."""
+        """How likely each value is before its own set is seen, up to a factor a kind: (kinds, F)."""
         found = self.shares[kinds.group]
         for table, sets, places, helper in zip(self.tables, kinds.sets, kinds.places, kinds.helpers):
             found = found * _said(table, sets, places, helper.strata)
@@ -180,7 +180,7 @@ def learned(
 
 
 def association_strengths(mine: Protected, helpers: Sequence[Protected]) -> list[float]:
-    """How many people like everybody else suit each helper: under them, records that were left out are likeliest."""
+    """How many average people suit each helper: under them, left-out records are likeliest."""
     return [_counted_strength(_table(mine, one)) if mine.exact else _joint_strength(mine, one) for one in helpers]
 
 

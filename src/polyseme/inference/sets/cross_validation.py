@@ -89,7 +89,7 @@ class Simpler:
 
     @cached_property
     def response(self) -> Floats:
-        """How the table moves with one report more for sure about each combination of values, to first order: (K, K).
+        """How the table moves with one more certain report of each combination: (K, K).
 
         In records: the change is `response[:, v] / n`, up to a multiple of the table itself.
         """
@@ -131,7 +131,7 @@ def _floored(table: Floats) -> Floats:
 
 
 def rough_margin(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> Floats:
-    """About the distribution of one attribute: a few steps towards its maximum, averaged over neighbors."""
+    """The approximate distribution of one attribute: a few steps, averaged over neighbors."""
     rows, weights = _together(sets, counts, mechanism)
     if not weights.any():
         return np.full(mechanism.size, 1.0 / mechanism.size)
@@ -205,7 +205,7 @@ _ZERO = 1e-9
 
 
 def best_strength(likelihoods: CellLikelihoods, simpler: Simpler, plain: Floats) -> tuple[float, float]:
-    """The weakest strength under which held-out reports are about as likely as under the best, and its gain over zero.
+    """The weakest strength about as good as the best on held-out reports, and its gain.
 
     plain  the tables without a penalty, to start from
 

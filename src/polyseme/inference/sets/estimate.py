@@ -91,7 +91,9 @@ class Estimate(Table):
         return replace(table, weight=self.weight, left_out=self.left_out).warned(*self.caveats)
 
     def sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
-        """Value, standard error and limits of `sum(contrast * table)` for each contrast (k, cells, F_1, ..., F_q).
+        """Value, standard error and limits of `sum(contrast * table)` for each contrast.
+
+        Contrasts are (k, cells, F_1, ..., F_q).
 
         Cells that all contrasts treat alike are estimated as one.
 
@@ -314,7 +316,7 @@ class Estimate(Table):
         return Summary.of(self._columns(order), *flat)
 
     def independence(self, left: str | None = None, right: str | None = None) -> Independence:
-        """A test that two attributes are independent: of two protected ones, or of a protected one and the groups.
+        """A test that two attributes, or a protected one and the groups, are independent.
 
         It is about the population the records were drawn from, and made from the published sets, whichever estimator
         made the table. With one name, the other attribute is the first of the rest.

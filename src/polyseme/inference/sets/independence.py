@@ -58,7 +58,7 @@ Side: TypeAlias = int | Ints
 
 @dataclass(frozen=True)
 class Independence:
-    """A test of independence: the statistic, its degrees of freedom, and the chance of one as large by chance."""
+    """A test of independence: statistic, degrees of freedom, and p-value."""
 
     statistic: float
     freedom: int

@@ -104,7 +104,7 @@ class Simple(Linear):
 
 
 class Existing(Linear):
-    """`x = (w - q N) / (1 - q)`, `q = (l - 1) / (F - 1)`: decoys taken as uniform (Equations 21 and 22)."""
+    """`x = (w - q N) / (1 - q)`, `q = (l - 1) / (F - 1)`: uniform decoys (Equations 21, 22)."""
 
     name = "existing"
 
@@ -118,7 +118,9 @@ class Existing(Linear):
 
 
 class Paper(Linear):
-    """Algorithm 2 of the journal paper: `x = (Q^T)^-1 w` with Equation 2 for Q, see `privacy.analysis.precision`.
+    """Algorithm 2 of the journal paper: `x = (Q^T)^-1 w` with Equation 2 for Q.
+
+    See `privacy.analysis.precision`.
 
     Exact for `l = 2` where decoys are drawn evenly, as the simple algorithm does; biased otherwise.
     """
@@ -156,7 +158,7 @@ class Inverse(Linear):
 
 
 class ValueAdding(Estimator):
-    """Equation 18 of the sensitive-QID paper: reports with and without a combination weigh in by a fixed share.
+    """Equation 18 of the sensitive-QID paper: reports with and without a combination, weighted.
 
         x_m = w_m * c / prod(eta) + (N - w_m) * (1 - c) / (|C| - prod(eta)),   c = prod(p + (1 - p) eta / d)
 

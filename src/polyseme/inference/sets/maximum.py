@@ -111,7 +111,7 @@ def group_effect(sets: Ints, counts: Ints, x: Floats, mechanism: Mechanism, stat
 
 
 def draw_effect(sets: Ints, counts: Ints, weights: Floats | None, mechanism: Mechanism, stated: float) -> float:
-    """The larger of the stated design effect and of the one that these reports, which may have weights, show."""
+    """The larger of the stated design effect and the one that these reports show."""
     if not counts.sum():
         return stated
     weight, kind = np.unique(np.ones(len(counts)) if weights is None else weights, return_inverse=True)
@@ -242,7 +242,7 @@ def _uniform_maps(mechanisms: Sequence[Mechanism]) -> tuple[UnbiasedMap, ...]:
 
 
 def linear_start(likelihood: RecordLikelihood, mechanisms: Sequence[Mechanism]) -> Floats | None:
-    """With very many reports the unbiased table is so near the maximum that it is worth starting from it."""
+    """The unbiased table as a start: with very many reports it is near the maximum."""
     if likelihood.records < _MANY or max(shape_of(mechanisms)) > _MATRIX:
         return None
     maps = [exact_map(mechanism) for mechanism in mechanisms]

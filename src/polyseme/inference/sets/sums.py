@@ -256,7 +256,7 @@ class UnbiasedSums:
     def intervals(
         self, contrasts: Floats, level: float, population: Population, given: bool, bounds: tuple[Floats, Floats] | None
     ) -> tuple[Floats, Floats, Floats, Floats]:
-        """Value, standard error and limits of sums, which lie within these bounds whatever the table.
+        """Value, standard error and limits of sums, within these bounds.
 
         An estimate beyond a bound is moved to it, and some room is left on the inner side.
         """
@@ -268,7 +268,7 @@ class UnbiasedSums:
         return value, found.errors, low, high
 
     def roof(self) -> Floats:
-        """The most that each cell can hold: where every set holds the truth, what the reports with its value weigh."""
+        """The most that each cell can hold: where sets hold the truth, the weight of its reports."""
         out = np.zeros(self.shape)
         for part in self.parts:
             counts, records = containment(part.reports, part.mechanisms), part.totals()
@@ -353,7 +353,7 @@ class UnbiasedSums:
 
     @cached_property
     def records(self) -> Floats:
-        """How many independent records of equal weight would say as much, in each cell (Kish's effective size)."""
+        """How many independent records of equal weight say as much, by cell (Kish's effective size)."""
         return _ratio(self.totals**2, self.squares) / self.repeats
 
     @cached_property

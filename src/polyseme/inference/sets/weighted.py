@@ -55,7 +55,7 @@ UNWEIGHTED = "--unweighted counts the records instead (unweighted=True)"
 def fit_table(
     parts: Sequence[Part], shape: tuple[int, ...], estimator: str | Estimator | None = None
 ) -> tuple[str, Fit]:
-    """The name of the estimator, and the estimated table of records, or of their weights where they have some."""
+    """The name of the estimator, and the estimated table of records or of their weights."""
     if not _weighted(parts):
         return stratified.fit_parts(parts, shape, estimator)
     same = _common_weight(parts)
