@@ -68,7 +68,7 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Missing:
-    """What happens to a record without a value: refused, dropped (and counted), or a value of its own."""
+    """What happens to a record without a value: refused, dropped (and counted), or kept as one."""
 
     action: Literal["refuse", "drop", "category"] = "refuse"
     label: str = "(missing)"
@@ -76,7 +76,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Bins:
-    """A numeric column cut into half-open intervals [edges[i], edges[i+1]); the last one is closed."""
+    """A numeric column in half-open intervals [edges[i], edges[i+1]); the last one is closed."""
 
     edges: tuple[float, ...]
 
@@ -90,7 +90,7 @@ class Periods:
 
 @dataclass(frozen=True)
 class Domain:
-    """The values a protected attribute can have, in a fixed order; a value's code is its place here."""
+    """The values of a protected attribute in a fixed order; a value's code is its place here."""
 
     values: tuple[Label, ...]
     ordered: bool = False
@@ -186,7 +186,7 @@ def _given(shares: Floats | None, allowed: Ints) -> Floats | None:
 
 @dataclass(frozen=True)
 class Condition:
-    """What the untouched attributes of a record have to be: each of those named has one of its texts.
+    """A condition on untouched attributes of a record: each named one has one of its texts.
 
     The texts are spellings (see `polyseme.kernel.spelling`). Without any name it is the condition of the records
     that fulfill none of the others.
@@ -208,7 +208,7 @@ OTHERWISE = Condition()
 
 @dataclass(frozen=True)
 class Conditional:
-    """Distributions of the records that fulfill a condition, in the place of those of everybody else.
+    """Distributions of the records that fulfill a condition, in place of the general ones.
 
     share  of the people who are expected to fulfill it; None where it is not stated. It is not part of a release
     """
@@ -306,7 +306,7 @@ class Schema:
 
 @dataclass(frozen=True)
 class Resolved:
-    """A schema, the names of the protected attributes whose domain was found in the data, and what was odd.
+    """A schema, the protected attributes whose domain comes from the data, and remarks.
 
     unspoken  attributes whose values must not appear in a message: they come from the data, or from a file
     """

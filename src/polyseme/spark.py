@@ -150,7 +150,7 @@ def open_table(
     master: str | None = None,
     cancellation: Cancellation | None = None,
 ) -> Source:
-    """What `anonymize` reads: files that the workers open themselves, by their whole names, or a frame."""
+    """What `anonymize` reads: files that the workers open by their whole names, or a frame."""
     if isinstance(data, Source):
         return data
     if is_frame(data) or _is_name(data):

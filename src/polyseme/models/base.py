@@ -60,7 +60,7 @@ Merging: TypeAlias = Literal["absorbing", "additive", "neither"]
 
 @dataclass(frozen=True)
 class Place:
-    """A class or a published set: its number, how many records it holds, one row (from 0) that belongs to it.
+    """A class or a published set: its number, how many records it holds, one row of it (from 0).
 
     row  None where records were only counted
     """

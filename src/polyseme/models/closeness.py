@@ -107,7 +107,7 @@ def score_beta_likeness(counts: Counts, beta: float, enhanced: bool = False) -> 
 
 
 def relaxed_beta_likeness(counts: Counts, beta: float, enhanced: bool = False) -> Bools:
-    """Whether the values of each class may have all of it: q_s <= (1 + gain) p_s sums up to at least 1."""
+    """Whether the values of each class may have all of it: q_s <= (1 + gain) p_s sums to >= 1."""
     share = counts.total / counts.records
     gain = np.full(len(share), beta)
     if enhanced:

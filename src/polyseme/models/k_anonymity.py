@@ -100,12 +100,12 @@ def score_alpha_k(counts: Counts, alpha: float, k: int) -> Score:
 
 
 def relaxed_alpha_k(counts: Counts, alpha: float, k: int) -> Bools:
-    """Whether each class has k records, and as many values as are needed for shares of at most alpha."""
+    """Whether each class has k records, and enough values for shares of at most alpha."""
     return np.asarray((counts.sizes >= k) & (counts.distinct >= math.ceil(1.0 / alpha - SLACK)))
 
 
 def check_alpha_k(counts: Counts, alpha: float, k: int) -> Verdict:
-    """Is every class large enough, and no value too frequent in it? The worst value is the largest share."""
+    """Is every class large enough, and no value too frequent? Worst is the largest share."""
     parameters = {"alpha": alpha, "k": k}
     return judge(
         "alpha-k-anonymity", counts.attribute, parameters, counts, counts.sizes, lambda: score_alpha_k(counts, alpha, k)

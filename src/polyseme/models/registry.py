@@ -314,7 +314,7 @@ def background_of(attributes: Iterable[Attribute]) -> Background:
 
 
 def is_about(model: Mapping[str, Mapping[str, Any]], attribute: str) -> bool:
-    """Whether a model, as a policy or a manifest writes it, limits what is learned about an attribute.
+    """Whether a model of a policy or manifest limits what attackers learn about an attribute.
 
     >>> is_about({"distinct-diversity": {"l": 3}}, "disease"), is_about({"k-anonymity": {"k": 5}}, "disease")
     (True, False)

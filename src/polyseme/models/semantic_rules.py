@@ -198,7 +198,7 @@ def _check_rule(frame: pl.DataFrame, counts: Ints | None, quasi_identifiers: Seq
 
 
 def score(counts: Counts) -> Score:
-    """How many records each class gives away, from counts of `OUTCOMES` for one `never-all` rule."""
+    """How many records each class reveals, from counts of `OUTCOMES` for one `never-all` rule."""
     told, mute = (_counted(counts, outcome) for outcome in (1, 2))
     bad = (told > 0) & (told + mute == counts.sizes)
     return Score(np.where(bad, counts.sizes, 0), ~bad, 0.0, at_least=False)

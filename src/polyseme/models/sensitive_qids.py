@@ -87,7 +87,10 @@ def diversity(classes: QidClasses, l: int) -> Verdict:
 
 
 def entropy_diversity(classes: QidClasses, l: float) -> Verdict:
-    """Entropy [[l, j]]-diversity: the effective number of values of a class (e to its entropy) is at least l."""
+    """Entropy [[l, j]]-diversity: the effective number of a class's values is at least l.
+
+    That number is e to the entropy.
+    """
 
     def score() -> Score:
         owner, _, count = classes.sums(np.ones(len(classes.value)))
@@ -111,7 +114,7 @@ def anonymity(classes: QidClasses, k: int) -> Verdict:
 
 
 def closeness(classes: QidClasses, t: float, public: Public | None = None) -> Verdict:
-    """[[t, j]]-closeness with Bayesian inference: the worst distance between A_j and B_j is at most t.
+    """[[t, j]]-closeness with Bayesian inference: distances of A_j and B_j are at most t.
 
     What a record shows about S_j is the posterior given its set; a class shows the mean over its records.
     """

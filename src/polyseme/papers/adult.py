@@ -116,7 +116,7 @@ COLUMNS = (
 
 
 def records_of(file: Path) -> list[list[str]]:
-    """The cells of each record, without blanks and without the dot that ends a line of adult.test."""
+    """The cells of each record, without blanks or the dot that ends a line of adult.test."""
     lines = file.read_text(encoding="utf-8").splitlines()
     cells = ([cell.strip().rstrip(".") for cell in line.split(",")] for line in lines)
     return [row for row in cells if len(row) == len(COLUMNS)]
@@ -303,7 +303,7 @@ def mechanism_or_none(design: str, structure: Structure, l: int) -> Mechanism | 
 
 
 def structure_of(design: str, distance: Distance, d: float) -> Structure:
-    """Which values may share a set: for duplicate processing those that are far apart on the circle of ranks."""
+    """Which values may share a set; for duplicate processing by the circle of ranks."""
     ranks = np.arange(distance.size)
     even = isinstance(distance, LineDistance) and np.array_equal(distance.positions, ranks)
     circle = design == "duplicate" and even and d > 1
@@ -347,7 +347,7 @@ def most_likely(table: Coded, mechanism: Mechanism, sets: Ints) -> Floats:
 
 
 def anatomy_table(table: Coded, structure: Structure, l: int, stream: SystemStream) -> tuple[Floats, int]:
-    """Groups of records by maximal-bucket-first, analyzed as the paper does, and how many records they leave out.
+    """Groups of records by maximal-bucket-first, analyzed as in the paper; records left out.
 
     A record counts for each value with the share that the value has in its group. Records in no group are lost; the
     others stand for them, so that totals are right.
@@ -368,7 +368,7 @@ def squared_error(table: Coded, estimate: Floats) -> float:
 
 
 def table_limit(table: Coded, mechanism: Mechanism) -> float | None:
-    """The least mean squared error that any unbiased estimate from these sets can have, about the people themselves.
+    """The least mean squared error of an unbiased estimate from these sets, about the people.
 
     The limit of a cell with n records is that of shares over n, times (n / N)^2. Values that no person of a cell has
     count as very rare.

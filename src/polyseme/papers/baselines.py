@@ -126,7 +126,7 @@ def rating(codes: Ints, size: int, l: int, stream: Stream, counts: Ints | None =
 
 
 def value_groups(counts: Ints, l: int) -> Ints:
-    """The group of each value: l at a time from the most frequent on, so that alike counts stand together.
+    """The group of each value: l at a time from the most frequent on.
 
     Values left over join the last group.
 
@@ -142,7 +142,7 @@ def value_groups(counts: Ints, l: int) -> Ints:
 
 
 def rating_table(codes: Sequence[Ints], groups: Sequence[Ints]) -> Floats:
-    """The cross-tabulation that group numbers show: the records of a combination of groups, spread evenly over it.
+    """The cross-tabulation that group numbers show, records spread evenly over combinations.
 
     codes   the true values of each attribute
     groups  the group of each value of each attribute

@@ -96,7 +96,7 @@ class Look:
 
 
 def look_of(series: Sequence[str]) -> dict[str, Look]:
-    """A look for each series of a page: ours always in the first color, what is compared with in gray."""
+    """A look for each series of a page: ours in the first color, baselines in gray."""
     names = list(dict.fromkeys(series))
     ours = [name for name in names if name.startswith(_OURS)]
     marks = [name for name in names if name in _MARKS]

@@ -64,7 +64,7 @@ RECURSIVE = {"recursive-diversity": {"c": 4, "l": 3}}
 
 
 def read_adult(folder: Path) -> Microdata:
-    """The records without unknowns, from a folder with `adult.data`, `adult.test` and `hierarchies/`."""
+    """The records without unknowns, from `adult.data`, `adult.test` and `hierarchies/`."""
     table = pl.DataFrame(adult_rows(folder, both=True))
     ladders, codes = [], []
     for name in QUASI_IDENTIFIERS:
@@ -147,7 +147,10 @@ def vulnerable_classes(data: Microdata, levels: Sequence[int], model: Mapping[st
 
 
 def nodes_with(data: Microdata, wanted: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[int, ...]]:
-    """The levels at which each model leaves as many vulnerable classes as wanted: a minute on the 2,160 of Adult."""
+    """The levels at which each model leaves the wanted number of vulnerable classes.
+
+    It takes a minute on the 2,160 of Adult.
+    """
     for levels in product(*(range(ladder.height + 1) for ladder in data.ladders)):
         if all(vulnerable_classes(data, levels, model) == number for number, model in wanted.items()):
             yield levels

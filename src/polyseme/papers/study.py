@@ -177,7 +177,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """Something that a paper says, in our words, where it says so, and by which rule a run decides on it."""
+    """A claim of a paper in our words, its place there, and the rule by which a run decides."""
 
     where: str
     says: str
@@ -325,7 +325,7 @@ def ratio_row(
     found: Sequence[float] | Floats,
     beside: Sequence[float] | Floats,
 ) -> Row:
-    """The mean of one method over that of another on the same runs, with an interval that knows they are the same.
+    """The mean of one method over that of another on the same runs, with a paired interval.
 
     It is the ratio estimate of survey sampling: its error is the mean of what each run is off the ratio.
 
@@ -427,7 +427,7 @@ def within(one: Row, low: float, high: float) -> bool:
 
 
 def at_most(rows: Iterable[Row], factor: float = 1.0, limits: Iterable[float] | None = None) -> list[bool]:
-    """For each row, whether its interval reaches down to so many times its limit (1 where none is given)."""
+    """For each row, whether its interval reaches down to a multiple of its limit (default 1)."""
     rows = list(rows)
     bounds = [1.0] * len(rows) if limits is None else list(limits)
     return [_low(row) <= factor * bound for row, bound in zip(rows, bounds, strict=True)]

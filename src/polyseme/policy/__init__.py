@@ -89,7 +89,7 @@ class TableFormat:
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Values of a protected attribute that no record has whose untouched attributes have the given values.
+    """Values of a protected attribute that records with given untouched values never have.
 
     may_be_empty  whether it is fine that no record has them
     """

@@ -79,7 +79,7 @@ def quantile_edges(values: Floats, count: int) -> tuple[float, ...]:
 
 
 def equal_width_edges(values: Floats, count: int) -> tuple[float, ...]:
-    """Edges of at most `count` bins of one round width, where the finite `values` are dense enough for it.
+    """Edges of at most `count` bins of one round width, where `values` are dense enough.
 
     >>> equal_width_edges(np.arange(1000) / 10.0, 10)
     (-inf, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, inf)
@@ -153,7 +153,7 @@ _DOMAIN_LIMIT = 1_000_000
 
 
 def is_described(attribute: AttributePolicy) -> bool:
-    """Whether an attribute needs a domain: it is protected, or its values have a distance or an order to be checked."""
+    """Whether an attribute needs a domain: it is protected, or has a distance or order."""
     declared = attribute.distance is not None or attribute.values is not None or attribute.edges is not None
     if attribute.periods is not None:
         declared = declared or None not in (attribute.periods.first, attribute.periods.last)

@@ -118,7 +118,7 @@ _KEYS = (Role.QUASI_IDENTIFIER, Role.SENSITIVE_QID, Role.WEIGHT)
 
 @dataclass(frozen=True, eq=False)
 class ForeignTable:
-    """The rows, the names of the attributes by what they are, and what is known beside the table.
+    """The rows, the attributes by role, and what is known beside the table.
 
     counts  how many records each row stands for; None for one
     people  whose each row is, numbered from 0; None where that is not known
@@ -193,7 +193,7 @@ def _looked_at(names: Sequence[str], policy: Policy) -> list[str]:
 def read_undescribed(
     source: Source, quasi_identifiers: Sequence[str], sensitive: Sequence[str], person: str | None = None
 ) -> ForeignTable:
-    """The named columns of a table that comes without a policy, read as one that says no more than their roles.
+    """The named columns of a table without a policy, read by their roles alone.
 
     What to do without a sensitive value is not declared: a missing one is taken as one more.
 

@@ -121,7 +121,7 @@ def _number(text: str) -> float | None:
 def kept_columns(
     policy: Policy, source: Source, names: Sequence[str], as_written: bool = False, one_by_one: bool = False
 ) -> Iterator[tuple[Mapping[str, pl.Series], Ints | None]]:
-    """These columns, batch by batch, of the records that will be published: one that is dropped must not speak.
+    """These columns, batch by batch, of the records that will be published.
 
     With them comes how many records each row stands for; None for one.
 

@@ -111,7 +111,7 @@ def column_values(
 def distinct_values(
     source: Source, name: str, missing_values: tuple[str, ...] = ("",), kind: str | None = None
 ) -> Iterator[pl.Series]:
-    """The same for callers who need only which values there are, not how often or in which order."""
+    """The same for callers who need only which values there are, not counts or order."""
     for batch, _ in source.counted([name]):
         yield _as_published(batch, missing_values, kind)
 

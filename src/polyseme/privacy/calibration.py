@@ -45,7 +45,7 @@ __all__ = [
 
 
 def expected_l2(records: float, size: int, eta: int | Ints, p: float | Floats) -> Floats:
-    """Expected L2 distance between estimated and true shares, for sets drawn uniformly and the inverse estimator.
+    """Expected L2 distance of estimated shares, for uniform sets and the inverse estimator.
 
         EL2^2 = (F - 1) ((F - 1 + p^2) eta - p^2 F) / (p^2 F N (F - eta))
 
@@ -121,7 +121,7 @@ def serve_learner(
     l: int | None,
     labels: Sequence[object] | None,
 ) -> Served:
-    """The mechanism with the least expected error that keeps the attribute's promise about learners.
+    """The mechanism of least expected error that keeps the attribute's promise on learners.
 
     l  how many candidates a set has, where that is settled
 

@@ -66,7 +66,7 @@ def _meanings(columns: Sequence[Column]) -> dict[str, Meaning]:
 
 
 def verdicts_on(release: Release, models: Sequence[Spec], reference: pl.DataFrame | None = None) -> tuple[Verdict, ...]:
-    """Models on the rows of a release, of which only those columns are read that some model looks at.
+    """Models on the rows of a release; only columns that some model needs are read.
 
     Models about groups are looked at by themselves: with quasi-identifiers beside them, hardly two rows would be alike.
     """

@@ -33,7 +33,7 @@ class _Published:
 
 @dataclass(frozen=True)
 class AsIs(_Published):
-    """A column that nothing was done to; a sensitive one only where records are put into classes that protect it."""
+    """An unchanged column; a sensitive one only in classes of records that protect it."""
 
     @property
     def in_words(self) -> str:
@@ -62,7 +62,7 @@ class Generalized(_Published):
 
 @dataclass(frozen=True)
 class Grouped(_Published):
-    """A column in which each record shows all values of its group, sorted, without saying which is its own.
+    """A column in which each record shows all values of its group, sorted.
 
     group  the column that says which records belong together
     """

@@ -55,7 +55,7 @@ _SHOWN_DOCUMENTS = 12
 
 
 def read_document(path: Path) -> Any:
-    """The JSON in a file; infinite numbers and keys that are written twice are refused like any other damage."""
+    """The JSON in a file; infinite numbers and repeated keys are refused like other damage."""
     try:
         text = path.read_text(encoding="utf-8")
         return read_json(text)
@@ -73,7 +73,7 @@ def checksum(document: Mapping[str, Any]) -> str:
 
 
 def check_document(document: Any) -> None:
-    """Refuse what is no manifest, is newer than this program, does not fit the schema or was changed."""
+    """Refuse what is no manifest, is too new, does not fit the schema or was changed."""
     if not isinstance(document, Mapping) or not isinstance(document.get("format"), int):
         raise ReleaseError(f"{MANIFEST}: not a manifest of a release")
     if document["format"] > FORMAT:
@@ -185,7 +185,7 @@ def data_files(data: Mapping[str, Any]) -> tuple[DataFile, ...]:
 
 
 def data_entry(files: Sequence[DataFile], file_format: str) -> dict[str, Any]:
-    """What a manifest says of these files; a single one outside of the folder is named by itself."""
+    """What a manifest says of these files; a single one outside the folder stands by its name."""
     if len(files) == 1 and "/" not in files[0].file:
         entry: dict[str, Any] = {"file": files[0].file, "format": file_format, "sha256": files[0].sha256}
     else:

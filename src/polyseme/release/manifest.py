@@ -111,7 +111,7 @@ class Manifest:
 
     @property
     def links(self) -> tuple[str, ...]:
-        """The columns that form equivalence classes: records that agree in all of them are in one class.
+        """The columns that form equivalence classes, of records that agree in all of them.
 
         These are quasi-identifiers and survey weights, as they are published; sets form no classes. The models,
         reports, attacks and measures of risk of a release mean these classes.

@@ -248,7 +248,7 @@ def target_of(release: Release, item: Sets) -> Target:
 
 
 class SetCounts:
-    """The distinct sets of each protected attribute, within its strata and within cells of untouched attributes.
+    """The distinct sets of each protected attribute, by strata and cells of untouched ones.
 
     questions  the untouched attributes of each kind of cells; all records in one cell unless given
     """

@@ -71,7 +71,7 @@ class ReleaseWriter:
         cancellation: Cancellation | None = None,
         rows_per_file: int | None = None,
     ) -> Iterator[ReleaseWriter]:
-        """A writer whose folder takes the place `out` when the block ends well, and vanishes otherwise.
+        """A writer whose folder becomes `out` when the block ends well, and vanishes otherwise.
 
         rows_per_file  the data goes into several files, each with so many rows at the most; into one when None
         """
@@ -105,7 +105,7 @@ class ReleaseWriter:
         return self._open
 
     def adopt_files(self, paths: Sequence[Path]) -> None:
-        """Take over Parquet files that an engine wrote into `folder / "data"`, in this order, under their names."""
+        """Take over Parquet files that an engine wrote into `folder / "data"`, in this order."""
         self._close()
         paths = [self.folder / path for path in paths]
         if self._format != "parquet" or self._files or {path.parent for path in paths} - {self.folder / FOLDER}:

@@ -133,7 +133,7 @@ def promise_line(published: Sets) -> PromiseLine:
 
 
 def class_promises(manifest: Manifest) -> tuple[PromiseLine, ...]:
-    """What the models promise about classes or groups of records: for all of them, then by attribute."""
+    """What the models promise about classes or groups: for all of them, then by attribute."""
     if manifest.applied is None:
         return ()
     unit = "group" if manifest.grouped else "class"

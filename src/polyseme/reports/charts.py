@@ -71,7 +71,7 @@ def frontier_chart(
     width: int = 640,
     tried: Mapping[str, Sequence[Tried]] | None = None,
 ) -> alt.VConcatChart:
-    """Risk against precision for many (l, d), beside the grid of those that can and cannot be had.
+    """Risk against precision for many (l, d), beside the grid of feasible settings.
 
     grid   the settings of one attribute, or of several by name
     tried  what a learner reaches, for the attributes with a known distribution: drawn above the rest
@@ -224,7 +224,7 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
 
 
 def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> Path:
-    """Write the chart as a picture, PNG, SVG or PDF by `suffix`, which is that of `path` unless given."""
+    """Write the chart as a picture, PNG, SVG or PDF by `suffix` (default: that of `path`)."""
     path = Path(path)
     suffix = picture_kind(path if suffix is None else Path(f"chart{suffix}"))
     if suffix == ".svg":

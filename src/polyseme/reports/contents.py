@@ -43,7 +43,9 @@ class PromiseLine:
 
 @dataclass(frozen=True)
 class AttributeLine:
-    """One column of the release: its role and how it is published ("sets of 3, at least 2 apart", "as it is").
+    """One column of the release: its role and how it is published.
+
+    For example "sets of 3, at least 2 apart" or "as it is".
 
     known  whether it shows what an attacker may know about a person; what was generalized shows less, and the number
            of a group is not known to an attacker
@@ -59,7 +61,7 @@ class AttributeLine:
 
 @dataclass(frozen=True)
 class ClassSizes:
-    """How many classes have how many records: one entry for each size, or for each range of sizes.
+    """How many classes have how many records, by size or by range of sizes.
 
     labels   "7" or "8–15"
     classes  with so many records
@@ -73,7 +75,7 @@ class ClassSizes:
 
 @dataclass(frozen=True)
 class RecodedLine:
-    """What was done to one quasi-identifier: in words, how many labels there are, and the most frequent of them."""
+    """What was done to one quasi-identifier: words, number of labels, most frequent labels."""
 
     name: str
     done: str
@@ -224,7 +226,7 @@ class Page:
 
     @property
     def above(self) -> bool:
-        """Whether an attacker who has learned the distribution exceeds the promise for some attribute."""
+        """Whether an attacker who has learned the distribution exceeds some attribute's promise."""
         return any(told.above for told in self.learners.values()) or bool(self.learnt_in_groups)
 
     @property

@@ -55,7 +55,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """The figures of one attribute: the whole table, then its groups, and how many of those are left out."""
+    """The figures of one attribute: the whole table, its groups, and how many are left out."""
 
     attribute: str
     original: bool

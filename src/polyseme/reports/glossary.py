@@ -216,7 +216,7 @@ _VOID: Final = frozenset({"br", "meta", "hr", "img", "wbr"})
 
 
 def with_glossary(page: str, place: str) -> str:
-    """The page with the first use of each term as a link, and the terms that occur where `place` stands.
+    """The page with first uses of terms as links, and the terms that occur at `place`.
 
     Only what is said before that place counts as use. Texts in it are escaped already; `>` in an attribute is not
     expected, because it is escaped too.

@@ -161,7 +161,7 @@ class ValueRisk:
 
 
 def worst(risks: Sequence[ValueRisk], learning: bool) -> ValueRisk | None:
-    """The attribute that is worst off: furthest above its promise, else guessed right most often."""
+    """The attribute at highest risk: furthest above its promise, else guessed right most often."""
 
     def order(risk: ValueRisk) -> tuple[float, float]:
         reached, promised = (risk.reached, risk.learner) if learning else (risk.method, risk.promised)

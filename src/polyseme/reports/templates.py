@@ -1,4 +1,4 @@
-"""How pages are filled in, and which kinds of pictures there are: known without the libraries that draw charts.
+"""How pages are filled in, and the kinds of pictures, without the libraries that draw them.
 
 Templates escape every value, and a value that is missing is an error.
 """

@@ -22,7 +22,7 @@ __all__ = ["Finding", "Findings", "Guesser", "Guessers", "RangeGuess"]
 
 @dataclass(frozen=True)
 class RangeGuess:
-    """How often an attacker names the right range: values mutually closer than the promised distance.
+    """How often an attacker names the right range: values closer than the promised distance.
 
     before, after, worst_group  as for the value itself
     """
@@ -155,7 +155,7 @@ class Guessers:
 
     @property
     def above(self) -> bool:
-        """Whether an attacker who has learned the distribution exceeds every promise, beyond sampling error."""
+        """Whether an attacker who learned the distribution exceeds every promise, beyond chance."""
         promised = [number for number in (self.promised, self.learner) if number is not None]
         if self.learnt is None or self.learnt.surely is None or not promised:
             return False

@@ -96,7 +96,7 @@ def _summary(column: Column) -> dict[str, Any]:
 
 
 def spent(column: Sets) -> float | None:
-    """The epsilon of one draw, in the worst stratum: infinite at p = 1, None where it is not known."""
+    """The epsilon of one draw in the worst stratum: infinite at p = 1, None if unknown."""
     found = [member.mechanism.design.epsilon(member.mechanism.p) for member in column.strata.members]
     known = [value for value in found if value is not None]
     return max(known) if len(known) == len(found) else None

@@ -20,7 +20,7 @@ __all__ = ["GroupingPlan", "LeftOut", "applied_lines", "left_out_lines"]
 
 @dataclass(frozen=True)
 class LeftOut:
-    """The suppressed records of a table, as an attacker meets them who knows that a person is in the table.
+    """The suppressed records of a table, for an attacker who knows that a person is in it.
 
     attribute  the sensitive attribute that the attacker wants to know
     records    how many are left out

@@ -101,7 +101,7 @@ _NAMED = 4
 
 @dataclass(frozen=True)
 class Traded:
-    """How far a least-risk design stepped back from the least worst posterior, and what that bought.
+    """How far a least-risk design stepped back from the least worst posterior; its benefit.
 
     step                   the step; 0 is the least worst posterior, 1 the plain design
     floor                  no mechanism with p = 1 has a lower worst posterior; None at p < 1
@@ -332,12 +332,12 @@ class AttributePlan:
 
     @property
     def identifiable(self) -> bool:
-        """False only when it is known that some values cannot be distinguished, or there is no mechanism."""
+        """False only when some values certainly cannot be distinguished, or without a mechanism."""
         return self.facts is not None and self.facts.identifiable is not False
 
     @property
     def kept(self) -> bool:
-        """False only when it is known that another attribute's sets break what is promised about learners."""
+        """False only when another attribute's sets certainly break a promise on learners."""
         return self.learner is None or not self.learner.broken
 
     @property

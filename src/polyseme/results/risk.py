@@ -20,7 +20,7 @@ __all__ = ["Choice", "ColumnRisk", "Risk", "SensitiveRisk", "SizeBand"]
 
 @dataclass(frozen=True)
 class SizeBand:
-    """Classes of similar size: from `low` to `high` records (None: or more), how many, and the records in them."""
+    """Classes of `low` to `high` records (None: or more), how many, and the records in them."""
 
     low: int
     high: int | None
@@ -30,7 +30,7 @@ class SizeBand:
 
 @dataclass(frozen=True)
 class ColumnRisk:
-    """What one quasi-identifier tells, and what becomes of the classes of those who do not know it.
+    """What one quasi-identifier reveals, and the classes for attackers who do not know it.
 
     distinct         different values
     distinction      distinct over records
@@ -162,12 +162,12 @@ class Risk(Result):
 
     @property
     def prosecutor_risk(self) -> float | None:
-        """How often who looks for one person, and knows that they are in the table, finds them: 1 / k at worst."""
+        """The success of an attacker who looks for one person known to be in the table: max 1 / k."""
         return 1 / self.k if self.k else None
 
     @property
     def marketer_risk(self) -> float | None:
-        """The share of records, or people, found by an attacker who looks for everybody: classes over their sizes."""
+        """The share of records or people found by an attacker who looks for all: classes over sizes."""
         return self.classes / self.memberships if self.records else None
 
     def to_dict(self) -> dict[str, Any]:

@@ -89,7 +89,7 @@ _NUMBERS = ("estimate", "stderr", "low", "high")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table(Result):
-    """Estimated numbers of records for every combination of true values, within cells of untouched attributes.
+    """Estimated records for every combination of true values, within cells of untouched ones.
 
     of, labels       the protected attributes and the labels along each axis
     by               the untouched attributes, column by column: the cells of the first axis
@@ -135,7 +135,7 @@ class Table(Result):
         return columns
 
     def to_polars(self) -> pl.DataFrame:
-        """One row for each cell: the untouched attributes, the protected ones, estimate, stderr, low, high."""
+        """One row a cell: untouched attributes, protected ones, estimate, stderr, low, high."""
         import polars as pl
 
         return pl.DataFrame(self._table(), strict=False)

@@ -64,7 +64,10 @@ class Coupling(ABC):
 
     @abstractmethod
     def propose(self, codes: Ints, sets: Ints, uniforms: Floats) -> tuple[Ints, Floats]:
-        """A set for each set of the parent, from `uniforms` (draws, n), and its `w`: infinite if it is impossible."""
+        """A set for each set of the parent, from `uniforms` (draws, n), and its `w`.
+
+        It is infinite if the set is impossible.
+        """
 
     @abstractmethod
     def ratio(self, codes: Ints, sets: Ints) -> Floats:

@@ -97,7 +97,7 @@ class Placing:
 
     @classmethod
     def of(cls, constraints: Sequence[Constraint], conditions: Iterable[Condition] = ()) -> Placing:
-        """Constraints add up; of the conditions a record can fulfill one at most, or they are refused.
+        """Constraints add up; a record may fulfill at most one of the conditions.
 
         >>> male, female = Condition({"sex": ("m",)}), Condition({"sex": ("f",)})
         >>> child = Condition({"age": ("0-9",)})

@@ -111,7 +111,9 @@ class Strata:
         return self.members[0].size
 
     def weights(self, sets: Ints, places: Ints) -> tuple[Floats, Floats]:
-        """`P(R | v)` up to a factor of the set, each by its own mechanism: for members (n, l), for other values (n,).
+        """`P(R | v)` up to a factor of the set: for members (n, l), for other values (n,).
+
+        Each set has its own mechanism.
 
         sets  in codes of the domain
         """
@@ -173,7 +175,10 @@ class Strata:
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
 
     def sample(self, places: Ints, draw: Callable[[Stratum, Ints], Ints]) -> Ints:
-        """Sets in codes of the domain, stratum by stratum: `draw` gives those of some rows in codes of the stratum."""
+        """Sets in codes of the domain, stratum by stratum.
+
+        `draw` gives those of some rows in codes of the stratum.
+        """
         if len(self.members) == 1:
             return draw(self.members[0], np.arange(len(places)))
         sets = np.empty((len(places), self.members[0].mechanism.l), dtype=np.int64)

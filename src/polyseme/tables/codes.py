@@ -53,7 +53,7 @@ _YEAR_FIRST = r"^\s*\d{4}\D"
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A column as codes; -1 where the value is missing, -2 where it is not in the domain or not readable."""
+    """A column as codes; -1 where missing, -2 where not in the domain or not readable."""
 
     codes: Ints
 
@@ -102,7 +102,7 @@ def cast_column(series: pl.Series, kind: str) -> tuple[pl.Series, int]:
 
 
 def cast(series: pl.Series, dtype: pl.DataType) -> pl.Series:
-    """A column in another type, with nulls for what has no counterpart there: that may be all of it."""
+    """A column in another type, with nulls for values without a counterpart there."""
     try:
         return series.cast(dtype, strict=False)
     except pl.exceptions.InvalidOperationError:
@@ -138,7 +138,7 @@ def encode(series: pl.Series, domain: Domain) -> Coded:
 
 
 def require_labels(series: pl.Series) -> None:
-    """Raise unless the values of a column can be labels of a domain: texts, numbers, truth values, dates, times."""
+    """Raise unless a column's values can be labels: texts, numbers, truth values, dates, times."""
     kind = series.dtype
     if kind.is_nested() or kind in (pl.Duration, pl.Binary, pl.Object):
         raise TableError(
@@ -273,7 +273,7 @@ def _encode_bins(series: pl.Series, bins: Bins) -> Ints:
 
 
 def label_array(values: Sequence[Label]) -> pa.Array:
-    """The labels of a domain as an Arrow array; a mixture that no type holds exactly becomes text."""
+    """The labels of a domain as an Arrow array; a mixture of types becomes text."""
     kinds = {type(value) for value in values}
     if kinds == {bool}:
         return arrow(values)

@@ -49,7 +49,7 @@ class Kinds:
 
 @dataclass(frozen=True, eq=False)
 class CandidateKinds:
-    """The kind of a record by its set in a protected column: the one of its candidates that is published most often.
+    """The kind of a record by its set: the candidate that is published most often.
 
     rank  of each value of the domain, the most often published first
     most  kinds there may be

@@ -213,7 +213,7 @@ class Recoded:
 
 
 class RecodedSource(Source):
-    """A table of which some records are left out, some columns are replaced, and some may be new."""
+    """A table with some records left out, some columns replaced, and some new."""
 
     wraps = True
 

@@ -108,7 +108,7 @@ def _once(prints: Fingerprints, rows: Ints) -> tuple[Fingerprints, Ints]:
 
 
 def unmatched(left: Fingerprints, right: Fingerprints) -> int:
-    """How many rows of the left table have no row of their own in the right one that looks the same.
+    """How many rows of the left table have no matching row of their own in the right one.
 
     >>> unmatched(np.array([7, 5, 9, 5], np.uint64), np.array([9, 5, 8], np.uint64))
     2
@@ -155,7 +155,7 @@ _FILES = 256
 
 @dataclass(frozen=True)
 class Tallied:
-    """What was counted: all fingerprints, different ones, and the sum of the squares of how often each occurs.
+    """The number of fingerprints, of different ones, and the sum of their squared counts.
 
     heads    different heads of fingerprints that were made by `headed`
     several  those of them that occur with more than one tail
@@ -169,7 +169,7 @@ class Tallied:
 
     @property
     def repeats(self) -> float:
-        """How many alike there are for a fingerprint taken at random, itself included: 1 when all differ."""
+        """How often a fingerprint taken at random occurs on average: 1 when all differ."""
         return self.squares / self.total if self.total else 1.0
 
 

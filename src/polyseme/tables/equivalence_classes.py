@@ -98,12 +98,12 @@ class Counts:
 
     @property
     def records(self) -> int:
-        """N, the number of records of the table that are not suppressed, or of people where these are counted."""
+        """N, the number of records that are not suppressed, or of people where these are counted."""
         return int(self.total.sum()) if self.people is None else self.people
 
     @cached_property
     def spread(self) -> Counts:
-        """The same as distributions: sizes are sums of counts, more than the people where some have several values."""
+        """The same as distributions: sizes are sums of counts, which may exceed the people."""
         if self.people is None:
             return self
         sizes = np.add.reduceat(self.count, self.starts[:-1]) if len(self.count) else self.sizes
@@ -149,7 +149,7 @@ class Counts:
         return np.asarray(np.add.reduceat(weights[self.value], self.starts[:-1]), dtype=np.float64)
 
     def blocks(self) -> Iterator[tuple[Ints, Ints, Ints]]:
-        """Classes with equally many values together: class numbers (m,), values (m, k) and counts (m, k)."""
+        """Classes with equally many values: numbers (m,), values (m, k) and counts (m, k)."""
         return ragged_blocks(self.starts, self.value, self.count)
 
     @classmethod
@@ -229,7 +229,7 @@ def people_in(classes: Ints, people: Ints, number: int) -> Ints:
 
 
 def counted_people(rows: Counts, classes: Ints, codes: Ints, people: Ints, sizes: Ints) -> Counts:
-    """Counts of people in place of records, from the class, the value and the person of each row.
+    """Counts of people in place of records, from the class, value and person of each row.
 
     rows   the same with records counted
     sizes  people of each class
@@ -253,7 +253,7 @@ def classes_of(
     counts: Ints | None = None,
     people: Ints | None = None,
 ) -> Classes:
-    """Group a table by its quasi-identifiers and count the values of the sensitive attributes in every class.
+    """Group a table by its quasi-identifiers and count the sensitive values in every class.
 
     `domains` gives the values of an attribute in order of their codes; without it they are those that occur, sorted.
     `missing="category"` declares that a missing sensitive value is one more value; otherwise it is a flaw. A mapping
@@ -360,7 +360,7 @@ def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints
 
 
 def kept_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Bools:
-    """Which rows are in a class: all but the suppressed ones, or all where every row is like that."""
+    """Which rows are in a class: all but the suppressed ones, or all if all are suppressed."""
     require_columns(frame, quasi_identifiers)
     kept = frame.select(pl.repeat(True, pl.len()) & ~_suppressed(frame, list(quasi_identifiers))).to_series().to_numpy()
     return np.asarray(kept if kept.any() else np.ones(frame.height, dtype=np.bool_))
@@ -372,7 +372,7 @@ def match_counts(
     quasi_identifiers: Sequence[str],
     meanings: Mapping[str, Meaning] | None = None,
 ) -> Ints:
-    """For each class of `frame`, how many rows of `reference` fit its labels: see `polyseme.tables.people`.
+    """For each class of `frame`, how many rows of `reference` fit its labels (`tables.people`).
 
     meanings  for some columns, what their labels stand for
     """

@@ -110,7 +110,7 @@ def _as_sets(table: pl.DataFrame, attributes: Sequence[str]) -> pl.DataFrame:
 
 
 def expand(table: pl.DataFrame, attributes: Sequence[str] | None = None) -> pl.DataFrame:
-    """The expansion of a table of sets: all combinations of each record's candidates, record by record.
+    """The expansion of a table of sets: all combinations of each record's candidates.
 
     >>> expand(pl.DataFrame({"age": [[33, 41]], "disease": [["cold", "HIV"]]})).rows()
     [(33, 'cold'), (33, 'HIV'), (41, 'cold'), (41, 'HIV')]

@@ -35,7 +35,7 @@ _COUNT = "__count__"
 
 @dataclass(frozen=True)
 class Target:
-    """A protected column of a release: its name, its domain and how many candidates each set has."""
+    """A protected column of a release: its name, domain and candidates a set."""
 
     name: str
     domain: Domain
@@ -87,7 +87,7 @@ def group_sets(rows: Iterable[CountedRows], targets: Sequence[Target], by: Seque
 
 
 class SetCounting:
-    """The counting of distinct published sets within cells of the untouched columns, batch by batch.
+    """Counts of distinct published sets within cells of untouched columns, batch by batch.
 
     shared_by  how many are counting at the same time, and share the memory
     order      what is to know of the order of the sets, where there is one target

@@ -124,7 +124,7 @@ class Levels:
 
     @classmethod
     def of(cls, name: str, categories: pa.Array, published: pa.Array) -> Levels:
-        """The categories of a column in one batch, in their order, and those of its values that are published."""
+        """The categories of a column in one batch, in order, and its published values."""
         return cls({name: tuple(categories.to_pylist())}, {name: frozenset(published.unique().to_pylist())})
 
     def __contains__(self, name: str) -> bool:

@@ -128,7 +128,7 @@ def people_of(source: Source, name: str, missing_values: Sequence[str], folder: 
 
 
 def fingerprint_seed() -> int:
-    """A seed for the fingerprints of one run, so that record keys cannot be found by trying them."""
+    """A seed for the fingerprints of one run, so that record keys cannot be guessed."""
     return int(SystemStream().words(1)[0])
 
 

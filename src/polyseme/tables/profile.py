@@ -113,7 +113,7 @@ class Profile(Wrapped):
 
     @property
     def holds(self) -> bool:
-        """Whether anything is held: not where the table is in memory, or is counted where it is kept."""
+        """Whether anything is held: not for a table in memory, or counted where it is kept."""
         return self._most > 0 and not isinstance(self.inner, FrameSource) and not self.inner.aggregates
 
     def _give_up(self, found: dict[str, list[_Piece]]) -> None:

@@ -95,7 +95,7 @@ class PublishedSets:
 def published_sets(
     frame: pl.DataFrame, column: str, domain: Sequence[Label] | int, counts: Ints | None = None
 ) -> PublishedSets:
-    """The distinct sets of a list column, whose members are labels of `domain`, or codes when it is a number.
+    """The distinct sets of a list column, of labels of `domain`, or of codes if it is a number.
 
     `counts` says how many records each row stands for; without it, one.
     Sets may have any length, repeated or unknown members, or be missing: what is wrong with them is for a model to say.

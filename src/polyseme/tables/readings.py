@@ -75,7 +75,7 @@ def record_keys(column: pa.Array, name: str, missing_values: Sequence[str]) -> p
 
 
 class KeyReader:
-    """Record keys as numbers that say nothing but whether two are the same, for those who count people.
+    """Record keys as numbers that only say whether two are the same, to count people.
 
     A number is a fingerprint of 64 bits under a seed of its own: two people have the same one with a probability of
     n^2 / 2^65, and then count as one.
@@ -111,7 +111,7 @@ _NEGATIVE = ("weights are negative or infinite", "a weight says how many people 
 
 
 def read_weights(column: pl.Series) -> tuple[Floats, Mapping[tuple[str, str], int]]:
-    """The weights of a column, 0 where there is none that can be used; and how many have which flaw, with a hint.
+    """The weights of a column, 0 where unusable, and how many have which flaw, with a hint.
 
     >>> read_weights(pl.Series(["1.5", None, "-2", "many"]))[0]
     array([1.5, 0. , 0. , 0. ])
@@ -133,7 +133,7 @@ def published_types(schema: pa.Schema) -> dict[str, pl.DataType]:
 
 
 def read_as(series: pl.Series, dtype: pl.DataType, missing_values: Sequence[str] = ()) -> tuple[pl.Series, int]:
-    """A column in the type of a released one, read as it was for the release, and how many values are not readable.
+    """A column in the type of a released one, and how many values are not readable.
 
     >>> read_as(pl.Series(["30", " 31.5", "?"]), pl.Float64(), ["?"])[0].to_list()
     [30.0, 31.5, None]
@@ -146,7 +146,7 @@ def read_as(series: pl.Series, dtype: pl.DataType, missing_values: Sequence[str]
 
 
 def alike(original: pl.Series, shown: pl.Series, missing_values: Sequence[str] = ()) -> tuple[pl.Series, pl.Series]:
-    """Columns of the original and of its release in one type, so that values that are the same compare as the same.
+    """Columns of the original and its release in one type, so that equal values compare equal.
 
     Where the release shows text, nothing says how it was read: it is the first way in which the release has every
     value of the original. When there is none, it is not quite the same table, and texts are given by their spelling.
@@ -220,7 +220,7 @@ _DATES = "write dates as 2024-03-31, and leave those out that no calendar has"
 
 
 def strangers(series: pl.Series, coded: Coded, domain: Domain) -> dict[tuple[str, str], Ints]:
-    """Which values are not in the domain for which reason: places, by what they are and what would help."""
+    """Values outside the domain by reason: places, what they are and what would help."""
     if not coded.unseen:
         return {}
     places = np.flatnonzero(coded.codes == UNSEEN)

@@ -68,13 +68,13 @@ def _binomials(size: int, chosen: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class SetColumn:
-    """Published sets: how many members each has, and the codes of all members (negative where not in the domain)."""
+    """Published sets: sizes, and the codes of all members (negative if not in the domain)."""
 
     lengths: Ints
     members: Ints
 
     def regular(self, width: int) -> Ints | None:
-        """The sets as an (n, width) array with rows ascending, or None when not each has `width` different members."""
+        """The sets as (n, width), rows ascending; None unless each has `width` different members."""
         if len(self.members) and self.members.min() < 0:
             return None
         if not np.all(self.lengths == width):

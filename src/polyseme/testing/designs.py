@@ -116,7 +116,7 @@ def least_inclusion_is_one_over_the_largest_pull(design: Design) -> None:
 
 
 def matches_where_reports_look_blind(design: Design, prior: Floats) -> None:
-    """A prior in proportion to the inclusion makes reports that are distributed as blind sets are."""
+    """Under a prior in proportion to inclusion, reports are distributed as blind sets."""
     blind = design.blind_likelihood(design.sets())
     in_proportion = bool(np.allclose(blind @ _members(design), design.l * prior, rtol=1e-7))
     expected = in_proportion and design.least_inclusion() is not None
@@ -182,7 +182,7 @@ def epsilon_is_the_largest_ratio(design: Design, p: float) -> None:
 
 
 def success_is_that_of_its_sets(design: Design, shares: Floats, p: float) -> None:
-    """How often the best guess is right: for an attacker who knows the shares, and for one who is mistaken."""
+    """How often the best guess is right, with the true shares and with mistaken ones."""
     reports, mistaken = channel(design, p), experiment(6).dirichlet(np.ones(design.size))
     for belief in (shares, mistaken):
         guess = (belief[:, None] * reports).argmax(axis=0)
@@ -326,7 +326,7 @@ def weights_are_the_channel(design: Design, p: float = 0.6) -> None:
 
 
 def survives_json(design: Design, restore: Callable[[Design], Design] = restored) -> None:
-    """A design that is built again from its parameters draws the same sets from the same numbers."""
+    """A design built again from its parameters draws the same sets from the same numbers."""
     again = restore(design)
     uniforms = experiment(5).random((design.draws, 500))
     codes = np.arange(500) % design.size
@@ -380,7 +380,7 @@ def _statistic(design: Design, drawn: Ints, expected: Floats) -> tuple[float, in
 
 
 def distorted(probability: Floats) -> Floats:
-    """A near miss: every other set, from the likeliest down, 2% more likely than it should be, the rest 2% less."""
+    """A near miss: every other set, from the likeliest down, 2% too likely, the rest too rare."""
     rank = np.argsort(np.argsort(-probability, kind="stable"))
     factor = np.where(rank % 2 == 0, 1.02, 0.98)
     return np.asarray(probability * factor / (probability * factor).sum(), dtype=np.float64)

@@ -90,7 +90,7 @@ def shows_no_values(distance: Distance) -> None:
 
 
 def survives_json(distance: Distance, restore: Restore = distance_from) -> None:
-    """`parameters` have the kind as their only key, are plain JSON, and give the same distance again."""
+    """`parameters` have the kind as only key, are plain JSON, and give the same distance."""
     parameters = json.loads(json.dumps(distance.parameters(), allow_nan=False))
     hold(list(parameters) == [distance.kind], "the only key of `parameters` is the kind of the distance")
     again = restore(parameters, distance.size)
@@ -100,7 +100,7 @@ def survives_json(distance: Distance, restore: Restore = distance_from) -> None:
 
 
 def structure_agrees(distance: Distance, threshold: float) -> None:
-    """The structure at a threshold has exactly the pairs that are at least so far apart, and is well formed."""
+    """The structure at a threshold has exactly the pairs at least so far apart, well formed."""
     structure = distance.structure(threshold)
     expected = pairs(distance) >= threshold
     np.fill_diagonal(expected, False)

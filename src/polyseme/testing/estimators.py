@@ -195,7 +195,7 @@ def keeps_totals(estimator: Estimator, sample: Sample, traits: Traits) -> None:
 
 
 def ignores_order_and_batches(estimator: Estimator, sample: Sample, traits: Traits) -> None:
-    """The same records in another order, some of them counted in two parts, give the same estimate."""
+    """The same records in another order, some counted in two parts, give the same estimate."""
     reports, generator = sample.reports, experiment(1)
     split = generator.binomial(reports.counts, 0.5)
     order = generator.permutation(2 * len(split))
@@ -242,7 +242,7 @@ def serves_odd_cells(estimator: Estimator, mechanisms: Sequence[Mechanism]) -> N
 
 
 def recovers_the_truth(estimator: Estimator, mechanisms: Sequence[Mechanism], records: int = 200_000) -> None:
-    """With many records the truth lies within six of the estimator's own standard errors, everywhere."""
+    """With many records the truth lies within six of the estimator's standard errors."""
     generator = experiment(9)
     codes = np.stack([generator.choice(mechanism.size, records) for mechanism in mechanisms], axis=1)
     reports, truth = report(codes, mechanisms, generator), tabulate(codes, mechanisms)

@@ -45,7 +45,7 @@ def check_model(model: Model, ladder: Ladder) -> None:
 
 
 def random_table(seed: int = 3, rows: int = 240) -> pl.DataFrame:
-    """Quasi-identifiers `q` and `r`, the second with missing values, and a sensitive `s` that depends on `q`."""
+    """Quasi-identifiers `q` and `r` (with missing values), and `s` that depends on `q`."""
     generator = experiment(seed)
     q = generator.integers(0, 4, rows)
     s = np.minimum(generator.integers(0, 6, rows), generator.integers(0, 6, rows) + q % 2)

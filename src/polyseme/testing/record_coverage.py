@@ -98,7 +98,7 @@ class Coverage:
 
 
 def weighted_coverage(scene: WeightedScene, releases: int, seed: int) -> Coverage:
-    """The coverage of 95% intervals in a scene: cells, margins, shares, means, sums and differences."""
+    """The coverage of 95% intervals in a scene: cells, margins, shares, means, sums, ..."""
     random = experiment(seed)
     shares = TRUTHS[scene.truth](scene.size, random)
     shares = np.asarray(shares / shares.sum())

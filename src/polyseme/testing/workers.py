@@ -29,7 +29,7 @@ _COUNT, _ROW = "\0count", "\0row"
 
 
 class Compressed(Source):
-    """Distinct rows with counts, shuffled, and with the counts of a row spread over several batches.
+    """Distinct rows with counts, shuffled, the counts of a row spread over several batches.
 
     most  batches that rows are spread over
     whole  whether rows can be read one by one as well; who tries that otherwise fails

@@ -124,7 +124,7 @@ def _change(given: Any, problems: list[Problem]) -> Change | None:
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """How many members of each class say otherwise than each rule, and how many meet it: (rules, classes)."""
+    """How many members of each class meet each rule, and how many do not: (rules, classes)."""
 
     otherwise: Ints
     met: Ints

@@ -142,7 +142,7 @@ def _panel(data: str, letter: str) -> str:
 def errors_at(
     table: Coded, l: int, d: float, repeats: int, stream: SystemStream
 ) -> tuple[dict[str, list[float]], float | None]:
-    """The errors of every pair of algorithms that can be had at this (l, d), and the limit of ours."""
+    """The errors of every pair of algorithms at this (l, d), and the limit of ours."""
     pairs = [
         (family, mechanism_or_none(design, structure_of(design, table.distance, d), l))
         for family, design in ((N, "duplicate"), (EX, "simple"))

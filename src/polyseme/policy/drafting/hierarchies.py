@@ -29,7 +29,7 @@ _CODE = re.compile(r"(?=.*\d)[A-Za-z0-9.-]+")
 
 @dataclass(frozen=True)
 class Proposal:
-    """What stands under `hierarchy`, why, and how many levels there are, with the values and `*`."""
+    """What stands under `hierarchy`, why, and the number of levels, values and `*` included."""
 
     hierarchy: str
     why: str

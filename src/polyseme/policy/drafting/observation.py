@@ -85,14 +85,14 @@ class Looked:
 
     @property
     def distinct(self) -> int:
-        """How many different values there are: exactly while they are few, else from their smallest fingerprints."""
+        """How many different values there are: exact while few, else from smallest fingerprints."""
         if self.counted:
             return len(self.prints)
         return min(int((_SKETCH - 1) / (float(self.prints[-1]) / 2.0**64)), self.present)
 
     @property
     def own(self) -> float:
-        """Different values for each row that has one: near 1, almost everybody has a value of their own."""
+        """Different values for each row that has one: near 1, almost all people have their own."""
         return self.distinct / max(self.present, 1)
 
 

@@ -73,7 +73,7 @@ def probability(odds: Floats | float) -> Floats:
 
 
 def closeness_of_epsilon(epsilon: float) -> float:
-    """The largest distance between prior and posterior under epsilon-local differential privacy: tanh(epsilon / 4)."""
+    """The largest distance of prior and posterior under epsilon-LDP: tanh(epsilon / 4)."""
     return float(np.tanh(epsilon / 4.0))
 
 
@@ -196,7 +196,7 @@ def _nearest_masses(prior: Floats, etas: Ints, target: Floats) -> Floats:
 
 
 def uniform_odds(prior: Floats, etas: Ints, t: float, ground: Ground | None = None) -> Floats:
-    """The largest odds for sets of each size in `etas`, drawn uniformly, that keep t-closeness for this prior.
+    """The largest odds that keep t-closeness for this prior, for uniform sets of sizes `etas`.
 
     Never above what the worst set allows. Exact for the equal ground up to 20 values, or when the worst set is the
     heaviest or the lightest one; for other grounds exact as long as all sets can be listed (`CELL_LIMIT`), and the
@@ -249,7 +249,7 @@ def _peak_distance(prior: Floats, eta: int, gain: float, peak: Floats) -> float:
 
 
 def closeness_reached(mechanism: Mechanism, reference: Floats, ground: Ground) -> float | None:
-    """The largest distance between a reference distribution and what it becomes after a set was seen.
+    """The largest distance between a reference distribution and its posterior after a set.
 
     Exact, or an upper bound; None when there are too many sets to look at.
 

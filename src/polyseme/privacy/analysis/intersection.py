@@ -91,7 +91,7 @@ def left_alone(mechanisms: Sequence[Mechanism], shares: Floats) -> Between:
 
 
 def success_over(mechanisms: Sequence[Mechanism], shares: Floats) -> Between:
-    """How often the likeliest value given the sets of all releases is the true one, for who knows `shares`."""
+    """How often the likeliest value given the sets of all releases is true, knowing `shares`."""
     if not mechanisms:
         return Between.exactly(float(shares.max()))
     if all(mechanism.p == 1.0 for mechanism in mechanisms) and _listable(mechanisms):

@@ -182,7 +182,7 @@ class Success:
 def success_in_groups(
     mechanisms: Mechanism | Sequence[Mechanism], population: Population, belief: Floats | None = None
 ) -> Success | None:
-    """Success of an attacker who knows the distribution in every group, or has one `belief` for all.
+    """Success of an attacker who knows every group's distribution, or has one `belief`.
 
     mechanisms  one for everybody, or one for each group
     """
@@ -197,7 +197,7 @@ def success_in_groups(
 
 
 def misjudged_posterior(l: int, delta: float) -> float:
-    """What no posterior of a balanced design exceeds when the true prior is off by `|ln(true / assumed)| <= delta`.
+    """The posterior limit of a balanced design if `|ln(true / assumed)| <= delta` for the prior.
 
         e^(2 delta) / (e^(2 delta) + l - 1)
 
@@ -212,7 +212,7 @@ def misjudged_posterior(l: int, delta: float) -> float:
 
 
 def misjudged_success(value: float, delta: float) -> float:
-    """What the success `value`, computed for an assumed distribution, is at most when it is off by that much.
+    """The largest true success if the distribution assumed for `value` is off by that much.
 
     Every term `pi_v P(R | v)` grows by at most `e^delta`, and no success exceeds one.
     """
@@ -226,7 +226,7 @@ _HALF = 0.5
 
 
 def pooled(numbers: Floats, variance: Floats) -> Floats:
-    """The numbers of people by group and value, (G, F), all of them above 0; a group without people is a row of zeros.
+    """The numbers of people by group and value, (G, F), above 0; an empty group is zeros.
 
     >>> exact = np.array([[90.0, 10.0], [10.0, 90.0]])
     >>> pooled(exact, np.zeros((2, 2))).round(1).tolist()

@@ -377,7 +377,7 @@ def held(pairs: Ints, persons: Ints) -> Ints:
 
 
 def information(group: Ints, values: Ints, size: int, whole: Floats, persons: Ints | None = None) -> float:
-    """What groups tell about values in nats, all records together: each is judged by the others of its group.
+    """What groups say about values, in nats: each record is judged by the others of its group.
 
     With the strength that suits best; 0 where no group is worth telling apart.
 
@@ -439,7 +439,7 @@ class Columns:
     persons: Ints | None = None
 
     def beliefs(self, rows: Ints, allowed: Ints, strength: float) -> Floats:
-        """What all others say about the values that are possible for some records, up to a factor: (rows, allowed)."""
+        """What all others say about the possible values of some records: (rows, allowed)."""
         if strength == inf:
             return np.broadcast_to(self._people[allowed] / len(self.values), (len(rows), len(allowed)))
         values, every = self.values[rows], np.arange(len(rows))
@@ -505,7 +505,7 @@ class Served:
 
 
 def gained(columns: Columns, served: Sequence[Served]) -> tuple[float, float]:
-    """How much more often an attacker is right who takes all columns than one who knows the whole table alone.
+    """How much more often an attacker with all columns is right than one with the whole table.
 
     Without the release and with it, each with the strength that suits him best.
     """
@@ -554,7 +554,7 @@ class _Shown:
         return cls(served.allowed, rows, value, weight, (), _weighed(drawn, *mechanism.weights(drawn), mechanism.size))
 
     def right(self, columns: Columns, strength: float) -> tuple[float, float]:
-        """Records guessed right by an attacker who shrinks so much, without their sets and with them."""
+        """Records guessed right by an attacker who shrinks so much, without and with their sets."""
         belief = columns.beliefs(self.rows, self.allowed, strength)
         own = belief[np.arange(len(belief)), self.value]
         every = np.arange(belief.shape[1])

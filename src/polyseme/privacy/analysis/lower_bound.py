@@ -42,7 +42,7 @@ _ROUNDS = 200
 
 @dataclass(frozen=True, eq=False)
 class Floor:
-    """The least success of a learner that a truthful mechanism can have, and the bets that prove it.
+    """The least success of a learner under any truthful mechanism, and the bets that prove it.
 
     value   V*
     bets    `y_v`: the probability of naming v from a set that holds it, (F,)

@@ -93,7 +93,7 @@ class Precision:
 
 
 def precision(mechanism: Mechanism, pi: Floats, records: int, shape: Spectrum, notes: list[str]) -> Precision:
-    """Expected errors for a table of `records` records whose true values are distributed as `pi`."""
+    """Expected errors for a table of `records` records with true values distributed as `pi`."""
     design, size = mechanism.design, mechanism.size
     if shape.identifiable is False:
         notes.append("expected error: unbounded, because some values cannot be distinguished")

@@ -187,7 +187,7 @@ def calibrate(
     truthful: bool = False,
     labels: Sequence[object] | None = None,
 ) -> Calibration:
-    """The mechanisms with the least expected error under which a learner is right at most with `success`.
+    """The mechanisms of least expected error with a learner's success of at most `success`.
 
     values      or the distance between them, where all are possible
     population  the distribution of the values in each group of people that a learner can tell from others
@@ -316,7 +316,7 @@ def _largest_truth(curve: Callable[[float], float], limit: float) -> float:
 
 
 def expected_error(mechanism: Mechanism, shares: Floats) -> float | None:
-    """`tr I^-1 - 1` at these true shares: infinite where it cannot be estimated, None where it is not computed."""
+    """`tr I^-1 - 1` at these true shares: infinite if not estimable, None if not computed."""
     design = mechanism.design
     if not design.has_at_most(_LISTED):
         found = design.least_error(shares, mechanism.p)

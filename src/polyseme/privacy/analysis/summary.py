@@ -62,7 +62,7 @@ class Facts:
 
     @property
     def expected_mse(self) -> float | None:
-        """What the default estimator comes close to: the limit, or the inverse estimator's where that is unknown."""
+        """What the default estimator comes close to: the limit, else the inverse estimator's error."""
         return self.mse_limit if self.mse_limit is not None else self.mse_inverse
 
 
@@ -111,7 +111,7 @@ def facts(mechanism: Mechanism, prior: Floats | None = None, records: int | None
 
 
 def worst_of(found: Sequence[Facts]) -> Facts:
-    """The facts of several mechanisms that serve different records: the first one's, with the worst risks of all.
+    """The facts of several mechanisms: the first one's, with the worst risks of all.
 
     What is not known of one of them is not known of all; expected errors stay those of the first.
     """

@@ -80,7 +80,7 @@ class Drawing:
         return self._designs[l]
 
     def listed(self, l: int) -> tuple[Ints, Floats] | None:
-        """Every valid set of a design that is not uniform and its members' pulls, if they are few enough."""
+        """Every valid set of a non-uniform design with its members' pulls, if they are few."""
         if l not in self._listed:
             self._listed[l] = listed_pulls(self.made(l))
         return self._listed[l]
@@ -171,7 +171,7 @@ class Channel:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What calibration came to: sets of `eta` values of a domain of so many, drawn with these odds of truth.
+    """The result of calibration: sets of `eta` values, drawn with these odds of truth.
 
     moved  the largest distance from the reference that a set can cause, on the promised ground; None where unknown
     """
@@ -206,7 +206,7 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Reached:
-    """What a channel comes to, and whether that is for the reference distribution (else for any)."""
+    """What a channel comes to, for the reference distribution or for any."""
 
     value: float
     for_reference: bool = False

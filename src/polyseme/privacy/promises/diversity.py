@@ -24,7 +24,7 @@ ADAPT = Parameter("adapt", "switch", default=False, required=False, example=True
 
 @dataclass(frozen=True)
 class CandidatePromise(Promise):
-    """Every set holds so many candidates that an attacker who relies on it alone is right at most 1 in l."""
+    """Enough candidates that an attacker who relies on a set is right at most 1 in l."""
 
     @abstractmethod
     def least_size(self, size: int | None) -> int: ...
@@ -58,7 +58,10 @@ class CandidatePromise(Promise):
 
 @dataclass(frozen=True)
 class AdaptablePromise(CandidatePromise):
-    """At least l candidates, or with `adapt` as many as leave something to estimate: one less than the domain has."""
+    """At least l candidates, or with `adapt` as many as leave something to estimate.
+
+    That is one less than the domain has.
+    """
 
     l: float
     adapt: bool | None = None

@@ -1,4 +1,4 @@
-"""`entropy-diversity: {l, adapt}`: in every equivalence class the entropy of the attribute is at least ln l.
+"""`entropy-diversity: {l, adapt}`: the entropy in every equivalence class is at least ln l.
 
 l need not be whole. The members of a set are equally represented in its expansion, so the entropy of one record is the
 logarithm of the number of its candidates, and that of a class is no less (Theorem 3 of the sensitive quasi-identifier

@@ -108,7 +108,7 @@ class Promises:
 
     @property
     def learner(self) -> Learner | None:
-        """The promise about an attacker who knows the distribution: it decides what designs are balanced for."""
+        """The promise about an attacker who knows the distribution: what designs are balanced for."""
         return next((item for item in self.items if isinstance(item, Learner)), None)
 
     @property
@@ -151,7 +151,7 @@ class Promises:
         return problems
 
     def least_size(self, size: int | None) -> tuple[int, str]:
-        """The smallest set that is large enough for all of them, and the promise that asks for it, if any does."""
+        """The smallest set that is large enough for all, and the promise that requires it."""
         asked = [(item.least_size(size), item.name) for item in self._ranked]
         sizes = [(least, name) for least, name in asked if least is not None]
         return max(sizes, default=(1, ""), key=lambda pair: pair[0])

@@ -1,4 +1,4 @@
-"""`semantic-diversity: {l, d, mechanism}`: at least l candidates, any two of them at least d apart in meaning.
+"""`semantic-diversity: {l, d, mechanism}`: at least l candidates, pairwise at least d apart.
 
 The sets come from a design over valid sets, which `mechanism` names. It is the one promise that decides which sets can
 be drawn at all; others that stand beside it can make them larger.
@@ -23,7 +23,7 @@ MECHANISMS = ("balanced", "sharp", "simple", "duplicate", "least-risk")
 
 @dataclass(frozen=True)
 class SemanticDiversity(CandidatePromise):
-    """Sets of at least l candidates, pairwise at least d apart, drawn by a design (the balanced one)."""
+    """Sets of at least l candidates, pairwise at least d apart, drawn by a (balanced) design."""
 
     name: ClassVar[str] = "semantic-diversity"
     parameters: ClassVar[tuple[Parameter, ...]] = (

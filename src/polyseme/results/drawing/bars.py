@@ -193,7 +193,7 @@ def distribution_chart(
     ceiling: float | None = None,
     legend: bool = True,
 ) -> alt.LayerChart:
-    """Original (bars), published candidates (ticks) and estimate with its interval (dot and whisker), by value.
+    """Original (bars), published candidates (ticks) and estimate with interval (dot), by value.
 
     shown    codes of the values to show; the largest `TOP` by default
     shares   percent of the group's records instead of numbers of records

@@ -20,7 +20,7 @@ TOP: Final = 40
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """One attribute's distribution, in numbers of records, of the whole table or of one group of it.
+    """One attribute's distribution, in records, of the whole table or of one group.
 
     labels     the values, in the order of the domain
     published  how often each value stands among the candidates, divided by l; None where that is not shown
@@ -65,13 +65,13 @@ class Distribution:
 
 
 def shown_values(distribution: Distribution, top: int = TOP) -> Ints:
-    """Which values are shown, and in what order: the largest `top`, ordered domains in their own order."""
+    """Which values are shown, in what order: the largest `top`, ordered domains in order."""
     order = np.argsort(-distribution.estimate, kind="stable")[:top]
     return np.sort(order) if distribution.ordered else order
 
 
 def highest_share(distribution: Distribution) -> float:
-    """The largest share that a chart of a group shows, in percent and rounded up, where its scale can end."""
+    """The largest share in the chart of a group, in percent and rounded up, for its scale."""
     columns = [distribution.estimate, distribution.high]
     columns += [one for one in (distribution.published, distribution.original) if one is not None]
     finite = np.concatenate([column[np.isfinite(column)] for column in columns])

@@ -60,7 +60,7 @@ class Table(Protocol):
 
 
 def chart(estimate: Table, kind: Literal["auto", "bars", "heat"] = "auto") -> AnyChart:
-    """Bars with intervals for one attribute, a heat map for two; a part for each group and for further attributes."""
+    """Bars with intervals for one attribute, a heat map for two, parts for groups and more."""
     if not estimate.of:
         raise QuestionError(Problem("plot", "this table has no protected attribute to draw", "keep one in `of`"))
     if len(estimate.of) >= 2 and kind != "bars":

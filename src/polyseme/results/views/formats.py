@@ -43,7 +43,7 @@ def percent(share: float | None) -> str:
 
 
 def quantity(number: float | None, digits: int = 3) -> str:
-    """A probability, a parameter or a measure: `digits` significant digits, powers of ten where they are shorter.
+    """A probability, parameter or measure to `digits` significant digits, or in powers of ten.
 
     >>> quantity(1 / 3), quantity(3.14159e-6), quantity(math.inf), quantity(None), quantity(1.0)
     ('0.333', '3.14 × 10⁻⁶', '∞', '–', '1')

@@ -85,7 +85,7 @@ def _person(word: str, says: str) -> str:
 
 
 def evaluation_tables(metrics: Mapping[str, Mapping[str, float]], learned: Mapping[str, Mapping[str, Scored]]) -> str:
-    """How far estimates are from the truth, a table for each question; and what can be learned from them."""
+    """How far estimates are from the truth, a table a question; and what can be learned."""
     compared = [
         _table(f"Estimated against true: {question}", METRIC_HEAD, metric_rows(found))
         for question, found in metrics.items()

@@ -108,7 +108,7 @@ def _estimated(one: Document, gap: str = " ") -> str:
 
 
 def above_sentence(learners: Mapping[str, Document]) -> str:
-    """Where an attacker is right more often than was promised: both numbers, for the worst attribute."""
+    """Where an attacker is right more often than promised: both numbers, worst attribute."""
     above = {name: told for name, told in learners.items() if told["above"]}
     if not above:
         return ""
@@ -322,7 +322,7 @@ TRIED_HEAD: Head = (
 
 
 def tried_rows(tried: Iterable[Tried]) -> list[tuple[str, ...]]:
-    """The settings that no other one beats, and the one that the policy asks for, by falling risk."""
+    """The settings that no other beats, and that of the policy, by falling risk."""
     entries = [one.to_dict() for one in tried]
     kept = [entry for entry in entries if entry["chosen"] or (not entry["dominated"] and entry["error"] is not None)]
     return [

@@ -221,7 +221,10 @@ class KnownFacts(Protocol):
 
 
 class Setting(Protocol):
-    """One pair (l, d) of a grid: "feasible", "unestimable" or "infeasible", and its facts when it can be had."""
+    """One pair (l, d) of a grid, and its facts when feasible.
+
+    It is "feasible", "unestimable" or "infeasible".
+    """
 
     @property
     def l(self) -> int: ...  # noqa: E743 - the field's own letter

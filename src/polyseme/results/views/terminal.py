@@ -294,7 +294,7 @@ def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document], rema
 
 
 def findings_view(findings: Iterable[Reached], explain: bool = False) -> RenderableType:
-    """What each attack reached against what was promised, and with `explain` what each attacker knows."""
+    """What each attack reached against the promise; with `explain`, what attackers know."""
     findings = tuple(findings)
     broken = any(found.exceeded for found in findings)
     # No all-clear where nothing was promised against some of them.

@@ -144,7 +144,7 @@ class Distance(ABC):
 
 
 def recognise(compatible: Bools) -> Clusters | Graph:
-    """The simplest structure with these compatible pairs: clusters if closeness is an equivalence, else a graph."""
+    """The simplest structure with these pairs: clusters for an equivalence, else a graph."""
     close = ~compatible
     np.fill_diagonal(close, True)
     first = close.argmax(axis=1)

@@ -18,7 +18,7 @@ RULES = ("min", "max", "sum")
 
 
 class DiscreteDistance(Distance):
-    """1 between any two different values: what an attribute without a distance has in a combination."""
+    """1 between different values: for an attribute without a distance in a combination."""
 
     kind = "discrete"
 

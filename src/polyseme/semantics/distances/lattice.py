@@ -23,7 +23,7 @@ _CELLS = 20_000_000
 
 
 class LatticeDistance(Distance):
-    """The smallest height of a common ancestor: 1 under a common parent, 2 under a common grandparent, and so on.
+    """The smallest height of a common ancestor: parents 1, grandparents 2, and so on.
 
     where
         height    of a node: the most steps down from it to a value of the domain
@@ -63,7 +63,7 @@ class LatticeDistance(Distance):
 
     @classmethod
     def from_parents(cls, parents: Mapping[Any, Any], values: Sequence[Label], file: str = "") -> LatticeDistance:
-        """From a mapping of each node to its parents (one label or a list), for values in the domain's order.
+        """From a mapping of each node to its parents, for values in the domain's order.
 
         file  the file that holds the lattice, if it is not in the policy: its labels are then not shown
         """

@@ -32,7 +32,7 @@ _LARGEST = 1e300
 
 
 def stored_floats(given: Any, where: str, size: int | None = None) -> Floats:
-    """A list of finite numbers, `size` of them when that is known; a `PolicyError` with its place otherwise.
+    """A list of finite numbers, `size` of them if known; else a `PolicyError` with its place.
 
     >>> stored_floats([0, 0.5], "shares", 2)
     array([0. , 0.5])
@@ -169,7 +169,7 @@ class Restore(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind of distance is built from a policy, and again from its parameters in a manifest.
+    """How a kind of distance is built from a policy, and from its parameters in a manifest.
 
     restore  None for a kind that is stored as another one, as a taxonomy is stored as a tree
     """
@@ -209,7 +209,7 @@ def distance_from_policy(spec: Any, values: Values, base_folder: Folder | Path |
 
 
 def distance_from(parameters: Mapping[str, Any], size: int) -> Distance:
-    """The distance that `parameters` describe over `size` values: the inverse of `Distance.parameters`.
+    """The distance of `parameters` over `size` values: the inverse of `Distance.parameters`.
 
     Whatever is wrong with them is a `PolicyError` whose places are relative to the parameters.
     """

@@ -39,7 +39,7 @@ class Coverage:
 
 
 def check(name: str, values: Iterable[Label]) -> Coverage:
-    """How a taxonomy covers `values`, which may repeat (then records are counted as well as different values).
+    """How a taxonomy covers `values`, which may repeat: then records are counted as well.
 
     >>> check("icd10", ["J45.0", "J45.0", "flu"]).unknown
     ('flu',)

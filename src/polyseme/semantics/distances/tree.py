@@ -133,7 +133,7 @@ class TreeDistance(Distance):
 
     @property
     def height(self) -> int:
-        """The largest number of steps from the root down to a value: the largest `ancestor` distance there can be."""
+        """The most steps from the root down to a value: the largest possible `ancestor` distance."""
         return int(self._heights[self.root])
 
     @property

@@ -326,7 +326,7 @@ class Listed(Rule):
 
 
 def read_listed(file: Path) -> Listed:
-    """The hierarchy in a CSV file (`leaf;...;root`, no header), or the tree in a YAML or JSON file."""
+    """The hierarchy in a CSV file (`leaf;...;root`, no header), or a tree in YAML or JSON."""
     if is_document(file):
         return from_tree(read_document(file))
     rows = read_rows(file)

@@ -31,7 +31,7 @@ __all__ = ["ColumnValues", "Coverage", "coverage", "fit", "held_by", "missing_fr
 
 @dataclass(frozen=True, eq=False)
 class ColumnValues:
-    """The different values of a column by their spelling, how many records have each, and how many have none.
+    """The different values of a column by spelling, with counts, and how many have none.
 
     first  the row of the table (from 0) in which each of them stands first
     """
@@ -73,7 +73,7 @@ class Coverage:
 
 
 def values_of(batches: Iterable[pl.Series]) -> ColumnValues:
-    """The values of a column that comes in pieces, in their natural order: numbers by size, then texts.
+    """The values of a column in pieces, in natural order: numbers by size, then texts.
 
     >>> values_of([pl.Series([10, None, 9]), pl.Series([9])]).leaves.to_list()
     ['9', '10']

@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Node:
-    """One category; `also` are other words for it (in ICD-10: further codes or ranges that belong to it)."""
+    """One category; `also` are other words for it (in ICD-10: further codes or ranges)."""
 
     code: str
     parent: str
@@ -48,7 +48,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Taxonomy:
-    """A tree of categories whose values all have as many levels, named from the value upwards in `levels`."""
+    """A tree of categories with equally many levels, named from the value upwards in `levels`."""
 
     name: str
     title: str
@@ -217,7 +217,9 @@ def row_places(rows: Iterable[Sequence[str]]) -> Places:
 
 
 def nested_places(tree: Any) -> Places:
-    """From a tree of mappings (node: what is below it) and lists; a leaf is a plain label or a node with nothing below.
+    """From a tree of mappings (node: what is below it) and lists.
+
+    A leaf is a plain label or a node with nothing below.
 
     >>> nested_places({"lung": ["flu", "asthma"]})["flu"]
     [('flu', 'lung', '*')]
@@ -251,7 +253,7 @@ def _by_value(paths: Sequence[tuple[str, ...]]) -> dict[str, list[tuple[str, ...
 
 
 def cut_paths(values: Sequence[Label], lengths: Sequence[int]) -> list[tuple[str, ...]]:
-    """Paths of codes whose first so many characters, as they are spelled, name the categories above them.
+    """Paths of codes whose first characters, as spelled, name the categories above them.
 
     >>> cut_paths(["J45.0"], [1, 3])
     [('J45.0', 'J45', 'J', '*')]

@@ -89,7 +89,10 @@ _BUFFER_BYTES = 1 << 20
 
 
 class ParquetSource(Source):
-    """A Parquet file; `labels` are text columns, or lists of text, with few different values, read as dictionaries."""
+    """A Parquet file; `labels` are text columns with few values, read as dictionaries.
+
+    They may be lists of text.
+    """
 
     def __init__(self, path: Place, labels: Sequence[str] = ()) -> None:
         self.path = path

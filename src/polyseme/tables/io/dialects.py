@@ -152,14 +152,14 @@ class Respelled(Wrapped):
         return plain(texts, self._words)
 
     def changes(self, name: str, texts: pl.Series) -> bool:
-        """Whether texts of a column with numbers or dates are in the dialect, and so would be read otherwise."""
+        """Whether texts of a column with numbers or dates are in the dialect, and read differently."""
         known = self.dialect.are_numbers if name in self.numbers else self.dialect.are_dates
         inside = _values(texts)
         return known(inside) and bool((self._plain(name, inside) != inside).any())
 
 
 def respelled(source: Source, dialect: Dialect) -> Source:
-    """A table of which nothing else is known: a column holds numbers, or dates, if each of its values is one."""
+    """A table without a policy: a column holds numbers, or dates, if all its values do."""
     if not dialect:
         return source
     numbers = dict.fromkeys(_text_columns(source), dialect.decimal != "point")

@@ -246,7 +246,7 @@ def files_in(folder: Place) -> list[Listed]:
 
 
 def files_like(pattern: Place) -> list[Listed]:
-    """The files of a pattern: `*`, `?` and `[...]` stand for parts of a name, `**` for any folders.
+    """The files of a pattern: `*`, `?`, `[...]` for parts of a name, `**` for any folders.
 
     Of a folder that the pattern names, all files count.
     """

@@ -44,7 +44,7 @@ _MOST_THREADS = 8
 
 
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
-    """The same items in the same order, each made in another thread while the one before it is used.
+    """The same items in the same order, each made in a thread while the previous is used.
 
     >>> list(ahead(range(3)))
     [0, 1, 2]
@@ -62,7 +62,7 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def in_parallel(work: Callable[[Item], Result], items: Iterable[Item], threads: int | None = None) -> Iterator[Result]:
-    """What `work` makes of each item, in the same order, in several threads; as many as there are cores by default.
+    """What `work` makes of each item, in order, in several threads (default: all cores).
 
     The items themselves are made by the consumer of the results.
 
@@ -163,7 +163,7 @@ class Shuffler:
         return in_parallel(lambda piece: piece(), self.pieces())
 
     def pieces(self) -> Iterator[Callable[[], pa.Table]]:
-        """The same before it is done: each piece can be made in a thread of its own, as long as the block lasts."""
+        """The same before it is done: each piece can be made in its own thread within the block."""
         if self._spill is None:
             yield from self._pieces_in_memory()
             return

@@ -114,7 +114,7 @@ class Source(ABC):
 
     @property
     def lightest(self) -> list[str]:
-        """A column to read where only the rows matter: something must be read for them to come in batches."""
+        """A column to read where only the rows matter, so that they come in batches."""
         return list(self.schema.names[:1])
 
     @property
@@ -135,7 +135,7 @@ class Source(ABC):
                 told.advance(batch.num_rows)
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
-        """The same rows for those who only count them, in any order: an engine that counts elsewhere hands over few.
+        """The same rows for callers that count them, in any order; counted already, they are few.
 
         A row may come more than once; its counts add up.
         """
@@ -191,7 +191,7 @@ class Source(ABC):
 
 
 class Wrapped(Source):
-    """A table that is made of another one, batch by batch, without knowing where a batch is in it.
+    """A table made of another one, batch by batch, without the place of a batch in it.
 
     inner  the table that is read underneath
     """

@@ -84,7 +84,7 @@ def last_bytes(path: Place, compression: str | None, count: int) -> bytes:
 
 
 def is_damaged(path: Place, compression: str | None) -> bool:
-    """Whether a compressed file ends early, or does not have the content that its checksum speaks of."""
+    """Whether a compressed file ends early, or does not match its checksum."""
     if compression is None:
         return False
     try:
@@ -97,7 +97,7 @@ def is_damaged(path: Place, compression: str | None) -> bool:
 
 
 def likely_encoding(path: Place, compression: str | None) -> str | None:
-    """The encoding in which a text that is not UTF-8 can be read as a whole, of those that most such texts have."""
+    """The most common encoding in which a text that is not UTF-8 can be read as a whole."""
     with open_bytes(path, compression) as file:
         marked = file.read(2) in (b"\xff\xfe", b"\xfe\xff")
     encoding = "utf-16" if marked else "cp1252"
@@ -299,7 +299,7 @@ class CsvSource(Source):
         return TableError(f"{self.path}: not a readable text table", "check separator, quotes and encoding")
 
     def about(self) -> int | None:
-        """The number of line ends, which is not exact where cells have several lines or the file has blank ones."""
+        """The number of line ends; inexact for cells with several lines or blank lines."""
         return self._line_ends
 
     @cached_property
@@ -342,7 +342,7 @@ class CsvSource(Source):
 
 
 class ReleasedCsvSource(Source):
-    """A text table of our own release: names and texts as they were before they were written for spreadsheets."""
+    """A text table of our own release: names and texts as before writing for spreadsheets."""
 
     typed = False
 
