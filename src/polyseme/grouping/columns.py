@@ -212,7 +212,7 @@ def _generalized_columns(read: ReadTable, found: Recoding) -> dict[str, Column]:
 
 
 def generalized_column(ladder: Ladder, cells: Cells, listed: bool, level: int | None = None) -> Generalized:
-    """A quasi-identifier; what its labels may stand for is stated where its hierarchy lists its values."""
+    """A quasi-identifier; what labels stand for is stated where its hierarchy lists its values."""
     stands_for = _stands_for(ladder.labels[0], cells) if listed else {}
     return Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
 

@@ -183,7 +183,7 @@ def _beside(target: Path, suffix: str) -> Path:
 
 
 def require_place(target: Path, overwrite: bool = False, ours: Callable[[Path], bool] | None = None) -> None:
-    """Raise where no file can be put, or none may be: to be called before the work that makes it.
+    """Raise where no file can or may be put; called before the work that makes it.
 
     ours  which files may be replaced; any when omitted
     """

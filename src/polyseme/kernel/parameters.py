@@ -35,7 +35,7 @@ _WORDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its name, its kind (rules have been read by their own model), and its range.
+    """One parameter: its name, its kind (rules are read by their own model), and its range.
 
     above    whether `low` itself is excluded
     default  what is meant where the parameter is left out

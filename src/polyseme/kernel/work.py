@@ -166,7 +166,7 @@ class _Verb:
         return None if own is None else own * part
 
     def moved(self, stage: str, fraction: float) -> None:
-        """So much of a stage is done, and so all stages before it are; a stage without weight changes nothing."""
+        """Report that a part of a stage is done, and all stages before it."""
         if stage not in self.weights:
             return
         names = list(self.weights)

@@ -37,7 +37,10 @@ class Method(Protocol):
         """The policy's and the manifest's word for it."""
 
     def plan(self, resolved: Resolved, records: int | None = None) -> Plan:
-        """What the policy comes to; a promise that cannot be kept is part of it, an invalid one is an error."""
+        """What the policy means; a promise that cannot be kept is part of it.
+
+        An invalid promise is an error.
+        """
 
     def columns(self, resolved: Resolved, plan: Plan) -> tuple[Column, ...]:
         """How every column will be published; refuses a plan with a promise that cannot be kept."""

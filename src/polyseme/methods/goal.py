@@ -99,7 +99,7 @@ class Demand:
         return replace(found, fine=found.fine & model.score(self._domain(held.rows), self.background, asked).fine)
 
     def promising(self, counts: Mapping[str, Counts], fine: Bools, suppressing: bool) -> Bools:
-        """Which classes meet what a class keeps when others are merged with it, and every fine class meets."""
+        """Which classes meet a condition of all fine classes that merging preserves."""
         model = self.spec.model
         if self.merging == "absorbing" or (self.merging == "additive" and not suppressing) or fine.all():
             return fine
@@ -141,7 +141,7 @@ class Goal:
 
     @classmethod
     def of(cls, specs: Specs, data: Microdata, background: Background | None = None) -> Goal:
-        """The goal of policy entries for a table; a model without an attribute is meant for every sensitive one."""
+        """The goal of policy entries for a table; by default a model is for every sensitive one."""
         background = background or Background()
         problems: list[Problem] = []
         demands: list[Demand] = []
@@ -238,7 +238,7 @@ class Goal:
         return self.counted(np.zeros(rows, dtype=np.int64), 1)[1] if self.sensitive else {}
 
     def counted(self, classes: Ints, number: int, rows: Ints | None = None) -> tuple[Ints, dict[str, Counts]]:
-        """Sizes and counts, from the class of each row (or of the given ones), numbered from 0 without gaps."""
+        """Sizes and counts, from the class of each (given) row, numbered from 0 without gaps."""
         weights = self._weights(rows)
         sizes = np.bincount(classes, weights, number).astype(np.int64)
         people = self.people if rows is None or self.people is None else self.people[rows]
@@ -399,7 +399,7 @@ class GroupingMethod(Protocol):
         """What it promises by itself, beside the policy's models, as a policy writes them."""
 
     def counts(self, parameters: Mapping[str, Any]) -> bool:
-        """Whether it works on counts of records that are alike; otherwise each record is looked at by itself."""
+        """Whether it works on counts of equal records, or looks at each record by itself."""
 
     def group(self, task: Task) -> Recoding | Grouping:
         """Classes with generalized quasi-identifiers, or groups that share their sensitive values."""
@@ -413,7 +413,7 @@ class DealingMethod(GroupingMethod, Protocol):
     """
 
     def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
-        """The places of groups, from the records of each value of the attribute that is published by group."""
+        """The places of groups, from the records of each value of the grouped attribute."""
 
 
 class Generalizing:
@@ -427,7 +427,7 @@ class Generalizing:
 
 
 def grouped_attribute(method: str, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]) -> Attribute:
-    """The attribute that is published by group: the one that is named, or the only sensitive one."""
+    """The attribute that is published by group: the named one, or the only sensitive one."""
     where = f"$.method.{method}.attribute"
     named = parameters.get("attribute")
     if named is not None and named not in sensitive:

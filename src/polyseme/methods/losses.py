@@ -79,7 +79,7 @@ class Loss:
         )
 
     def of_sizes(self, sizes: Ints) -> float:
-        """For a loss of classes: from their sizes, those of classes that will be suppressed among them."""
+        """For a loss of classes: from their sizes, suppressed classes included."""
         if self.name == "discernibility":
             return float((sizes.astype(np.float64) ** 2).sum())
         return float(sizes.sum() / len(sizes)) if len(sizes) else 0.0

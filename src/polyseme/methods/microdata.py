@@ -65,7 +65,7 @@ class Groups:
 
 
 def packed(columns: Iterable[tuple[Ints, int]], rows: int) -> tuple[Ints, int]:
-    """One key a row from columns of codes with their numbers of codes; and how many keys are possible.
+    """One key a row from columns of codes, and how many keys are possible.
 
     >>> packed([(np.array([0, 1, 1]), 2), (np.array([2, 0, 2]), 3)], 3)
     (array([2, 3, 5]), 6)
@@ -168,7 +168,7 @@ class Round:
 
     @classmethod
     def of(cls, groups: Sequence[Ints], sizes: Sequence[int], hidden: Ints, offsets: Sequence[int] = ()) -> Round:
-        """From the group of each leaf, the number of groups, and the groups of records that are not shown.
+        """From the group of each leaf, the number of groups, and the groups that are not shown.
 
         offsets  for each quasi-identifier, the cell that its first group has
         """
@@ -189,7 +189,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Rounds:
-    """One choice of levels after the other: a record is shown at the first at which its class is."""
+    """Several choices of levels: a record is shown at the first at which its class is."""
 
     rounds: tuple[Round, ...]
 
@@ -212,7 +212,7 @@ BLANK = -1
 
 @dataclass(frozen=True, eq=False)
 class Ladder:
-    """The levels of one quasi-identifier as a search climbs them: a hierarchy in which every record has a leaf.
+    """The levels of one quasi-identifier in a search: a hierarchy with a leaf for each record.
 
     name    of the quasi-identifier
     groups  at each level, the group of each leaf; level 0 is the identity, the last level has one group
@@ -297,7 +297,7 @@ class Microdata:
 
     @cached_property
     def units(self) -> int:
-        """How many people there are where these are counted, and records otherwise: what a limit is a share of."""
+        """The number of people where these are counted, else of records: the base of limits."""
         return self.records if self.people is None else len(np.unique(self.people))
 
     def units_of(self, rows: Bools) -> int:
@@ -326,7 +326,7 @@ class Microdata:
         return Round.of(groups, sizes, rows, offsets)
 
     def at(self, levels: Sequence[int], codes: Ints | None = None) -> list[tuple[Ints, int]]:
-        """The group of each row (or of each row of the given leaves) at levels, and how many groups there are."""
+        """The group of each row (or of the given leaves) at levels, and the number of groups."""
         leaves = (self.codes if codes is None else codes).T
         return [
             (ladder.groups[level][column], ladder.size(level))

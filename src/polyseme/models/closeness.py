@@ -79,7 +79,7 @@ def score(counts: Counts, t: float, ground: Ground | None = None) -> Score:
 
 
 def relaxed(counts: Counts, t: float, ground: Ground | None = None) -> Bools:
-    """Whether what each class lacks costs at most t to bring to the nearest other value, which it may not lack."""
+    """Whether moving what each class lacks to the nearest other value costs at most t."""
     cost = (ground or Equal()).nearest(counts.domain_size) * counts.total / counts.total.sum()
     return np.asarray(cost.sum() - counts.held(cost) <= t + SLACK)
 
@@ -150,7 +150,10 @@ def score_delta_disclosure(counts: Counts, delta: float, absent: Absent = "viola
 
 
 def relaxed_delta_disclosure(counts: Counts, delta: float, absent: Absent = "violates") -> Bools:
-    """Whether the values of each class may have all of it, q_s < exp(delta) p_s, and it has every value if it must."""
+    """Whether each class's values may have all of it: q_s < exp(delta) p_s.
+
+    And it has every value if it must.
+    """
     enough = counts.held(counts.total / counts.records) >= math.exp(-delta) - SLACK
     return np.asarray(enough if absent == "ignored" else enough & ~_lacking(counts))
 

@@ -205,7 +205,7 @@ def score(counts: Counts) -> Score:
 
 
 def merging(outcomes: Ints) -> Merging:
-    """One record that says otherwise is enough; a class that says nothing can be given away by another."""
+    """One record that says otherwise is enough; a silent class can be given away by another."""
     return "additive" if np.any(outcomes == OUTCOMES.index("silent")) else "absorbing"
 
 

@@ -47,8 +47,9 @@ PIECE = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Published records as they travel: columns by number, sets as codes where values are few, and the key that puts
-    them in order.
+    """Published records as they travel: columns by number, and the key that orders them.
+
+    Sets travel as codes where values are few.
 
     Names of columns are the users' own, and may be anything; Spark sees them last.
     """

@@ -151,8 +151,9 @@ def _banded(series: pl.Series) -> Ints:
 
 
 def advise(made: Plan, success: float) -> list[Advice]:
-    """For each attribute with a known distribution, the setting with the least error at which a learner is right at
-    most with `success` in every stratum.
+    """For each attribute with a known distribution, the best setting under a limit on learners.
+
+    It has the least error at which a learner is right at most with `success` in every stratum.
     """
     if not 0.0 < success < 1.0:
         raise QuestionError(Problem("learner", "expected a number between 0 and 1", "--learner 0.5"))

@@ -156,7 +156,7 @@ class _Column:
 
     @property
     def loss(self) -> float:
-        """What is lost by merging the two nearest kinds, for what this saves of the logarithm of all parts."""
+        """What merging the two nearest kinds loses, against the saving in the log of all parts."""
         return float(self.least / np.log(self.kinds / (self.kinds - 1))) if self.kinds > 1 else np.inf
 
     def merge(self) -> None:

@@ -418,7 +418,7 @@ def folded(parts: Sequence[Part], sizes: Sequence[int], margin: Margin) -> list[
 
 
 def held(part: Part, counts: Ints) -> Ints | Floats:
-    """What reports say: as often as they were made, or by their squared weights, which is where errors come from."""
+    """What reports say, by their counts, or by squared weights, which errors come from."""
     weights = part.reports.weights
     if weights is None:
         return counts

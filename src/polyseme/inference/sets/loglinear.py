@@ -41,7 +41,7 @@ def is_ordered(distance: Distance | None) -> bool:
 
 
 def functions(size: int, distance: Distance | None) -> list[Floats]:
-    """For one attribute: its groups of functions, (size, functions) each, of mean square 1 together.
+    """The groups of functions of one attribute: (size, functions) each, mean square 1 together.
 
     size  how many values it has, at least two
     """
@@ -166,7 +166,7 @@ class Effects:
         return np.concatenate([(block.gains.T @ inner[:, block.columns]).ravel() for block in self.blocks])
 
     def curvature(self, squares: Iterable[tuple[int, Floats]]) -> Floats:
-        """Second derivatives by the logarithms of some groups, (values, values) each, by the weights; added up."""
+        """Second derivatives by the logarithms of some groups, added up by the weights."""
         total = np.zeros((len(self.term), len(self.term)))
         width = self.functions.shape[1]
         waiting: dict[int, Floats] = {}

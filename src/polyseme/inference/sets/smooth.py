@@ -171,12 +171,12 @@ class Room:
         self.widths: list[tuple[int, int]] = [(order, columns.shape[1]) for order, columns in found]
 
     def weights(self, kinds: Sequence[int], order: int) -> int:
-        """How many weights there are with helping columns of so many kinds, in effects of up to so many attributes."""
+        """The number of weights with helping columns of so many kinds, up to an order of effects."""
         within = sum(width for has, width in self.widths if has <= order)
         return sum(width for _, width in self.widths) * self.cells + within * sum(kind - 1 for kind in kinds)
 
     def holds(self, parts: int, kinds: Sequence[int]) -> bool:
-        """Whether there is room for so many parts of cells, split by helping columns of so many kinds."""
+        """Whether so many parts of cells fit, split by helping columns of so many kinds."""
         return self.fits and parts <= max(PARTS, self.cells) and self.weights(kinds, order=1) <= WEIGHTS
 
 
@@ -289,7 +289,7 @@ class _Search:
         return self.added(records[:, None] * point.x) / np.maximum(self.added(records), 1.0)[:, None]
 
     def variances(self, point: _Point, root: Floats) -> Floats:
-        """Of the expected records in each cell, when the weights have the covariance `C' C`: (cells, values)."""
+        """Variances of the expected records, for weights of covariance `C' C`: (cells, values)."""
         moving = np.zeros((self.cells, *self.effects.moving(0).shape))
         for part, (cell, likelihood, x) in enumerate(zip(self.whole, self.likelihoods, point.x)):
             here = self.effects.moving(part)
@@ -317,7 +317,7 @@ class _Search:
         return point, information, pull
 
     def along(self, point: _Point, step: Floats, sizes: Floats) -> _Point:
-        """The best of the whole step, its half, its quarter ...; where none is better, the point itself."""
+        """The best of the whole step, its half, its quarter ...; else the point itself."""
         best = point
         for halving in range(_HALVINGS):
             moved = self.at(point.weights + step * 0.5**halving)

@@ -47,7 +47,7 @@ _TOTAL = 1e4
 
 
 def is_likely(chosen: Estimator | None) -> bool:
-    """Whether a table is estimated by the likelihood of its sets; so it is when no estimator is named."""
+    """Whether a table is estimated by the likelihood of its sets, as by default."""
     return chosen is None or isinstance(chosen, MaximumLikelihood | Shrink | Smooth)
 
 

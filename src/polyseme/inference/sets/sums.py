@@ -381,7 +381,7 @@ class UnbiasedSums:
 
     @property
     def effective(self) -> float:
-        """How many records of equal weight, each of its own draw, would say as much about the whole table."""
+        """How many independent records of equal weight would say as much about the whole table."""
         squares = float(self.squares @ self.repeats)
         return float(self.totals.sum()) ** 2 / squares if squares > 0.0 else 0.0
 

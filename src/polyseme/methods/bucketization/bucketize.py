@@ -106,7 +106,9 @@ _ROUNDS = 4
 
 
 def spread_out(least: Places, counts: Ints, structure: Structure, l: int, share: float, compose: _Compose) -> Places:
-    """Places that leave out records of at least l values, where that is possible, none with more than its share.
+    """Places that leave out records of at least l values, none with more than its share.
+
+    Where that is possible.
 
     least    the places that suppress the fewest records; returned where nothing is suppressed, and for a share of 1
              where no other places exist
@@ -310,7 +312,7 @@ def planned(
 
 
 def compose(counts: Ints, structure: Structure, l: int, algorithm: Algorithm = "exact") -> Places:
-    """How many records of which kind each group takes, from the records of each value: all that a plan needs."""
+    """How many records of which kind each group takes, from the records of each value."""
     if algorithm not in get_args(Algorithm):
         raise PolicyError(f"unknown algorithm '{algorithm}'", nearest(str(algorithm), get_args(Algorithm)))
     if l < 1:

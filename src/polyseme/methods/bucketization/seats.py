@@ -71,7 +71,7 @@ class Places:
         return np.cumsum(self.taken) - self.taken
 
     def group_of(self, codes: Ints, ranks: Ints) -> Ints:
-        """The group of each record, from its value and from its rank, from 0, among the records of its kind.
+        """The group of each record, from its value and its rank (from 0) within its kind.
 
         Ranks must only come once each in a kind, in an order that was drawn: then every record is
         as likely to have a place, and each place, as any other of its kind. `SUPPRESSED` for one without a place.
@@ -86,7 +86,10 @@ class Places:
 
     @classmethod
     def in_turn(cls, kinds: Ints, taken: Ints, count: int, records: int) -> Places:
-        """Kind by kind, groups take one record each in turn: records at least `count` apart are never neighbors."""
+        """Kind by kind, groups take a record each in turn.
+
+        Records at least `count` apart are never neighbors.
+        """
         firsts = np.arange(0, int(taken.sum()), max(count, 1))
         return cls(kinds, taken, firsts, np.zeros_like(firsts), count, records)
 
@@ -118,7 +121,7 @@ def _summed(kinds: Ints, members: Ints, weights: Ints | None = None) -> Ints:
 
 
 class Ranks:
-    """Ranks among the records of a kind, for records that come in batches, in an order that was drawn.
+    """Ranks among the records of a kind, in a drawn order, for records that come in batches.
 
     following  the next rank of each kind; zeros for the first of all records
 
@@ -142,7 +145,7 @@ class Ranks:
 
 
 def first_ranks(counts: Ints) -> Ints:
-    """Where the ranks of each task begin, from how many records of each kind each has: (tasks, kinds).
+    """Where the ranks of each task begin, from its records of each kind: (tasks, kinds).
 
     >>> first_ranks(np.array([[2, 1], [0, 3], [4, 4]])).tolist()
     [[0, 0], [2, 1], [2, 4]]

@@ -89,7 +89,7 @@ def _told(demand: Demand, value: float, score: Score) -> str:
 
 
 def least_suppression(checker: Checker, lattice: Lattice) -> tuple[int | None, bool]:
-    """The fewest records that must be suppressed at some node, None for all; and whether that is certain.
+    """The fewest records to suppress at any node (None: all), and whether that is certain.
 
     What has no hope at a node has none below it. The nodes that may still do better are looked at from the top.
     """
@@ -120,7 +120,7 @@ MOST_CHECKS = 200
 def recoded_locally(
     data: Microdata, goal: Goal, loss: Loss, first: Recoding, lattice: Lattice, find: Finder
 ) -> Recoding:
-    """A recoding in which some of the records that `first` suppresses are shown at higher levels."""
+    """A recoding that shows some of the records that `first` suppresses at higher levels."""
     rounds = [(first.levels, np.flatnonzero(~first.suppressed))]
     left = np.flatnonzero(first.suppressed)
     made = first
@@ -216,7 +216,7 @@ def optimum(
     progress: Callable[[Progress], None] | None = None,
     most_nodes: int = MOST_NODES,
 ) -> Found:
-    """The levels of least loss at which at most a share `suppression` of the records cannot be shown.
+    """The levels of least loss that suppress at most a share `suppression` of the records.
 
     Where people are counted, of the people: so many may lose a record.
 

@@ -128,7 +128,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Found:
-    """The best node that was found: its levels, loss and suppressed records, and the gap that is left."""
+    """The best node found: its levels, loss and suppressed records, and the remaining gap."""
 
     levels: tuple[int, ...]
     loss: float

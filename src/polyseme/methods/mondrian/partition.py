@@ -98,7 +98,7 @@ class _Open:
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """Along which axes classes are cut, what their parts must meet, and how equal values are treated.
+    """Along which axes classes are cut, what parts must meet, how equal values are treated.
 
     tree    the cuts so far; in the relaxed mode they separate equal values, and none is kept
     halved  whether the children of a node are put into two halves, in their order, in place of a part for each
@@ -141,7 +141,7 @@ class Search:
         return Parts.classes([part.parts for part in found]), np.concatenate([part.nodes for part in found])
 
     def deepened(self, open_: _Open) -> tuple[list[_Open], _Open]:
-        """Classes that are final, and the parts of the others, which are the classes of the next depth."""
+        """Final classes, and the parts of the others, which are the classes of the next depth."""
         # A person with two rows may be in both parts.
         large = self.judge.records(open_.parts) >= 2 * self.judge.least
         final, open_ = [open_.of(~large)], open_.of(large)

@@ -83,7 +83,7 @@ class Division:
 
 
 def divided(sample: Microdata, parts: int, ordered: Mapping[str, bool] | None = None, halved: bool = True) -> Division:
-    """At least about so many parts, at most twice as many, each with about equally many records of the sample.
+    """About so many parts, at most twice as many, with equally many records of the sample.
 
     halved  whether the children of a node may be divided among two parts. Otherwise each is a part of its own, and a
             node with many children, or with a small one, cannot be cut; but fewer classes of two parts look alike

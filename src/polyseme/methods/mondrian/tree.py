@@ -26,7 +26,7 @@ _UNCUT = -1
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """How each node but the root came to be, in the order of their numbers, which are larger than their parents'.
+    """How each node but the root was cut, in the order of numbers; parents come first.
 
     parents  the node that was cut
     axis     along which quasi-identifier

@@ -105,7 +105,7 @@ def _joined(recoding: Recoding, number: Ints) -> Recoding:
 
 
 def keeps(goal: Goal, recoding: Recoding, pair: tuple[int, int]) -> bool:
-    """Whether two classes that are merged reach the goal; a goal that is additive is always kept."""
+    """Whether two merged classes reach the goal; an additive goal is always kept."""
     goal = goal.unmapped
     if goal.additive:
         return True
@@ -124,7 +124,7 @@ _TOGETHER = 8
 
 
 def silent_attributes(state: State, others: Goal) -> tuple[str, ...]:
-    """The attributes of which values may be taken away: no other model counts them, which none does with gaps."""
+    """The attributes whose values may be removed, because no other model counts them."""
     counted = {demand.attribute for demand in others.demands}
     named = dict.fromkeys(name for rule in state.rules for name in rule.attributes)
     return tuple(name for name in named if name not in counted)
@@ -203,7 +203,7 @@ def shifted(item: Sensitive, change: Change) -> tuple[Sensitive, Ints]:
 
 
 def changed(state: State, change: Change, sensitive: Mapping[str, Attribute]) -> tuple[State, Ints]:
-    """A constant is added in every class where that makes rules about the attribute ineffective; which classes."""
+    """Add a constant in every class where that makes rules ineffective; returns the classes."""
     _require_changeable(change, sensitive)
     roomy, after = shifted(state.sensitive[change.attribute], change)
     state = replace(state, sensitive={**state.sensitive, change.attribute: roomy})

@@ -35,12 +35,15 @@ _GENERALIZE = "generalize"
 
 
 def effective_rules(goal: Goal, data: Microdata, recoding: Recoding) -> State:
-    """Extraction: which rules of a goal are effective on which classes (`told.effective`, `vulnerable`)."""
+    """Extraction: which rules of a goal are effective on which classes.
+
+    See `told.effective` and `vulnerable`.
+    """
     return State(data, _rules(goal), recoding, data.sensitive)
 
 
 def anonymized(task: Task, asked: Asked) -> Recoding:
-    """Start, change values where requested, then whatever costs less: local actions, or generalizing everything."""
+    """Start, change values where requested, then the cheaper of local actions and generalizing."""
     work = _Work(task, asked, _others(task.goal), _rules(task.goal))
     if not work.rules:
         hint = "models: [{semantic-rules: {rules: [{never-all: {...}}]}}]"

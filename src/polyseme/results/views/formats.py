@@ -30,7 +30,7 @@ def count(number: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share of people; what is there but would round to nothing, or to everybody, is not called so.
+    """A share of people; one that is not 0% or 100% is never rounded to it.
 
     >>> percent(1 / 3), percent(None), percent(0.0001), percent(0.9999), percent(1.0)
     ('33.3%', '–', '< 0.1%', '> 99.9%', '100.0%')

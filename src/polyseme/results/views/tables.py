@@ -389,7 +389,7 @@ def adversary_rows(findings: Iterable[Reached]) -> list[tuple[str, str, bool]]:
 
 
 def finding_notes(findings: Iterable[Reached]) -> list[str]:
-    """What would help against the attacks that got further than was promised; where some were tried."""
+    """What would help against attacks that exceed the promise, where some were run."""
     findings = tuple(findings)
     helps = {found.attack: found.helps for found in findings if found.exceeded}
     notes = [f"{attack}: {text}" for attack, text in helps.items() if text]
