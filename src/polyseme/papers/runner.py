@@ -18,12 +18,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from polyseme.kernel.work import Cancellation
-from polyseme.papers import attacks
-from polyseme.papers import conference as mondrian
-from polyseme.papers import le_diversity as buckets
-from polyseme.papers import learner_figures as learnt
-from polyseme.papers import printed as examples
-from polyseme.papers import rule_paper as rules
+from polyseme.papers import attacks, conference, le_diversity, learner_figures, printed, rule_paper
 from polyseme.papers.journal import (
     efficiency,
     histograms,
@@ -35,8 +30,7 @@ from polyseme.papers.journal import (
 from polyseme.papers.journal import (
     mean_squared_error as errors,
 )
-from polyseme.papers.sensitive_qids import age_occupation, times
-from polyseme.papers.sensitive_qids import queries as questions
+from polyseme.papers.sensitive_qids import age_occupation, queries, times
 from polyseme.papers.study import Point, Results, Row, Sources, Study
 
 __all__ = ["STUDIES", "Measured", "Outcome", "append", "kept_outcome", "measure", "missing", "read"]
@@ -98,21 +92,21 @@ def _entries(file: Path) -> list[dict[str, Any]]:
 
 _ALL = (
     worked_example.STUDY,
-    examples.STUDY,
+    printed.STUDY,
     violation_theory.STUDY,
     violation_measured.STUDY,
     posterior.STUDY,
     errors.STUDY,
     histograms.STUDY,
     efficiency.STUDY,
-    mondrian.STUDY,
+    conference.STUDY,
     age_occupation.STUDY,
-    questions.BY_L,
-    questions.BY_T,
+    queries.BY_L,
+    queries.BY_T,
     times.STUDY,
-    buckets.STUDY,
-    rules.STUDY,
-    learnt.STUDY,
+    le_diversity.STUDY,
+    rule_paper.STUDY,
+    learner_figures.STUDY,
     attacks.STUDY,
 )
 
