@@ -19,8 +19,7 @@ from polyseme.schema import Domain
 from polyseme.tables.codes import as_series
 from polyseme.tables.distinct import distinct_rows, merged_rows
 from polyseme.tables.io.source import CountedRows
-from polyseme.tables.published import RowOrder
-from polyseme.tables.set_codes import SetColumn, SetNumbers, code_sets
+from polyseme.tables.published import RowOrder, SetColumn, SetNumbers, code_sets
 
 __all__ = ["CodeCounting", "Grouped", "SetCounting", "Target", "group_codes", "group_sets"]
 

@@ -15,8 +15,17 @@ from polyseme.kernel.randomness import SystemStream
 from polyseme.kernel.work import Cancellation, stage
 from polyseme.methods.goal import Generalizing, Goal, GroupingMethod, Task
 from polyseme.methods.microdata import Microdata, Recoding
-from polyseme.methods.mondrian.cuts import Judge, Parts, halves, nearest_to_half, pooled, sort_within
-from polyseme.methods.mondrian.dimensions import Axis, Ordered, axis_of
+from polyseme.methods.mondrian.cuts import (
+    Axis,
+    Judge,
+    Ordered,
+    Parts,
+    axis_of,
+    halves,
+    nearest_to_half,
+    pooled,
+    sort_within,
+)
 from polyseme.methods.mondrian.tree import BY_LEAVES, Growing
 from polyseme.tables.people import people_in_cells
 
