@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import polyseme as ps
 from polyseme.engines import Engine, local
 from polyseme.grouping import division as dividing
-from polyseme.grouping import remote as scaled
+from polyseme.grouping import division as scaled
 from polyseme.grouping.columns import Treated
 from polyseme.kernel.work import listening
 from polyseme.publishing.publication import resolved_for

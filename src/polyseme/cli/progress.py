@@ -1,6 +1,8 @@
-"""Progress: bars on a terminal with totals and remaining time, or JSON lines for programs.
+"""While a command runs: its progress, and the signals that stop it.
 
-Ctrl-C, termination and a closed terminal, even where the interruption itself gets lost.
+Progress is shown as bars on a terminal with totals and remaining time, or as JSON lines for programs.
+
+Ctrl-C, termination and a closed terminal stop a command even where the interruption itself gets lost.
 
 Python raises an interruption wherever it happens to be. Inside a callback of a library it is printed or dropped, and
 the work goes on. So the signal also cancels the token in whose context the command works, which is asked between

@@ -1,4 +1,4 @@
-"""Balanced designs of maximum entropy, and designs between a uniform and the true prior.
+"""Balanced designs, designs between a uniform and the true prior, and what is possible.
 
 A design that is balanced for the reference prior `q_v` proportional to `pi_v^alpha` is uniform at alpha = 0 and, at
 alpha = 1, gives an attacker who knows `pi` exactly 1/l. In between, a learner's success falls as alpha rises and the

@@ -1,6 +1,6 @@
 """The strata of an attribute, and groups of people by untouched columns with their values.
 
-To which stratum a record belongs: conditions on untouched columns, as lookup tables.
+Conditions on untouched columns say to which stratum a record belongs; they become lookup tables.
 
 Columns are looked at one after the other. What is known after some of them is a *state*: which conditions can still be
 fulfilled. A column's text takes a state to the next one, and texts that no condition can tell apart are one *class*. So

@@ -1,4 +1,4 @@
-"""Published sets of candidates as counts of distinct sets, and the order of sets and rows.
+"""Published sets of candidates: codes and numbers, counts, and the order of sets and rows.
 
 A set in another order than the domain's can reveal which candidate is true, and so can the order of the rows. Rows are
 looked at while they are counted: how often each value occurs in each block of neighboring rows, and how many candidates

@@ -26,8 +26,7 @@ from polyseme.inference.questions.counts import (
     repeated_draws,
     reports_of,
 )
-from polyseme.inference.questions.question import check_help, check_size, check_weighted, targets_of
-from polyseme.inference.questions.whole_table import of_whole_table
+from polyseme.inference.questions.question import check_help, check_size, check_weighted, of_whole_table, targets_of
 from polyseme.inference.sets.auxiliary import Help, with_help
 from polyseme.inference.sets.estimate import DEFAULT, Estimate, estimate_parts
 from polyseme.kernel.errors import QuestionError

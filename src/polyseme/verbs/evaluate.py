@@ -8,8 +8,7 @@ from typing import Any, Never
 
 from polyseme.inference.base import EstimateOptions, Estimator, Nonnegative, Population, refuse_unknown
 from polyseme.inference.questions.counts import asks_members
-from polyseme.inference.questions.question import has_domain
-from polyseme.inference.questions.whole_table import of_whole_table
+from polyseme.inference.questions.question import has_domain, of_whole_table
 from polyseme.inference.sets.estimate import Estimate
 from polyseme.kernel.arrays import Floats
 from polyseme.kernel.errors import Problem, QuestionError

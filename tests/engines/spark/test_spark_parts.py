@@ -16,7 +16,7 @@ from polyseme import spark as on_spark
 from polyseme.engines import Engine, local
 from polyseme.engines.spark.worker import SparkWorkers
 from polyseme.grouping import division as dividing
-from polyseme.grouping import remote as scaled
+from polyseme.grouping import division as scaled
 from polyseme.tables.io.source import Source
 from polyseme.testing.workers import WorkersHere
 

@@ -31,8 +31,7 @@ from polyseme.schema import Weighting
 from polyseme.semantics.distances import Distance, LineDistance
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, label_array
-from polyseme.tables.column_kinds import CandidateKinds, Kinds, kinds_of
-from polyseme.tables.groups import Grouped, group_sets
+from polyseme.tables.groups import CandidateKinds, Grouped, Kinds, group_sets, kinds_of
 from polyseme.tables.readings import alike, read_weights
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""Cuts of many classes at once, each along one axis, and whether the parts fulfill a goal.
+"""Axes of quasi-identifiers, cuts of many classes along them, and goals of the parts.
 
 A goal may compare parts with the whole table.
 
-Axes: quasi-identifiers in Mondrian, along which classes have a width, are cut and shown.
+An axis is a quasi-identifier along which classes have a width, are cut and shown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The deFinetti attacker: learns from the release how columns and sensitive values relate.
 
-Anyone can fit a naive Bayes model to a release (Kifer 2009): `naive_bayes.py`.
+Anyone can fit a naive Bayes model to a release (Kifer 2009).
 
 With the original, success is the observed share of right best guesses. Without, each third of the records is judged by
 what was learned from the other two, and how often that is right is estimated without bias
@@ -9,9 +9,7 @@ confidence is never held against a promise: who fits and guesses from the same s
 right). It is shown as a detail: that of the three fits, each in the two thirds it was learned from. Where valid sets
 are too many to go through it is that of a fit to all records, is shown as the success, and judges nothing.
 
-A naive Bayes model of untouched columns and sensitive values, fitted to published sets.
-
-Start from what each set says, estimate how frequent each level of a column is among each sensitive value, revise the
+The naive Bayes model of untouched columns and sensitive values is fitted to published sets: start from what each set says, estimate how frequent each level of a column is among each sensitive value, revise the
 beliefs, repeat:
 
     belief(r, v)  ~  P(v) P(R | v) * product over columns j of P_j(q_rj | v) / P_j(q_rj)

@@ -1,4 +1,4 @@
-"""What a test of published sets found, and p-values that hold for few records and for many.
+"""Tests of published sets against their channel, with p-values for few records and many.
 
 Chi-square approximations fail where sets are many and records few, which is where most tables are. So every p-value
 here is a Chernoff bound, `P(T >= t) <= min over theta of E exp(theta T) / exp(theta t)`: never too small for the
@@ -9,12 +9,12 @@ distribution it is computed from, and too large by a small factor only.
 - `deviance_tail`: the deviance `2 sum c ln(c / e)` of counts against expected ones. Each cell contributes what a
   Poisson count does, computed for its own `e`, so cells with an expectation of a millionth are as welcome as full ones.
 
-Tests of published sets and their order against the channel that the manifest declares.
+Sets and their order are tested against the channel that the manifest declares.
 
 *Valid sets that can be listed.* With `x` the shares of true values that fit best, each set is expected `e_R = N sum_v
 x_v P(R | v)` times. Compared with that is how often each set was published (the deviance), how often each value is in a
 set, and how often each pair of values is in one set. The fit only draws the expectations nearer to the counts, so the
-bounds of `evidence` stay on the safe side.
+bounds above stay on the safe side.
 
 *Too many valid sets to list.* Sets are drawn from the mechanism for values in the shares that fit best, and published
 and drawn sets are compared as two samples: how often each value, each pair of values, and each gap between the codes of
