@@ -22,7 +22,8 @@ where
 
 The limits of a sum are widened to what the larger of these errors require.
 
-Limits of sums of cells come from the profile likelihood on the non-negative tables. Near the maximum `x` twice the log-likelihood that a table `x + e` loses is
+Limits of sums of cells come from the profile likelihood on the non-negative tables. Near the maximum `x` twice the
+log-likelihood that a table `x + e` loses is
 
     e' H e - 2 s' e,      e_j >= -x_j,   sum(e) = 0
 

@@ -9,8 +9,8 @@ confidence is never held against a promise: who fits and guesses from the same s
 right). It is shown as a detail: that of the three fits, each in the two thirds it was learned from. Where valid sets
 are too many to go through it is that of a fit to all records, is shown as the success, and judges nothing.
 
-The naive Bayes model of untouched columns and sensitive values is fitted to published sets: start from what each set says, estimate how frequent each level of a column is among each sensitive value, revise the
-beliefs, repeat:
+The naive Bayes model of untouched columns and sensitive values is fitted to published sets: start from what each set
+says, estimate how frequent each level of a column is among each sensitive value, revise the beliefs, repeat:
 
     belief(r, v)  ~  P(v) P(R | v) * product over columns j of P_j(q_rj | v) / P_j(q_rj)
 

@@ -5,7 +5,8 @@ A class has equal quasi-identifiers.
 Suppressed records, which show `*` in every quasi-identifier, are a class of their own here: an attacker who knows that
 a person is in the table, and that no class fits, has found it.
 
-Who is left out of a release, and what that reveals, is known from how the method works, and from the original where it is given.
+Who is left out of a release, and what that reveals, is known from how the method works, and from the original where it
+is given.
 
 A record finds no place in groups only if none of them could take it:
 
