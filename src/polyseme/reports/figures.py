@@ -26,7 +26,7 @@ from polyseme.results.drawing.distribution import Distribution, highest_share
 from polyseme.results.views import formats
 from polyseme.results.views.formats import count
 
-__all__ = ["NARROW", "Figure", "Section", "sections_of", "sizes_figure"]
+__all__ = ["NARROW", "Figure", "Section", "sections_of", "sizes_figure", "strips"]
 
 _ROUNDING = 1e-9
 """What a limit may be off by when it equals the truth."""
@@ -104,7 +104,7 @@ def _whole(distribution: Distribution) -> Figure:
         remarks.append(f"The {len(shown)} largest of {distribution.size:,} values{order}.")
     remarks += _coverage(distribution)
     svg = _bars(distribution, 800, kind="wide")
-    narrow = None if svg is None else _strips(distribution, shown)
+    narrow = None if svg is None else strips(distribution, shown)
     about = f"Distribution of {distribution.attribute}: published candidates and estimate with interval, by value"
     return Figure(svg, about, _numbers(distribution, shown.tolist()), remarks, narrow=narrow)
 
@@ -217,7 +217,7 @@ _LETTERS = 26
 """Letters of a name for which there is room beside its numbers."""
 
 
-def _strips(distribution: Distribution, shown: Ints) -> Markup:
+def strips(distribution: Distribution, shown: Ints) -> Markup:
     """The values in the order of `shown`, with the marks and the colors of the wide chart."""
     end = _end(distribution, shown)
     rows = "".join(_row(distribution, index, place * _ROW, end) for place, index in enumerate(shown.tolist()))
