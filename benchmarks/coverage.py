@@ -20,7 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from polyseme.testing.coverage import DESIGNS, QUESTIONS, TRUTHS, Found, Scene, simulate
@@ -110,7 +110,7 @@ def run(jobs: list[Job], workers: int, kept: Path | None) -> list[Found]:
             job, rows = running[future], future.result()
             found += rows
             if kept is not None:
-                line = {"job": job.name, "found": [[r.answer, r.held, r.width, r.answers, r.releases] for r in rows]}
+                line = {"job": job.name, "found": [astuple(row)[1:] for row in rows]}
                 with kept.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(line) + "\n")
             if sys.stderr.isatty():
@@ -202,10 +202,8 @@ def show_level(level: float, rows: list[Found]) -> None:
 
 
 def chance(row: Found) -> float:
-    """The standard error of a coverage, at its bound where it is above that."""
-    if level_of(row.scene) != 0.95 or row.held <= MOST:
-        return row.doubt
-    return float((MOST * (1.0 - MOST) / max(min(row.answers, 1.5 * row.releases), 1.0)) ** 0.5)
+    """The standard error of a coverage; at the upper bound where it is above that."""
+    return row.doubt_at(MOST) if row.held > MOST else row.doubt
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from polyseme.demo.walkthrough import INCOME_POLICY, income_table
 from polyseme.inference.base import EstimateOptions, Reports
 from polyseme.inference.counts import Part
 from polyseme.inference.sets.estimate import estimate_parts, estimate_table
-from polyseme.testing.coverage import DESIGNS, Scene, simulate
+from polyseme.testing.coverage import DESIGNS, Scene, counted, simulate
 
 LEAST = 0.92
 WIDEST = 1.3
@@ -64,6 +64,32 @@ def test_intervals_hold_the_truth(name):
         # Two standard errors for the luck of few releases; the figures above are far below that.
         assert found.held >= LEAST - 2.0 * found.doubt, found
         assert found.width <= WIDEST * honest[found.answer].width, found
+
+
+@pytest.mark.parametrize("together", [0.0, 0.3, 1.0])
+def test_doubt_is_counted_by_releases(together):
+    """Intervals of one release miss together: ten of them are worth less than ten of ten releases.
+
+    together  how often all intervals of a release are right or wrong together
+    """
+    rng, shares, doubts = np.random.default_rng(3), [], []
+    for _ in range(200):
+        missed = rng.random((80, 10)) < 0.1
+        missed = np.where(rng.random((80, 1)) < together, missed[:, :1], missed)
+        true = np.zeros(10)
+        (found,) = counted("", ([("cell", true, np.where(miss, 1.0, -1.0), true + 2.0)] for miss in missed))
+        shares.append(found.held)
+        doubts.append(found.doubt)
+        assert (found.answers, found.releases) == (800, 80)
+    assert 0.9 * np.std(shares) < np.mean(doubts) < 1.15 * np.std(shares)
+
+
+def test_intervals_that_never_miss_are_surely_above_their_bound():
+    """480 releases of eight cells: 19 misses are expected at 99.5%. Of 40 releases nothing is said."""
+    for releases, sure in ((480, True), (40, False)):
+        low, high = -np.ones(8), np.ones(8)
+        (found,) = counted("", ([("cell", np.zeros(8), low, high)] for _ in range(releases)))
+        assert (found.held - 0.995 > 2.0 * found.doubt_at(0.995)) == sure
 
 
 def answers(scene, releases, questions, seed=2):

@@ -18,10 +18,11 @@ import pyarrow as pa
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.base import Reports
 from polyseme.inference.counts import Part
-from polyseme.inference.intervals.intervals import widened
+from polyseme.inference.intervals.intervals import holding
 from polyseme.inference.sets.auxiliary import MOST_KINDS, Help, with_help
 from polyseme.inference.sets.estimate import NO_SUMS, Estimate
 from polyseme.inference.sets.independence import Independence
+from polyseme.inference.sets.sums import is_clear
 from polyseme.kernel.arrays import Floats, Ints, arrow
 from polyseme.kernel.errors import Problem, QuestionError, ReleaseError, numbered
 from polyseme.release import Manifest, Release, Sets
@@ -114,7 +115,7 @@ class Combined:
         ]
         _, error, low, high = (np.concatenate(part).reshape(cells, *self.shape) for part in zip(*parts))
         value = self.summed(table.values)
-        low, high = widened(value, low, high)
+        low, high = holding(value, low, high, is_clear(value, error), table.level)
         notes = (NO_SUMS,) if np.isnan(error).any() else ()
         shown: dict[str, Any] = {each.name: getattr(table, each.name) for each in fields(Estimate)}
         shown |= {

@@ -401,6 +401,7 @@ def estimate_parts(
         sums = UnbiasedSums.of(parts, values.shape) if likely else None
         stderr, low, high = cell_limits(values, fit, sums, level, population)
     notes.extend(_warnings(values, low, high, totals))
+    notes.extend(_outside(values, low, high, level))
     if any(_is_scale(column) for column in by.values()):
         notes.append(MOMENTS)
     notes.extend(_uneven(sums, sum(float(part.records()) for part in parts)))
@@ -430,6 +431,15 @@ def estimate_parts(
         nonnegative=options.nonnegative,
         unbiased=sums,
     )
+
+
+def _outside(values: Floats, low: Floats, high: Floats, level: float) -> list[str]:
+    """That estimates lie outside their intervals, where they do."""
+    outside = int(((values < low - _ROUNDING) | (values > high + _ROUNDING)).sum())
+    if not outside:
+        return []
+    many = numbered(outside, "estimates are outside their limits")
+    return [f"{many} of {level:.0%}: limits do not depend on the simpler table that estimates are drawn toward"]
 
 
 def _check_question(

@@ -36,7 +36,14 @@ from scipy import sparse, special
 from polyseme.inference.axes import along
 from polyseme.inference.base import Fit, Population
 from polyseme.inference.counts import Part, containment, members
-from polyseme.inference.intervals.intervals import intervals, normal_quantile, presented, standard_errors, widened
+from polyseme.inference.intervals.intervals import (
+    holding,
+    intervals,
+    normal_quantile,
+    presented,
+    standard_errors,
+    widened,
+)
 from polyseme.inference.intervals.limits import NORMAL_RECORDS
 from polyseme.inference.intervals.unbiased import Half, UnbiasedMap
 from polyseme.inference.sets.cross_validation import folded, held, margin_of, rough_margin
@@ -44,7 +51,7 @@ from polyseme.inference.sets.maximum import draw_effect, may_lie
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.randomness import SystemStream, experiment
 
-__all__ = ["Sums", "UnbiasedSums", "asks_unbiased", "cell_limits"]
+__all__ = ["Sums", "UnbiasedSums", "asks_unbiased", "cell_limits", "is_clear"]
 
 _FURTHER = 20.0
 """Records with which the working distribution speaks in a variance. Without them, or with 10, sums over a distribution
@@ -388,8 +395,8 @@ def cell_limits(
     """Standard errors and limits of the cells of a table.
 
     Cells that are well away from zero, and all cells of records with weights, have those of their unbiased estimates,
-    widened where needed to hold the value. The others have the limits of the fit, and an error that is not smaller
-    than these say: at the boundary the curvature of a likelihood tells nothing.
+    widened where needed to hold the value, see `holding`. The others have the limits of the fit, and an error that is
+    not smaller than these say: at the boundary the curvature of a likelihood tells nothing.
     """
     low, high = intervals(fit, level, population)
     errors, quantile = standard_errors(fit, population), normal_quantile(level)
@@ -399,15 +406,21 @@ def cell_limits(
         errors = np.maximum(errors, (high - low) / (2.0 * quantile))
     if sums is not None and sums.has_cells:
         found = sums.cells(population, given=fit.given is None)
-        clear = (found.errors >= _ROUGH) & (values >= _INSIDE * found.errors) & (found.records >= NORMAL_RECORDS)
+        clear = is_clear(values, found.errors) & (found.records >= NORMAL_RECORDS)
         inside = np.full(values.shape, fill_value=True) if sums.uneven else clear
         reach = found.reach(level)
-        left, right = widened(values, found.values - reach, found.values + reach)
+        left, right = holding(values, found.values - reach, found.values + reach, clear, level)
         if population == "finite":
             right = np.minimum(right, np.maximum(sums.roof(), values))
         low, high = np.where(inside, np.maximum(left, 0.0), low), np.where(inside, right, high)
         errors = np.where(inside, found.errors, errors)
+        values = np.where(clear, np.clip(values, low, high), values)
     return presented(values, errors, low, high, level)
+
+
+def is_clear(values: Floats, errors: Floats) -> Bools:
+    """Which cells are so far from zero that their unbiased estimates are about normal."""
+    return np.asarray((errors >= _ROUGH) & (values >= _INSIDE * errors), dtype=np.bool_)
 
 
 def _drawn_limit(values: Floats, errors: Floats, quantile: float, fit: Fit) -> Floats:
