@@ -233,13 +233,13 @@ def test_against_an_independent_library():
 
 def test_the_limit_where_sets_are_too_many_to_list(monkeypatch):
     """The same figure with and without going through the sets one by one."""
-    from polyseme.privacy.analysis import precision
+    from polyseme.privacy.analysis import summary
 
     prior = np.linspace(1, 3, 14) / np.linspace(1, 3, 14).sum()
     for p in (1.0, 0.7):
         mechanism = Mechanism(make_design("least-risk", REPRESENTATIVE.structure(7), 3), p)
         listed = facts(mechanism, prior, 1_000)
-        monkeypatch.setattr(precision, "SET_LIMIT", 10)
+        monkeypatch.setattr(summary, "SET_LIMIT", 10)
         unlisted = facts(mechanism, prior, 1_000)
         monkeypatch.undo()
         assert unlisted.mse_inverse is None
